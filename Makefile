@@ -1,0 +1,46 @@
+# Two commands do everything: `make run` and `make test`. Each sets up its own virtual environment.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+COMPILED := src/odradek/records/kernels.py $(wildcard src/odradek/records/*.pxd) \
+            $(wildcard src/odradek/protocol/*.pyx) $(wildcard src/odradek/protocol/*.pxd)
+READY  := $(VENV)/.ready
+
+.PHONY: run test check bench docs generate format clean fuzz peers
+
+run: $(READY) ## start a broker and the console
+	@echo "odradek has no broker yet; see CHANGELOG.md"
+
+test: $(READY) ## every suite, each within its time budget
+	$(BIN)/python tools/run_suites.py all
+
+check: $(READY) ## format, lint, types, imports, fast tests: under 3 minutes
+	$(BIN)/python tools/run_suites.py check
+
+bench: $(READY) ## measure; the figures go to bench/RESULTS.md by hand
+	$(BIN)/python bench/run.py
+
+docs: $(READY) ## regenerate the documents that are made from data
+	$(BIN)/python tools/generate.py
+
+generate: docs
+
+fuzz: $(READY) ## one hour of random bytes over every decoder
+	$(BIN)/pip install -q -c constraints.txt -e '.[fuzz]'
+	$(BIN)/python tests/fuzz/run.py --minutes 60
+
+format: $(READY) ## rewrite the sources in the house format
+	$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+peers: ## fetch Apache Kafka for comparisons
+	bench/peers/setup
+
+clean:
+	rm -rf $(VENV) build *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache
+	find src -name '*.so' -delete
+
+$(READY): pyproject.toml setup.py constraints.txt $(COMPILED)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt pip setuptools cython
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[dev]'
+	touch $@

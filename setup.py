@@ -1,0 +1,45 @@
+"""Compiles the hot modules with Cython where a C compiler is found; without one they run interpreted.
+
+Every extension is optional: a failed compilation is one warning, and the plain Python twin serves.
+"""
+
+import os
+import sys
+
+from setuptools import Extension, setup
+
+COMPILED = {
+    "odradek.records.kernels": "src/odradek/records/kernels.py",
+    "odradek.protocol.native": "src/odradek/protocol/native.pyx",
+}
+
+
+def extensions() -> list[Extension]:
+    """The modules to compile; none with ODRADEK_PURE_PYTHON=1 or without Cython."""
+    if os.environ.get("ODRADEK_PURE_PYTHON") == "1":
+        return []
+    try:
+        from Cython.Build import cythonize
+    except ImportError:
+        print("warning: Cython is missing; odradek will run interpreted and slowly", file=sys.stderr)
+        return []
+    modules = [
+        Extension(name, [path], extra_compile_args=["-O3", "-fno-strict-aliasing"], optional=True)
+        for name, path in COMPILED.items()
+        if os.path.exists(path)
+    ]
+    return cythonize(
+        modules,
+        build_dir="build/cython",
+        compiler_directives={
+            "language_level": "3",
+            "boundscheck": False,
+            "wraparound": False,
+            "cdivision": True,
+            "initializedcheck": False,
+        },
+        quiet=True,
+    )
+
+
+setup(ext_modules=extensions())

@@ -1,0 +1,68 @@
+"""Everything that can be wrong with a record batch, as typed errors that say what and where."""
+
+from __future__ import annotations
+
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
+
+
+class RecordsError(KafkaError):
+    """A fault in record bytes.
+
+    `problem` says what is wrong; `position` is the byte position in the buffer that the caller gave, or -1
+    where there is none (a fault inside compressed bytes is placed at its batch).
+    """
+
+    def __init__(self, problem: str, position: int = -1, *, error_code: ErrorCode | None = None) -> None:
+        self.problem = problem
+        self.position = position
+        where = f" at byte {position}" if position >= 0 else ""
+        super().__init__(problem + where, error_code=error_code)
+
+
+class CorruptBatch(RecordsError):
+    """The batch itself is damaged: a wrong CRC, a length that lies, bytes that do not decompress."""
+
+    error_code = ErrorCode.CORRUPT_MESSAGE
+
+
+class TruncatedBatch(CorruptBatch):
+    """The buffer ends inside a batch that begins at `position`."""
+
+
+class DecompressedTooLarge(CorruptBatch):
+    """The batch would decompress to more than `limit` bytes; nothing beyond the limit was made."""
+
+    def __init__(self, limit: int, position: int = -1) -> None:
+        self.limit = limit
+        super().__init__(f"records decompress to more than {limit} bytes", position)
+
+
+class UnsupportedMagic(RecordsError):
+    """A message format other than 2: 0 and 1 are Kafka's before 0.11, anything else is unknown."""
+
+    error_code = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
+
+    def __init__(self, magic: int, position: int = -1, *, error_code: ErrorCode | None = None) -> None:
+        self.magic = magic
+        known = "the old message format" if magic in (0, 1) else "an unknown format"
+        super().__init__(f"magic {magic} is {known}; only magic 2 is read", position, error_code=error_code)
+
+
+class InvalidRecord(RecordsError):
+    """A record breaks the rules; `batch_index` is its place in the batch (0 is the first), or -1."""
+
+    error_code = ErrorCode.INVALID_RECORD
+
+    def __init__(
+        self, problem: str, position: int = -1, *, batch_index: int = -1, error_code: ErrorCode | None = None
+    ) -> None:
+        self.batch_index = batch_index
+        which = f"record {batch_index} of the batch: " if batch_index >= 0 else ""
+        super().__init__(which + problem, position, error_code=error_code)
+
+
+class UnsupportedCodec(RecordsError):
+    """The attributes name a compression codec (5-7) that nobody has defined."""
+
+    error_code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import stubs
+
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src/odradek"
 SCHEMAS = SOURCE / "protocol/schemas"
@@ -43,6 +45,8 @@ def error_codes() -> str:
 
 GENERATED: dict[Path, Callable[[], str]] = {
     SOURCE / "common/error_codes.py": error_codes,
+    SOURCE / "protocol/api_key.py": stubs.api_keys,
+    SOURCE / "protocol/messages.pyi": stubs.message_stubs,
 }
 
 

@@ -1,0 +1,27 @@
+"""Chooses the walker between bytes and messages: native.pyx if it was compiled, else walker.py."""
+
+from __future__ import annotations
+
+import warnings
+
+try:
+    from odradek.protocol.native import Plan, decode, encode, encode_frame, prepare
+
+    is_compiled = True
+except ImportError:
+    from odradek.protocol.walker import (  # type: ignore[assignment]
+        Plan,
+        decode,
+        encode,
+        encode_frame,
+        prepare,
+    )
+
+    is_compiled = False
+    warnings.warn(
+        "odradek.protocol runs interpreted and slowly: install a C compiler, then install odradek again",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+__all__ = ["Plan", "decode", "encode", "encode_frame", "is_compiled", "prepare"]

@@ -1,0 +1,19 @@
+"""How much a decoder may build out of one frame."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class DecodeLimits(NamedTuple):
+    """Bounds for one message; the frame's own length already bounds strings, bytes and records.
+
+    max_elements: array elements in the whole message, nested ones included.
+    max_unknown_tags: tagged fields that we skip because we do not know them.
+    """
+
+    max_elements: int
+    max_unknown_tags: int
+
+
+DEFAULT_LIMITS = DecodeLimits(max_elements=1_000_000, max_unknown_tags=1_000)

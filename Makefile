@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 COMPILED := src/odradek/records/kernels.py $(wildcard src/odradek/records/*.pxd) \
-            $(wildcard src/odradek/protocol/*.pyx) $(wildcard src/odradek/protocol/*.pxd)
+            $(wildcard src/odradek/protocol/native/*.p[yx]*)
 READY  := $(VENV)/.ready
 
 .PHONY: run test check bench docs generate format clean fuzz peers
@@ -27,7 +27,8 @@ generate: docs
 
 fuzz: $(READY) ## one hour of random bytes over every decoder
 	$(BIN)/pip install -q -c constraints.txt -e '.[fuzz]'
-	$(BIN)/python tests/fuzz/run.py --minutes 60
+	$(BIN)/python tests/fuzz/run.py --target protocol --minutes 30
+	$(BIN)/python tests/fuzz/run.py --target records --minutes 30
 
 format: $(READY) ## rewrite the sources in the house format
 	$(BIN)/ruff format . && $(BIN)/ruff check --fix .

@@ -10,7 +10,9 @@ from setuptools import Extension, setup
 
 COMPILED = {
     "odradek.records.kernels": "src/odradek/records/kernels.py",
-    "odradek.protocol.native": "src/odradek/protocol/native.pyx",
+    "odradek.protocol.native.plan": "src/odradek/protocol/native/plan.pyx",
+    "odradek.protocol.native.reader": "src/odradek/protocol/native/reader.pyx",
+    "odradek.protocol.native.writer": "src/odradek/protocol/native/writer.pyx",
 }
 
 

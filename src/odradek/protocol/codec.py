@@ -1,4 +1,4 @@
-"""Chooses the walker between bytes and messages: native.pyx if it was compiled, else walker.py."""
+"""Chooses the walker between bytes and messages: native/ if it was compiled, else walker.py."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Compiles a schema for one version into a plan: what to read or write, in which order, in which form.
 
-A plan holds only decisions that do not depend on the bytes, so that the walkers (walker.py, native.pyx) have
+A plan holds only decisions that do not depend on the bytes, so that the walkers (walker.py, native/) have
 none left to make per field.
 """
 
@@ -15,7 +15,7 @@ from odradek.protocol.schema import FieldSpec, MessageSpec
 
 
 class Kind(IntEnum):
-    """The type of one value; native.pyx has the same numbers."""
+    """The type of one value; native/plan.pxd has the same numbers."""
 
     BOOL = 0
     INT8 = 1

@@ -1,4 +1,4 @@
-"""Walks a plan over bytes, in plain Python: the twin of native.pyx, used where nothing was compiled.
+"""Walks a plan over bytes, in plain Python: the twin of native/, used where nothing was compiled.
 
 Both raise the same errors at the same byte; tests/protocol run over both.
 """

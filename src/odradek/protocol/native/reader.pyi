@@ -1,0 +1,8 @@
+"""Types of reader.pyx."""
+
+from typing import Any
+
+from odradek.protocol.limits import DecodeLimits
+from odradek.protocol.native.plan import Plan
+
+def decode(plan: Plan, buffer: bytes | bytearray | memoryview, start: int, limits: DecodeLimits) -> tuple[Any, int]: ...

@@ -5,7 +5,8 @@
  * message that is on the classpath two kinds of lines go to standard output:
  *
  * <pre>
- *   {"message": NAME, "lowest": V, "highest": V, "apiKey": K, "unstable": bool, "headerVersions": [...], "fields": {...}}
+ *   {"message": NAME, "lowest": V, "highest": V, "apiKey": K, "unstable": bool, "headerVersions": [...],
+ *    "fields": {...}}
  *   {"message": NAME, "version": V, "bytes": HEX, "content": {...}}
  * </pre>
  *
@@ -188,7 +189,8 @@ public final class Vectors {
             ApiMessageType api = ApiMessageType.fromApiKey(empty.apiKey());
             line.put("unstable", api.latestVersionUnstable());
             ArrayNode headers = line.putArray("headerVersions");
-            for (short version = empty.lowestSupportedVersion(); version <= empty.highestSupportedVersion(); version++) {
+            short highest = empty.highestSupportedVersion();
+            for (short version = empty.lowestSupportedVersion(); version <= highest; version++) {
                 headers.add(name.endsWith("Request") ? api.requestHeaderVersion(version)
                     : api.responseHeaderVersion(version));
             }

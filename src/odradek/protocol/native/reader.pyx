@@ -3,7 +3,7 @@
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.float cimport PyFloat_FromDouble
-from cpython.list cimport PyList_New, PyList_SET_ITEM
+from cpython.list cimport PyList_SET_ITEM
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint64_t
@@ -19,11 +19,21 @@ from odradek.protocol.errors import DecodeError
 
 cdef extern from *:
     """
+    /* A decoded message is a tree, so that reference counts alone free it. Hidden from the cyclic collector it
+       costs no collections: a big Metadata response would otherwise trigger several while it is built. */
+    static PyObject *odradek_hide(PyObject *container) {
+        if (container != NULL) PyObject_GC_UnTrack(container);
+        return container;
+    }
     static PyObject *odradek_allocate(PyObject *type) {
-        return ((PyTypeObject *)type)->tp_alloc((PyTypeObject *)type, 0);
+        return odradek_hide(((PyTypeObject *)type)->tp_alloc((PyTypeObject *)type, 0));
+    }
+    static PyObject *odradek_new_list(Py_ssize_t size) {
+        return odradek_hide(PyList_New(size));
     }
     """
     object odradek_allocate(object type)
+    object odradek_new_list(Py_ssize_t size)
 
 
 cdef extern from "Python.h":
@@ -109,7 +119,7 @@ cdef inline void set_slot(object message, Py_ssize_t slot, object value) noexcep
 
 cdef object fresh_default(Field *field):
     if field.fresh == FRESH_LIST:
-        return []
+        return odradek_new_list(0)
     if field.fresh == FRESH_STRUCT:
         return default_struct(<Plan>field.struct)
     return <object>field.default
@@ -216,7 +226,7 @@ cdef object read_array(Field *field, Reader *reader):
     reader.elements_left -= count
     if reader.elements_left < 0:
         raise DecodeError("too many array elements in one message", at)
-    values = PyList_New(count)
+    values = odradek_new_list(count)
     try:
         while index < count:
             if field.kind == STRUCT:

@@ -1,0 +1,89 @@
+"""Times several ways to do one thing side by side: alternating rounds, medians, ratios to ours.
+
+Alternating means that a slow second of the machine hits all contestants alike; a ratio of medians survives
+what absolute figures do not. Run alone: the machine has two cores.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+ROUND_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Seconds per call of one contestant over all rounds."""
+
+    name: str
+    seconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+    @property
+    def spread(self) -> float:
+        """Half the distance between the quartiles, as a part of the median."""
+        low, _, high = statistics.quantiles(self.seconds, n=4)
+        return (high - low) / 2 / self.median
+
+
+def _calls_per_round(call: Callable[[], object]) -> int:
+    calls = 1
+    while True:
+        if _time(call, calls) >= ROUND_SECONDS / 5:
+            return calls * 5
+        calls *= 2
+
+
+def _time(call: Callable[[], object], calls: int) -> float:
+    started = time.perf_counter()
+    for _ in range(calls):
+        call()
+    return time.perf_counter() - started
+
+
+def measure(contestants: Mapping[str, Callable[[], object]], rounds: int = 9) -> list[Measured]:
+    """Seconds per call of each contestant, in alternating rounds."""
+    calls = {name: _calls_per_round(call) for name, call in contestants.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in contestants}
+    for _ in track(range(rounds), description=" / ".join(contestants), transient=True):
+        for name, call in contestants.items():
+            gc.collect()
+            seconds[name].append(_time(call, calls[name]) / calls[name])
+    return [Measured(name, tuple(values)) for name, values in seconds.items()]
+
+
+class Report:
+    """A table of rows, ours first, with the others as ratios to it."""
+
+    def __init__(self, title: str) -> None:
+        self.table = Table(title=title, title_justify="left")
+        for column in ("what", "who", "per call", "rate", "spread", "ours is faster by"):
+            self.table.add_column(column, justify="left" if column in ("what", "who") else "right")
+
+    def add(self, what: str, measured: list[Measured], items: int = 1, unit: str = "calls") -> None:
+        """One group of rows; `items` is how many `unit`s a call handles. The first contestant is ours."""
+        ours = measured[0].median
+        for index, row in enumerate(measured):
+            self.table.add_row(
+                what if index == 0 else "",
+                row.name,
+                f"{row.median * 1e6:,.2f} us",
+                f"{items / row.median:,.0f} {unit}/s",
+                f"{row.spread:.0%}",
+                "" if index == 0 else f"{row.median / ours:.2f}x",
+            )
+        self.table.add_section()
+
+    def show(self) -> None:
+        Console(width=130).print(self.table)

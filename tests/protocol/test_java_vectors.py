@@ -69,12 +69,21 @@ def test_a_message_of_defaults_is_javas_message_of_defaults(name):
     assert {version: cls().encode(version) for version in first_of_version} == first_of_version
 
 
+# Java leaves unset records null. Ours are empty, as for every other field without a default in its schema: a
+# broker must answer with empty records anyway, for there are clients that do not take null.
+EMPTY_WHERE_JAVA_HAS_NULL = {
+    "ProduceRequest": ["topicData.partitionData.records: ours '', Java's None"],
+    "FetchResponse": ["responses.partitions.records: ours '', Java's None"],
+    "ShareFetchResponse": ["responses.partitions.records: ours '', Java's None"],
+}
+
+
 @every_message
 def test_every_field_has_javas_default(name):
     ours = java_json.defaults(SPECS[name].fields)
 
     for description in java.descriptions_of(name):
-        assert differing_defaults(ours, description.fields) == []
+        assert differing_defaults(ours, description.fields) == EMPTY_WHERE_JAVA_HAS_NULL.get(name, [])
 
 
 @every_message

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-COMPILED := src/odradek/records/kernels.py $(wildcard src/odradek/records/*.pxd) \
+COMPILED := $(wildcard src/odradek/records/*.pxd) $(patsubst %.pxd,%.py,$(wildcard src/odradek/records/*.pxd)) \
             $(wildcard src/odradek/protocol/native/*.p[yx]*)
 READY  := $(VENV)/.ready
 

@@ -10,6 +10,8 @@ from setuptools import Extension, setup
 
 COMPILED = {
     "odradek.records.kernels": "src/odradek/records/kernels.py",
+    "odradek.records.encoding": "src/odradek/records/encoding.py",
+    "odradek.records.hashes": "src/odradek/records/hashes.py",
     "odradek.protocol.native.plan": "src/odradek/protocol/native/plan.pyx",
     "odradek.protocol.native.reader": "src/odradek/protocol/native/reader.pyx",
     "odradek.protocol.native.writer": "src/odradek/protocol/native/writer.pyx",

@@ -1,8 +1,27 @@
-"""The codecs of record batches: none, gzip, snappy, lz4, zstd; every decompression has a limit."""
+"""The codecs of record batches: none, gzip, snappy, lz4, zstd; every decompression has a limit.
+
+Snappy comes in two shapes. Java frames it ("xerial"), others send one raw block; we write the frame and read
+both:
+
+    82 'S' 'N' 'A' 'P' 'P' 'Y' 00     magic
+    00 00 00 01  00 00 00 01          version, oldest version that can read it
+    length (int32), raw snappy block  … until the end
+
+LZ4 is the frame format with independent blocks: Java refuses blocks that lean on earlier ones.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import IntEnum
+from typing import Any
+
+import cramjam
+
+from odradek.records.errors import CorruptBatch, DecompressedTooLarge
+from odradek.records.kernels import new_bytearray
+
+Buffer = bytes | bytearray | memoryview
 
 
 class Codec(IntEnum):
@@ -13,3 +32,132 @@ class Codec(IntEnum):
     SNAPPY = 2
     LZ4 = 3
     ZSTD = 4
+
+
+XERIAL_MAGIC = b"\x82SNAPPY\x00"
+XERIAL_HEADER = XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
+XERIAL_BLOCK_BYTES = 32 * 1024
+
+GZIP_DEFAULT_LEVEL = 6
+LZ4_DEFAULT_LEVEL = 9
+"""Kafka's default by name; there it does not mean "high compression 9" but the fast compressor."""
+ZSTD_DEFAULT_LEVEL = 3
+
+_FIRST_GUESS_BYTES = 64 * 1024
+_GUESS_FACTOR = 16
+"""More than most data shrinks. Too small a guess costs a second run over the input, so the steps are wide."""
+_OUTPUT_FULL = "failed to write whole buffer"
+"""How cramjam's gzip, lz4 and zstd say that the output had no room; anything else is damage."""
+
+
+def compress(codec: Codec, plain: Buffer, level: int | None = None) -> Buffer:
+    """Compress as Kafka's clients do; `level` is the codec's own, Kafka's default if None."""
+    match codec:
+        case Codec.NONE:
+            return plain
+        case Codec.GZIP:
+            return memoryview(
+                cramjam.gzip.compress(plain, level=GZIP_DEFAULT_LEVEL if level is None else level)
+            )
+        case Codec.SNAPPY:
+            return _compress_xerial(plain)
+        case Codec.LZ4:
+            return _compress_lz4(plain, level)
+        case Codec.ZSTD:
+            return memoryview(
+                cramjam.zstd.compress(plain, level=ZSTD_DEFAULT_LEVEL if level is None else level)
+            )
+
+
+def decompress(codec: Codec, compressed: Buffer, max_bytes: int) -> Buffer:
+    """Decompress to at most `max_bytes`: DecompressedTooLarge beyond, CorruptBatch if it is damaged.
+
+    Never much more memory than `max_bytes` is used, whatever sizes the input claims.
+    """
+    match codec:
+        case Codec.NONE:
+            if len(compressed) > max_bytes:
+                raise DecompressedTooLarge(max_bytes)
+            return compressed
+        case Codec.GZIP:
+            return _decompress_growing(cramjam.gzip.decompress_into, compressed, max_bytes)
+        case Codec.SNAPPY:
+            return _decompress_snappy(memoryview(compressed), max_bytes)
+        case Codec.LZ4:
+            return _decompress_growing(cramjam.lz4.decompress_into, compressed, max_bytes)
+        case Codec.ZSTD:
+            return _decompress_growing(cramjam.zstd.decompress_into, compressed, max_bytes)
+
+
+def _decompress_growing(
+    decompress_into: Callable[[Any, Any], int], compressed: Buffer, max_bytes: int
+) -> bytearray:
+    """Try ever larger outputs up to the limit.
+
+    The frames of these codecs need not say how large their content is, and if they do they may lie.
+    """
+    room = min(max_bytes, max(_FIRST_GUESS_BYTES, _GUESS_FACTOR * len(compressed)))
+    while True:
+        plain = new_bytearray(room)
+        try:
+            size = decompress_into(compressed, plain)
+        except cramjam.DecompressionError as error:
+            if _OUTPUT_FULL not in str(error):
+                raise CorruptBatch(f"records do not decompress: {error}") from None
+            if room >= max_bytes:
+                raise DecompressedTooLarge(max_bytes) from None
+            del plain  # before the next one is made
+            room = min(max_bytes, room * _GUESS_FACTOR)
+        else:
+            del plain[size:]
+            return plain
+
+
+def _compress_lz4(plain: Buffer, level: int | None) -> bytes:
+    fast = level is None or level == LZ4_DEFAULT_LEVEL
+    compressor = cramjam.lz4.Compressor(
+        level=0 if fast else level, content_checksum=False, block_linked=False
+    )
+    compressor.compress(bytes(plain))
+    return bytes(compressor.finish())
+
+
+def _compress_xerial(plain: Buffer) -> bytearray:
+    framed = bytearray(XERIAL_HEADER)
+    view = memoryview(plain)
+    for start in range(0, len(view), XERIAL_BLOCK_BYTES):
+        block = memoryview(cramjam.snappy.compress_raw(view[start : start + XERIAL_BLOCK_BYTES]))
+        framed += len(block).to_bytes(4, "big")
+        framed += block
+    return framed
+
+
+def _decompress_snappy(compressed: memoryview, max_bytes: int) -> bytearray:
+    """Sum the sizes that the blocks claim, check the sum, then fill one exact buffer."""
+    blocks = _xerial_blocks(compressed) if compressed[:8] == XERIAL_MAGIC else [compressed]
+    try:
+        sizes = [cramjam.snappy.decompress_raw_len(block) for block in blocks]
+        total = sum(sizes)
+        if total > max_bytes:
+            raise DecompressedTooLarge(max_bytes)
+        plain = new_bytearray(total)
+        room = memoryview(plain)
+        for block, size in zip(blocks, sizes, strict=True):
+            cramjam.snappy.decompress_raw_into(block, room[:size])
+            room = room[size:]
+    except cramjam.DecompressionError as error:
+        raise CorruptBatch(f"records do not decompress: {error}") from None
+    return plain
+
+
+def _xerial_blocks(framed: memoryview) -> list[memoryview]:
+    blocks = []
+    position = len(XERIAL_HEADER)
+    while position < len(framed):
+        length = int.from_bytes(framed[position : position + 4], "big")
+        start = position + 4
+        position = start + length
+        if position > len(framed):
+            raise CorruptBatch("records do not decompress: a snappy block passes the end")
+        blocks.append(framed[start:position])
+    return blocks

@@ -66,3 +66,14 @@ class UnsupportedCodec(RecordsError):
     """The attributes name a compression codec (5-7) that nobody has defined."""
 
     error_code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+
+
+class BatchTooLarge(RecordsError):
+    """The batch has more bytes than `max.message.bytes`, or than a batch can count."""
+
+    error_code = ErrorCode.MESSAGE_TOO_LARGE
+
+    def __init__(self, size_in_bytes: int, limit: int, position: int = -1) -> None:
+        self.size_in_bytes = size_in_bytes
+        self.limit = limit
+        super().__init__(f"a batch of {size_in_bytes} bytes is larger than {limit}", position)

@@ -1,0 +1,588 @@
+"""The loops that read single records: check, index, copy out; compiled by Cython, or interpreted as is.
+
+One record, as it lies in a batch (after decompression):
+
+    length            varint    bytes that follow
+    attributes        1 byte    unused, whatever it holds
+    timestamp delta   varlong   ms after the batch's base timestamp
+    offset delta      varint    after the batch's base offset
+    key length        varint    -1: no key
+    key
+    value length      varint    -1: no value
+    value
+    header count      varint
+    header key length, header key, header value length (-1: null), header value   … `header count` times
+
+A varint is zigzag, seven bits a byte, least first: at most 5 bytes for 32 bits, 10 for 64. One that is longer
+or holds more bits is refused.
+
+Nothing outside the given bounds is ever read, whatever the bytes are. A fault in the bytes is an answer
+(problem, position, record index), never an exception. Long loops run without the interpreter lock. Only the
+branches on `cython.compiled` differ between the two ways of running this file.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from odradek.records.layout import (
+    BATCH_ROW_WIDTH,
+    ROW_WIDTH,
+    SMALLEST_RECORD,
+    BatchScan,
+    Column,
+    Problem,
+    Stop,
+)
+
+try:
+    import cython
+except ImportError:
+    from odradek.records import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.cpython.bytearray import PyByteArray_FromStringAndSize
+    from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
+elif __name__ == "odradek.records.kernels":
+    warnings.warn(
+        "odradek runs interpreted, and slowly: install a C compiler, then reinstall odradek",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+IS_COMPILED = cython.compiled
+
+# C integers by kernels.pxd, so that the loops need no Python object; layout.py decides the numbers.
+_RECORD_LENGTH = Problem.RECORD_LENGTH
+_BAD_TIMESTAMP_DELTA = Problem.TIMESTAMP_DELTA
+_BAD_OFFSET_DELTA = Problem.OFFSET_DELTA
+_BAD_KEY = Problem.KEY
+_BAD_VALUE = Problem.VALUE
+_BAD_HEADER_COUNT = Problem.HEADER_COUNT
+_BAD_HEADER_KEY = Problem.HEADER_KEY
+_BAD_HEADER_VALUE = Problem.HEADER_VALUE
+_NOT_FILLED = Problem.NOT_FILLED
+_TOO_FEW = Problem.TOO_FEW
+_BYTES_LEFT = Problem.BYTES_LEFT
+_WRONG_OFFSET = Problem.WRONG_OFFSET
+_NO_KEY = Problem.NO_KEY
+
+_OFFSET_DELTA = Column.OFFSET_DELTA
+_TIMESTAMP_DELTA = Column.TIMESTAMP_DELTA
+_KEY_POSITION = Column.KEY_POSITION
+_KEY_LENGTH = Column.KEY_LENGTH
+_VALUE_POSITION = Column.VALUE_POSITION
+_VALUE_LENGTH = Column.VALUE_LENGTH
+_HEADERS_POSITION = Column.HEADERS_POSITION
+_HEADER_COUNT = Column.HEADER_COUNT
+_ROW_WIDTH = ROW_WIDTH
+_SMALLEST_RECORD = SMALLEST_RECORD
+
+_AT_END = Stop.AT_END
+_TABLE_FULL = Stop.TABLE_FULL
+_TRUNCATED = Stop.TRUNCATED
+_BAD_LENGTH = Stop.BAD_LENGTH
+_BAD_MAGIC = Stop.BAD_MAGIC
+
+_MASK = 0xFFFFFFFF
+
+
+def new_bytearray(size: cython.Py_ssize_t):
+    """A bytearray whose content is not yet decided: memory that is never written is never touched."""
+    if cython.compiled:
+        fresh = PyByteArray_FromStringAndSize(cython.NULL, size)
+    else:
+        fresh = bytearray(size)
+    return fresh
+
+
+# Varints.
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _varint_size(
+    buffer: cython.const[cython.uchar][::1],
+    position: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    longest: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Bytes of the varint at `position`; 0 if it is cut off, too long or out of range."""
+    size: cython.Py_ssize_t = 0
+    byte: cython.uchar
+    while size < longest and position + size < end:
+        byte = buffer[position + size]
+        size += 1
+        if byte < 0x80:
+            # The last byte of a full-length varint has room for 4 bits of 32, or 1 bit of 64.
+            if size == longest and byte > (0x0F if longest == 5 else 0x01):
+                return 0
+            return size
+    return 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _varint_value(
+    buffer: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, size: cython.Py_ssize_t
+) -> cython.longlong:
+    """The number in a varint whose size is known to be right."""
+    raw: cython.ulonglong = buffer[position] & 0x7F
+    byte: cython.ulonglong
+    i: cython.Py_ssize_t
+    for i in range(1, size):
+        byte = buffer[position + i] & 0x7F
+        raw |= byte << (7 * i)
+    return cython.cast(cython.longlong, (raw >> 1) ^ -(raw & 1))
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _wrapping_sum(base: cython.longlong, delta: cython.longlong) -> cython.longlong:
+    """A sum of 64 bits that wraps, as Java's does: both numbers come from outside."""
+    if cython.compiled:
+        total = cython.cast(
+            cython.longlong, cython.cast(cython.ulonglong, base) + cython.cast(cython.ulonglong, delta)
+        )
+    else:
+        total = (base + delta + 2**63) % 2**64 - 2**63
+    return total
+
+
+# One record.
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _take_bytes(
+    buffer: cython.const[cython.uchar][::1],
+    position: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    row: cython.longlong[::1],
+    at: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Note in row[at] and row[at + 1] where the bytes after a length lie; the position after them, or -1."""
+    size: cython.Py_ssize_t = _varint_size(buffer, position, end, 5)
+    if size == 0:
+        return -1
+    length: cython.longlong = _varint_value(buffer, position, size)
+    position += size
+    if length < -1 or length > end - position:
+        return -1
+    row[at] = position
+    row[at + 1] = length
+    return position + length if length > 0 else position
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _take_headers(
+    buffer: cython.const[cython.uchar][::1],
+    position: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    row: cython.longlong[::1],
+    at: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Step over the row's headers, with row[at] and row[at + 1] as scratch; like _walk_record otherwise."""
+    _left: cython.longlong
+    after: cython.Py_ssize_t
+    for _left in range(row[at + _HEADER_COUNT], 0, -1):
+        after = _take_bytes(buffer, position, end, row, at)
+        if after < 0 or row[at + 1] < 0:
+            row[at] = position
+            return -_BAD_HEADER_KEY
+        position = after
+        after = _take_bytes(buffer, position, end, row, at)
+        if after < 0:
+            row[at] = position
+            return -_BAD_HEADER_VALUE
+        position = after
+    return position
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _walk_record(
+    buffer: cython.const[cython.uchar][::1],
+    position: cython.Py_ssize_t,
+    limit: cython.Py_ssize_t,
+    row: cython.longlong[::1],
+    at: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Fill `row[at:at + _ROW_WIDTH]` from the record at `position`; the position after it.
+
+    A fault gives the problem as a negative number, and leaves its position in row[at].
+    """
+    start: cython.Py_ssize_t = position
+    row[at] = position
+    if position >= limit:
+        return -_TOO_FEW
+    size: cython.Py_ssize_t = _varint_size(buffer, position, limit, 5)
+    length: cython.longlong = _varint_value(buffer, position, size) if size else -1
+    position += size
+    if length < _SMALLEST_RECORD - 1 or length > limit - position:
+        return -_RECORD_LENGTH
+    end: cython.Py_ssize_t = position + length
+
+    position += 1  # the attributes, which nobody uses
+    row[at] = position
+    size = _varint_size(buffer, position, end, 10)
+    if size == 0:
+        return -_BAD_TIMESTAMP_DELTA
+    timestamp_delta: cython.longlong = _varint_value(buffer, position, size)
+    position += size
+    row[at] = position
+    size = _varint_size(buffer, position, end, 5)
+    if size == 0:
+        return -_BAD_OFFSET_DELTA
+    offset_delta: cython.longlong = _varint_value(buffer, position, size)
+    position += size
+
+    row[at] = position
+    position = _take_bytes(buffer, position, end, row, at + _KEY_POSITION)
+    if position < 0:
+        return -_BAD_KEY
+    row[at] = position
+    position = _take_bytes(buffer, position, end, row, at + _VALUE_POSITION)
+    if position < 0:
+        return -_BAD_VALUE
+
+    row[at] = position
+    size = _varint_size(buffer, position, end, 5)
+    length = _varint_value(buffer, position, size) if size else -1
+    if length < 0:
+        return -_BAD_HEADER_COUNT
+    position += size
+    row[at + _HEADERS_POSITION] = position
+    row[at + _HEADER_COUNT] = length
+    if length > 0:
+        position = _take_headers(buffer, position, end, row, at)
+        if position < 0:
+            return position
+    if position != end:
+        row[at] = position
+        return -_NOT_FILLED
+    row[at] = start
+    row[at + _OFFSET_DELTA] = offset_delta
+    row[at + _TIMESTAMP_DELTA] = timestamp_delta
+    return position
+
+
+# All records of a batch.
+
+
+def check_records(
+    buffer: cython.const[cython.uchar][::1],
+    start: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    count: cython.longlong,
+    last_offset_delta: cython.longlong,
+    is_strict: cython.bint,
+    requires_key: cython.bint,
+    untimed_delta: cython.longlong,
+):
+    """Check that `count` records fill `buffer[start:end]`.
+
+    Strict: offset deltas are 0, 1, 2 …; else they grow and stay within the batch, as compaction leaves them.
+    Answers (problem, position, record index, least timestamp delta, greatest timestamp delta). The last two
+    leave out records without timestamp, whose delta is `untimed_delta`; that is both if there is no other.
+    """
+    row: cython.longlong[::1] = memoryview(bytearray(_ROW_WIDTH * 8)).cast("q")
+    problem: cython.Py_ssize_t = 0
+    position: cython.Py_ssize_t = start
+    following: cython.Py_ssize_t = start
+    index: cython.longlong = 0
+    last_delta: cython.longlong = -1
+    least: cython.longlong = untimed_delta
+    greatest: cython.longlong = untimed_delta
+    timestamp_delta: cython.longlong
+    _check_bounds(len(buffer), start, end)
+    with cython.nogil:
+        while index < count:
+            following = _walk_record(buffer, position, end, row, 0)
+            if following < 0:
+                problem = -following
+                position = row[0]
+                break
+            if (
+                row[_OFFSET_DELTA] != index
+                if is_strict
+                else row[_OFFSET_DELTA] <= last_delta or row[_OFFSET_DELTA] > last_offset_delta
+            ):
+                problem = _WRONG_OFFSET
+                break
+            if requires_key and row[_KEY_LENGTH] < 0:
+                problem = _NO_KEY
+                break
+            last_delta = row[_OFFSET_DELTA]
+            timestamp_delta = row[_TIMESTAMP_DELTA]
+            if timestamp_delta != untimed_delta:
+                if timestamp_delta < least or least == untimed_delta:
+                    least = timestamp_delta
+                if timestamp_delta > greatest or greatest == untimed_delta:
+                    greatest = timestamp_delta
+            position = following
+            index += 1
+    if problem == 0 and position != end:
+        problem = _BYTES_LEFT
+    return problem, position, index, least, greatest
+
+
+def index_records(
+    buffer: cython.const[cython.uchar][::1],
+    start: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    count: cython.Py_ssize_t,
+    table: cython.longlong[::1],
+):
+    """Fill one row of `table` per record; answers (problem, position, record index)."""
+    problem: cython.Py_ssize_t = 0
+    position: cython.Py_ssize_t = start
+    following: cython.Py_ssize_t
+    index: cython.Py_ssize_t = 0
+    _check_bounds(len(buffer), start, end)
+    _check_bounds(len(table), 0, count * _ROW_WIDTH)
+    with cython.nogil:
+        while index < count:
+            following = _walk_record(buffer, position, end, table, index * _ROW_WIDTH)
+            if following < 0:
+                problem = -following
+                position = table[index * _ROW_WIDTH]
+                break
+            position = following
+            index += 1
+    if problem == 0 and position != end:
+        problem = _BYTES_LEFT
+    return problem, position, index
+
+
+@cython.cfunc
+def _check_bounds(size: cython.Py_ssize_t, start: cython.Py_ssize_t, end: cython.Py_ssize_t):
+    """A caller's mistake, unlike a fault in the bytes, is raised."""
+    if not 0 <= start <= end <= size:
+        raise IndexError(f"{start}:{end} is not within {size}")
+
+
+# Records as Python objects.
+
+
+@cython.final
+@cython.no_gc
+@cython.cclass
+class Record:
+    """One record, out of its batch: what a consumer sees. Not to be changed once made.
+
+    `headers` holds (key, value) pairs. Only bytes and text hang on a record, so it can be in no cycle and the
+    garbage collector need not visit it; reading a million records would else spend most of its time there.
+    """
+
+    if cython.compiled:
+        offset = cython.declare(cython.longlong, visibility="readonly")
+        timestamp_ms = cython.declare(cython.longlong, visibility="readonly")
+        key = cython.declare(bytes, visibility="readonly")
+        value = cython.declare(bytes, visibility="readonly")
+        headers = cython.declare(tuple, visibility="readonly")
+    else:
+        __slots__ = ("headers", "key", "offset", "timestamp_ms", "value")
+
+    def __init__(self, offset, timestamp_ms, key=None, value=None, headers=()):
+        self.offset = offset
+        self.timestamp_ms = timestamp_ms
+        self.key = key
+        self.value = value
+        self.headers = headers
+
+    def _fields(self):
+        return (self.offset, self.timestamp_ms, self.key, self.value, self.headers)
+
+    def __eq__(self, other):
+        return self._fields() == other._fields() if isinstance(other, Record) else NotImplemented
+
+    def __hash__(self):
+        return hash(self._fields())
+
+    def __repr__(self):
+        return (
+            f"Record(offset={self.offset}, timestamp_ms={self.timestamp_ms}, key={self.key!r}, "
+            f"value={self.value!r}, headers={self.headers!r})"
+        )
+
+    def __reduce__(self):
+        return Record, self._fields()
+
+
+@cython.cfunc
+@cython.inline
+def _bytes_at(
+    buffer: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, length: cython.Py_ssize_t
+):
+    """A copy of the bytes there, or None for a negative length."""
+    if length < 0:
+        return None
+    if length == 0:
+        return b""
+    if cython.compiled:
+        copy = PyBytes_FromStringAndSize(cython.cast(cython.p_char, cython.address(buffer[position])), length)
+    else:
+        copy = bytes(buffer[position : position + length])
+    return copy
+
+
+@cython.cfunc
+def _headers_at(
+    buffer: cython.const[cython.uchar][::1],
+    position: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    count: cython.Py_ssize_t,
+):
+    """The (key, value) pairs of a record that _walk_record has passed."""
+    field: cython.longlong[::1] = memoryview(bytearray(16)).cast("q")
+    headers = []
+    _i: cython.Py_ssize_t
+    for _i in range(count):
+        position = _take_bytes(buffer, position, end, field, 0)
+        # As Java does: a key that is not UTF-8 is shown with replacement characters, not refused.
+        key = str(_bytes_at(buffer, field[0], field[1]), "utf-8", "replace")
+        position = _take_bytes(buffer, position, end, field, 0)
+        headers.append((key, _bytes_at(buffer, field[0], field[1])))
+    return tuple(headers)
+
+
+def read_records(
+    buffer: cython.const[cython.uchar][::1],
+    start: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    count: cython.Py_ssize_t,
+    base_offset: cython.longlong,
+    timestamp_ms: cython.longlong,
+    is_log_append_time: cython.bint,
+    records: list,
+):
+    """Append a Record to `records` for each one in `buffer[start:end]`.
+
+    `timestamp_ms` is the base that deltas are added to or, with log append time, the time of every record.
+    Answers (problem, position, record index); after a problem the caller drops what `records` got.
+    """
+    row: cython.longlong[::1] = memoryview(bytearray(ROW_WIDTH * 8)).cast("q")
+    position: cython.Py_ssize_t = start
+    following: cython.Py_ssize_t
+    index: cython.Py_ssize_t
+    record: Record
+    _check_bounds(len(buffer), start, end)
+    for index in range(count):
+        following = _walk_record(buffer, position, end, row, 0)
+        if following < 0:
+            return -following, row[0], index
+        record = Record.__new__(Record)
+        record.offset = _wrapping_sum(base_offset, row[_OFFSET_DELTA])
+        record.timestamp_ms = timestamp_ms
+        if not is_log_append_time:
+            record.timestamp_ms = _wrapping_sum(timestamp_ms, row[_TIMESTAMP_DELTA])
+        record.key = _bytes_at(buffer, row[_KEY_POSITION], row[_KEY_LENGTH])
+        record.value = _bytes_at(buffer, row[_VALUE_POSITION], row[_VALUE_LENGTH])
+        record.headers = ()
+        if row[_HEADER_COUNT] > 0:
+            record.headers = _headers_at(buffer, row[_HEADERS_POSITION], following, row[_HEADER_COUNT])
+        records.append(record)
+        position = following
+    return (0 if position == end else _BYTES_LEFT), position, count
+
+
+# Batch headers; batch.py has the byte table.
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _big_endian(
+    buffer: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, size: cython.int
+) -> cython.longlong:
+    """The signed integer of `size` bytes at `position`."""
+    number: cython.longlong = buffer[position]
+    i: cython.int
+    if number > 127:
+        number -= 256
+    for i in range(1, size):
+        number = number * 256 + buffer[position + i]
+    return number
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _scan_header(
+    buffer: cython.const[cython.uchar][::1],
+    position: cython.Py_ssize_t,
+    table: cython.longlong[::1],
+    at: cython.Py_ssize_t,
+) -> cython.void:
+    """Copy the header at `position` into a row, in the order of BatchColumn."""
+    table[at] = position
+    table[at + 1] = _big_endian(buffer, position, 8)
+    table[at + 2] = _big_endian(buffer, position + 8, 4) + 12
+    table[at + 3] = _big_endian(buffer, position + 12, 4)
+    table[at + 4] = _big_endian(buffer, position + 17, 4) & _MASK
+    table[at + 5] = _big_endian(buffer, position + 21, 2)
+    table[at + 6] = _wrapping_sum(table[at + 1], _big_endian(buffer, position + 23, 4))
+    table[at + 7] = _big_endian(buffer, position + 27, 8)
+    table[at + 8] = _big_endian(buffer, position + 35, 8)
+    table[at + 9] = _big_endian(buffer, position + 43, 8)
+    table[at + 10] = _big_endian(buffer, position + 51, 2)
+    table[at + 11] = _big_endian(buffer, position + 53, 4)
+    table[at + 12] = _big_endian(buffer, position + 57, 4)
+
+
+def scan_batches(
+    buffer: cython.const[cython.uchar][::1],
+    start: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    max_batches: cython.Py_ssize_t = 8192,
+):
+    """Walk the batch headers of `buffer[start:end]`, whole batches only, CRC not looked at; a BatchScan.
+
+    It stops at the end, when `max_batches` are found, or before the first batch that is cut off or no batch;
+    `position` is where the walk would go on.
+    """
+    _check_bounds(len(buffer), start, end)
+    capacity: cython.Py_ssize_t = min(max_batches, (end - start) // 61)
+    rows = memoryview(new_bytearray(max(1, capacity * BATCH_ROW_WIDTH) * 8)).cast("q")
+    table: cython.longlong[::1] = rows
+    width: cython.Py_ssize_t = BATCH_ROW_WIDTH
+    position: cython.Py_ssize_t = start
+    size: cython.longlong
+    count: cython.Py_ssize_t = 0
+    stop: cython.int = _AT_END
+    with cython.nogil:
+        while position < end:
+            if end - position > 16 and buffer[position + 16] != 2:
+                stop = _BAD_MAGIC
+                break
+            if end - position < 61:
+                stop = _TRUNCATED
+                break
+            size = _big_endian(buffer, position + 8, 4) + 12
+            if size < 61:
+                stop = _BAD_LENGTH
+                break
+            if size > end - position:
+                stop = _TRUNCATED
+                break
+            if count == max_batches:
+                stop = _TABLE_FULL
+                break
+            _scan_header(buffer, position, table, count * width)
+            position += size
+            count += 1
+    return BatchScan(rows, count, Stop(stop), position)

@@ -1,0 +1,176 @@
+"""The loop that writes records from lists of bytes; compiled by Cython, or interpreted as is.
+
+kernels.py has the layout of a record. Sizes first, then one exact buffer, then the bytes.
+"""
+
+from __future__ import annotations
+
+try:
+    import cython
+except ImportError:
+    from odradek.records import cython_shim as cython
+
+from odradek.records.kernels import new_bytearray
+
+if cython.compiled:
+    from cython.cimports.cpython.bytes import PyBytes_AS_STRING
+    from cython.cimports.libc.string import memcpy
+
+
+@cython.ccall
+@cython.nogil
+@cython.exceptval(check=False)
+def size_of_varint(number: cython.longlong) -> cython.Py_ssize_t:
+    """Bytes that `number` takes as a varint."""
+    raw: cython.ulonglong = cython.cast(cython.ulonglong, (number << 1) ^ (number >> 63))
+    size: cython.Py_ssize_t = 1
+    while raw >= 0x80:
+        raw >>= 7
+        size += 1
+    return size
+
+
+@cython.ccall
+@cython.nogil
+@cython.exceptval(check=False)
+def put_varint(
+    out: cython.uchar[::1], position: cython.Py_ssize_t, number: cython.longlong
+) -> cython.Py_ssize_t:
+    """Write `number` at `position`; where the next byte goes."""
+    raw: cython.ulonglong = cython.cast(cython.ulonglong, (number << 1) ^ (number >> 63))
+    while raw >= 0x80:
+        out[position] = (raw & 0x7F) | 0x80
+        position += 1
+        raw >>= 7
+    out[position] = raw
+    return position + 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(-1, check=False)
+def _size_of_bytes(field: bytes | None) -> cython.Py_ssize_t:
+    """Bytes that a nullable field takes, its length included."""
+    if field is None:
+        return 1
+    length: cython.Py_ssize_t = len(field)
+    return size_of_varint(length) + length
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(-1, check=False)
+def _put_bytes(out: cython.uchar[::1], position: cython.Py_ssize_t, field: bytes | None) -> cython.Py_ssize_t:
+    """Write a nullable field after its length; where the next byte goes."""
+    if field is None:
+        return put_varint(out, position, -1)
+    length: cython.Py_ssize_t = len(field)
+    position = put_varint(out, position, length)
+    if length > 0:
+        if cython.compiled:
+            memcpy(cython.address(out[position]), PyBytes_AS_STRING(field), length)
+        else:
+            out[position : position + length] = field
+    return position + length
+
+
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+def _size_of_headers(headers) -> cython.Py_ssize_t:
+    """Bytes that the headers take, without their count."""
+    size: cython.Py_ssize_t = 0
+    for key, value in headers:
+        size += _size_of_bytes(key.encode()) + _size_of_bytes(value)
+    return size
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(-1, check=False)
+def _size_of_body(
+    timestamp_delta: cython.longlong,
+    offset_delta: cython.longlong,
+    key: bytes | None,
+    value: bytes | None,
+    headers,
+) -> cython.Py_ssize_t:
+    """What the length of a record will say."""
+    size: cython.Py_ssize_t = 1 + size_of_varint(timestamp_delta) + size_of_varint(offset_delta)
+    size += _size_of_bytes(key) + _size_of_bytes(value)
+    if headers:
+        return size + size_of_varint(len(headers)) + _size_of_headers(headers)
+    return size + 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(-1, check=False)
+def _put_record(
+    out: cython.uchar[::1],
+    position: cython.Py_ssize_t,
+    timestamp_delta: cython.longlong,
+    offset_delta: cython.longlong,
+    key: bytes | None,
+    value: bytes | None,
+    headers,
+) -> cython.Py_ssize_t:
+    """Write one record; where the next one goes."""
+    body: cython.Py_ssize_t = _size_of_body(timestamp_delta, offset_delta, key, value, headers)
+    position = put_varint(out, position, body)
+    out[position] = 0
+    position = put_varint(out, position + 1, timestamp_delta)
+    position = put_varint(out, position, offset_delta)
+    position = _put_bytes(out, position, key)
+    position = _put_bytes(out, position, value)
+    if not headers:
+        return put_varint(out, position, 0)
+    position = put_varint(out, position, len(headers))
+    for name, content in headers:
+        position = _put_bytes(out, position, name.encode())
+        position = _put_bytes(out, position, content)
+    return position
+
+
+def encode_records(
+    keys: list | None,
+    values: list,
+    timestamp_deltas: list | None,
+    offset_deltas: list | None,
+    headers: list | None,
+    reserved: cython.Py_ssize_t,
+):
+    """The records of a batch as one bytearray that begins with `reserved` bytes for the header.
+
+    Each column is a list with one entry per record, or None: no keys, all timestamp deltas 0, offset deltas
+    0, 1, 2 …, no headers. Keys and values are bytes or None; headers are sequences of (str, bytes or None).
+    """
+    count: cython.Py_ssize_t = len(values)
+    for column in (keys, timestamp_deltas, offset_deltas, headers):
+        if column is not None and len(column) != count:
+            raise ValueError(f"columns of different lengths: {len(column)} and {count}")
+    total: cython.Py_ssize_t = reserved
+    body: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    for i in range(count):
+        body = _size_of_body(
+            0 if timestamp_deltas is None else timestamp_deltas[i],
+            i if offset_deltas is None else offset_deltas[i],
+            None if keys is None else keys[i],
+            values[i],
+            None if headers is None else headers[i],
+        )
+        total += size_of_varint(body) + body
+    encoded = new_bytearray(total)
+    out: cython.uchar[::1] = encoded
+    position: cython.Py_ssize_t = reserved
+    for i in range(count):
+        position = _put_record(
+            out,
+            position,
+            0 if timestamp_deltas is None else timestamp_deltas[i],
+            i if offset_deltas is None else offset_deltas[i],
+            None if keys is None else keys[i],
+            values[i],
+            None if headers is None else headers[i],
+        )
+    return encoded

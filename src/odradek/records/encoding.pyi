@@ -1,0 +1,14 @@
+"""Types of encoding.py for its callers; inside, the annotations are C's."""
+
+from collections.abc import Sequence
+
+def size_of_varint(number: int) -> int: ...
+def put_varint(out: bytearray | memoryview, position: int, number: int) -> int: ...
+def encode_records(
+    keys: list[bytes | None] | None,
+    values: list[bytes | None],
+    timestamp_deltas: list[int] | None,
+    offset_deltas: list[int] | None,
+    headers: list[Sequence[tuple[str, bytes | None]]] | None,
+    reserved: int,
+) -> bytearray: ...

@@ -1,0 +1,58 @@
+"""The hashes on which we must agree with Java; compiled by Cython, or interpreted as is."""
+
+from __future__ import annotations
+
+try:
+    import cython
+except ImportError:
+    from odradek.records import cython_shim as cython
+
+# C integers by hashes.pxd; the masks make Python's integers wrap like them.
+_MURMUR = 0x5BD1E995
+_SEED = 0x9747B28C
+_MASK = 0xFFFFFFFF
+
+
+def murmur2(key: cython.const[cython.uchar][::1]):
+    """Murmur 2 of a record's key with Kafka's seed, as Java's signed int."""
+    length: cython.Py_ssize_t = len(key)
+    digest: cython.ulonglong = _SEED ^ (length & _MASK)
+    word: cython.ulonglong
+    i: cython.Py_ssize_t
+    tail: cython.Py_ssize_t = length - length % 4
+    for i in range(0, tail, 4):
+        word = key[i + 3]
+        word = (word << 24) | (key[i + 2] << 16) | (key[i + 1] << 8) | key[i]
+        word = (word * _MURMUR) & _MASK
+        word = ((word ^ (word >> 24)) * _MURMUR) & _MASK
+        digest = ((digest * _MURMUR) & _MASK) ^ word
+    if tail < length:
+        for i in range(length - 1, tail - 1, -1):
+            word = key[i]
+            digest ^= word << (8 * (i - tail))
+        digest = (digest * _MURMUR) & _MASK
+    digest = ((digest ^ (digest >> 13)) * _MURMUR) & _MASK
+    digest ^= digest >> 15
+    return _signed_int32(digest)
+
+
+def java_string_hash(text: str):
+    """Java's String.hashCode, over UTF-16 code units."""
+    units: cython.const[cython.uchar][::1] = text.encode("utf-16-le", "surrogatepass")
+    digest: cython.ulonglong = 0
+    unit: cython.ulonglong
+    i: cython.Py_ssize_t
+    for i in range(0, len(units), 2):
+        unit = units[i] | (units[i + 1] << 8)
+        digest = (digest * 31 + unit) & _MASK
+    return _signed_int32(digest)
+
+
+def to_positive(number: cython.longlong):
+    """A hash without its sign bit, as Java's Utils.toPositive."""
+    return number & 0x7FFFFFFF
+
+
+@cython.cfunc
+def _signed_int32(number: cython.longlong):
+    return number - 0x100000000 if number > 0x7FFFFFFF else number

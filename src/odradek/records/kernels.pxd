@@ -1,0 +1,12 @@
+# C types of the constants in kernels.py, and what other compiled modules may call without Python in between.
+
+cdef int _RECORD_LENGTH, _BAD_TIMESTAMP_DELTA, _BAD_OFFSET_DELTA, _BAD_KEY, _BAD_VALUE
+cdef int _BAD_HEADER_COUNT, _BAD_HEADER_KEY, _BAD_HEADER_VALUE
+cdef int _NOT_FILLED, _TOO_FEW, _BYTES_LEFT, _WRONG_OFFSET, _NO_KEY
+
+cdef int _OFFSET_DELTA, _TIMESTAMP_DELTA, _KEY_POSITION, _KEY_LENGTH, _VALUE_POSITION, _VALUE_LENGTH
+cdef int _HEADERS_POSITION, _HEADER_COUNT, _ROW_WIDTH, _SMALLEST_RECORD
+
+cdef int _AT_END, _TABLE_FULL, _TRUNCATED, _BAD_LENGTH, _BAD_MAGIC
+
+cdef long long _MASK

@@ -1,0 +1,53 @@
+"""Types of kernels.py for its callers; inside, the annotations are C's."""
+
+from odradek.records.layout import BatchScan
+
+Buffer = bytes | bytearray | memoryview
+
+IS_COMPILED: bool
+
+class Record:
+    def __init__(
+        self,
+        offset: int,
+        timestamp_ms: int,
+        key: bytes | None = None,
+        value: bytes | None = None,
+        headers: tuple[tuple[str, bytes | None], ...] = (),
+    ) -> None: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def timestamp_ms(self) -> int: ...
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def value(self) -> bytes | None: ...
+    @property
+    def headers(self) -> tuple[tuple[str, bytes | None], ...]: ...
+
+def new_bytearray(size: int) -> bytearray: ...
+def check_records(
+    buffer: Buffer,
+    start: int,
+    end: int,
+    count: int,
+    last_offset_delta: int,
+    is_strict: bool,
+    requires_key: bool,
+    untimed_delta: int,
+) -> tuple[int, int, int, int, int]: ...
+def index_records(
+    buffer: Buffer, start: int, end: int, count: int, table: memoryview
+) -> tuple[int, int, int]: ...
+def read_records(
+    buffer: Buffer,
+    start: int,
+    end: int,
+    count: int,
+    base_offset: int,
+    timestamp_ms: int,
+    is_log_append_time: bool,
+    records: list[Record],
+) -> tuple[int, int, int]: ...
+def scan_batches(buffer: Buffer, start: int, end: int, max_batches: int = 8192) -> BatchScan: ...

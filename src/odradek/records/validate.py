@@ -1,0 +1,111 @@
+"""What a broker checks before it appends a batch, and what a log holds true of the batches in it.
+
+From a producer everything must be exact. In a log, compaction has left gaps between offsets, batches with no
+record, and delete horizons; there only the structure must hold.
+"""
+
+from __future__ import annotations
+
+from odradek.common.error_codes import ErrorCode
+from odradek.records.batch import NO_SEQUENCE, NO_TIMESTAMP, BatchHeader, Buffer, has_valid_crc, read_header
+from odradek.records.errors import BatchTooLarge, CorruptBatch, InvalidRecord, TruncatedBatch
+from odradek.records.kernels import check_records
+from odradek.records.record import plain_records
+
+
+def validate_for_produce(
+    buffer: Buffer,
+    position: int = 0,
+    *,
+    max_message_bytes: int,
+    max_decompressed_bytes: int,
+    requires_key: bool = False,
+    timestamp_range_ms: tuple[int, int] | None = None,
+) -> BatchHeader:
+    """Check the batch at `position` as a broker does on produce, in Kafka's order; its header if all is well.
+
+    `timestamp_range_ms`, if given, holds the earliest and latest time that a record may have, if it has one. It
+    is for topics with create time: a broker with log append time overwrites what came.
+    """
+    header = _read_whole(buffer, position)
+    if header.base_offset != 0:
+        raise InvalidRecord(f"a producer's base offset is 0, not {header.base_offset}", position)
+    if header.size_in_bytes > max_message_bytes:
+        raise BatchTooLarge(header.size_in_bytes, max_message_bytes, position)
+    _check_crc(buffer, position, header)
+    _check_producers_header(header, position)
+    least_ms, greatest_ms = _check_records(
+        buffer, position, header, max_decompressed_bytes, is_strict=True, requires_key=requires_key
+    )
+    if timestamp_range_ms is not None and least_ms != NO_TIMESTAMP:
+        earliest_ms, latest_ms = timestamp_range_ms
+        if least_ms < earliest_ms or greatest_ms > latest_ms:
+            raise InvalidRecord(
+                f"timestamps {least_ms} to {greatest_ms} are not within {earliest_ms} to {latest_ms}",
+                position,
+                error_code=ErrorCode.INVALID_TIMESTAMP,
+            )
+    return header
+
+
+def validate_for_log(buffer: Buffer, position: int = 0, *, max_decompressed_bytes: int) -> BatchHeader:
+    """Check a batch that is, or will be copied, in a log: header, CRC, and the structure of every record."""
+    header = _read_whole(buffer, position)
+    _check_crc(buffer, position, header)
+    if header.base_offset < 0 or header.last_offset_delta < 0:
+        raise CorruptBatch(f"offsets {header.base_offset} to {header.last_offset}", position)
+    if not 0 <= header.record_count <= header.last_offset_delta + 1:
+        raise CorruptBatch(
+            f"{header.record_count} records in offsets {header.base_offset} to {header.last_offset}", position
+        )
+    _check_records(buffer, position, header, max_decompressed_bytes, is_strict=False, requires_key=False)
+    return header
+
+
+def _read_whole(buffer: Buffer, position: int) -> BatchHeader:
+    header = read_header(buffer, position)
+    if position + header.size_in_bytes > len(buffer):
+        raise TruncatedBatch(
+            f"{len(buffer) - position} bytes left of a batch of {header.size_in_bytes}", position
+        )
+    return header
+
+
+def _check_crc(buffer: Buffer, position: int, header: BatchHeader) -> None:
+    if not has_valid_crc(buffer, position, header):
+        raise CorruptBatch(f"the batch does not have the CRC {header.crc:#010x} that it claims", position)
+
+
+def _check_producers_header(header: BatchHeader, position: int) -> None:
+    if header.record_count <= 0:
+        raise InvalidRecord(f"a producer's batch with {header.record_count} records", position)
+    if header.record_count != header.last_offset_delta + 1:
+        raise InvalidRecord(
+            f"{header.record_count} records with a last offset delta of {header.last_offset_delta}", position
+        )
+    if header.is_control:
+        raise InvalidRecord("only brokers write control records", position)
+    if header.has_producer_id and header.base_sequence <= NO_SEQUENCE:
+        raise InvalidRecord(
+            f"base sequence {header.base_sequence} with producer id {header.producer_id}", position
+        )
+
+
+def _check_records(
+    buffer: Buffer, position: int, header: BatchHeader, max_bytes: int, *, is_strict: bool, requires_key: bool
+) -> tuple[int, int]:
+    """Walk the records in one kernel call; their earliest and latest timestamp, NO_TIMESTAMP without any."""
+    plain = plain_records(buffer, position, header, max_bytes)
+    problem, fault_position, index, least_delta_ms, greatest_delta_ms = check_records(
+        plain.buffer,
+        plain.start,
+        plain.end,
+        header.record_count,
+        header.last_offset_delta,
+        is_strict,
+        requires_key,
+        NO_TIMESTAMP - header.base_timestamp_ms,
+    )
+    if problem:
+        raise plain.fault(problem, fault_position, index)
+    return header.base_timestamp_ms + least_delta_ms, header.base_timestamp_ms + greatest_delta_ms

@@ -20,7 +20,7 @@ SCALARS = {"bool": False, "float64": 0.0, "string": "", "bytes": b"", "records":
 
 
 def densest(cls: type[Struct], fields: tuple[FieldSpec, ...], version: int) -> Iterator[Struct]:
-    """One struct per array below `cls`, with many elements of the fewest bytes there and defaults elsewhere."""
+    """One struct per array below `cls`, with many elements of the fewest bytes there, defaults elsewhere."""
     for field in fields:
         if version not in field.versions or not (field.is_array or field.fields):
             continue

@@ -1,0 +1,24 @@
+"""Runs every benchmark, one after another; each also runs alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+def main(rooms: list[str]) -> int:
+    """Run the scripts of the named rooms (default: all); a benchmark that fails fails the run."""
+    scripts = sorted(path for path in HERE.glob("*/*.py") if not rooms or path.parent.name in rooms)
+    failed = [
+        script for script in scripts if subprocess.run([sys.executable, script], check=False).returncode
+    ]
+    for script in failed:
+        print(f"failed: {script.relative_to(HERE)}", file=sys.stderr)
+    return 1 if failed or not scripts else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 import sys
 from pathlib import Path
 from random import Random
@@ -28,6 +29,12 @@ def main() -> None:
 
     with atheris.instrument_imports(include=["odradek"]):
         target = importlib.import_module(f"fuzz.{arguments.target}_target")
+
+    # A twin that was loaded under another name has escaped the import hook.
+    for module in getattr(target, "INSTRUMENTED", ()):
+        for name, function in vars(module).items():
+            if inspect.isfunction(function):
+                setattr(module, name, atheris.instrument_func(function))
 
     def one_input(encoded: bytes) -> None:
         if len(encoded) >= 2:

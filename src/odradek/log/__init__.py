@@ -1,0 +1,1 @@
+"""One partition on disk: segments, indexes, producer state, recovery, retention. No network in this room."""

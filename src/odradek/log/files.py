@@ -1,0 +1,302 @@
+"""The file seam: every call that the log makes to the operating system, and file handles bounded in number.
+
+Three layers, thin each: `FileSystem` has one method per system call, so that a test can make any of them
+fail; `HandleCache` keeps the most recently used descriptors open; `LogFile` is one file that grows at its
+end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import resource
+from collections import OrderedDict
+from typing import NamedTuple
+
+Buffer = bytes | bytearray | memoryview
+
+NO_SPACE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+class OpenFile:
+    """A descriptor that is closed when its last user lets go of it.
+
+    Whoever reads, syncs or sends holds a reference, in any thread, so a file that leaves the cache or is
+    deleted meanwhile stays readable, and its number is not reused under a reader's hands.
+    """
+
+    __slots__ = ("fd",)
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    def fileno(self) -> int:
+        """For `os.sendfile` and whatever else wants a descriptor."""
+        return self.fd
+
+    def __del__(self) -> None:
+        os.close(self.fd)
+
+
+class FileRange(NamedTuple):
+    """A run of bytes of a file, ready for `os.sendfile`: it keeps its file open for as long as it is held."""
+
+    file: OpenFile
+    position: int
+    length: int
+
+    def read(self) -> bytes:
+        """The bytes themselves, for those who cannot send a file; may block on a cold file."""
+        return os.pread(self.file.fd, self.length, self.position)
+
+
+class FileSystem:
+    """The operating system as the log sees it. Stateless, so any thread may call it; errors are `OSError`."""
+
+    __slots__ = ()
+
+    def open(self, path: str, *, create: bool = False) -> OpenFile:
+        """Open for reading and writing."""
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        return OpenFile(os.open(path, flags, 0o644))
+
+    def open_read_only(self, path: str) -> OpenFile:
+        """Open for reading."""
+        return OpenFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+
+    def read_at(self, file: OpenFile, length: int, position: int) -> bytes:
+        """At most `length` bytes; fewer only at the end of the file."""
+        return os.pread(file.fd, length, position)
+
+    def read_into(self, file: OpenFile, buffer: memoryview, position: int) -> int:
+        """Fill the buffer, as far as the file goes; the number of bytes."""
+        filled = os.preadv(file.fd, [buffer], position)
+        while filled < len(buffer) and (more := os.preadv(file.fd, [buffer[filled:]], position + filled)):
+            filled += more
+        return filled
+
+    def write_at(self, file: OpenFile, payload: Buffer, position: int) -> None:
+        """Write all of it, or raise with the file in an unknown state after `position`."""
+        written = os.pwrite(file.fd, payload, position)
+        while written < len(payload):
+            written += os.pwrite(file.fd, memoryview(payload)[written:], position + written)
+
+    def truncate(self, file: OpenFile, size: int) -> None:
+        """Cut or extend with zeroes."""
+        os.ftruncate(file.fd, size)
+
+    def reserve(self, file: OpenFile, size: int) -> None:
+        """Take the disk space of `size` bytes now; the file grows to it with zeroes."""
+        os.posix_fallocate(file.fd, 0, size)
+
+    def sync(self, file: OpenFile) -> None:
+        """Return when the bytes are on the disk."""
+        os.fsync(file.fd)
+
+    def sync_directory(self, path: str) -> None:
+        """Make creations, renames and removals in a directory survive a power cut."""
+        directory = OpenFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        os.fsync(directory.fd)
+
+    def size(self, path: str) -> int:
+        """Length of a file in bytes."""
+        return os.stat(path).st_size
+
+    def exists(self, path: str) -> bool:
+        """Whether there is anything under that name."""
+        return os.path.lexists(path)
+
+    def list(self, path: str) -> list[str]:
+        """The names in a directory, sorted."""
+        return sorted(os.listdir(path))
+
+    def is_directory(self, path: str) -> bool:
+        """Whether the path leads to a directory."""
+        return os.path.isdir(path)
+
+    def make_directory(self, path: str) -> None:
+        """One directory, whose parent is there."""
+        os.mkdir(path)
+
+    def rename(self, source: str, target: str) -> None:
+        """Atomic within a file system; an existing target file is replaced."""
+        os.rename(source, target)
+
+    def remove(self, path: str) -> None:
+        """Remove a file; one that is gone already is no error, since removal is what was wanted."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
+    def remove_directory(self, path: str) -> None:
+        """Remove an empty directory."""
+        os.rmdir(path)
+
+    def read_file(self, path: str) -> bytes:
+        """A small file, whole."""
+        file = self.open_read_only(path)
+        chunks = []
+        position = 0
+        while chunk := self.read_at(file, 1 << 20, position):
+            chunks.append(chunk)
+            position += len(chunk)
+        return b"".join(chunks)
+
+    def write_file_atomically(self, path: str, content: bytes) -> None:
+        """Replace a small file so that a crash leaves the old one or the new one, both whole."""
+        temporary = path + ".tmp"
+        file = self.open(temporary, create=True)
+        self.truncate(file, 0)
+        self.write_at(file, content, 0)
+        self.sync(file)
+        self.rename(temporary, path)
+        self.sync_directory(os.path.dirname(path))
+
+
+class HandleCache:
+    """Keeps at most `limit` files open, the most recently used ones.
+
+    Every step is one atomic operation of a dict, so the pool's threads may read through it while the
+    event loop does. Two threads that open one file at once get a handle each; the loser's is closed in time.
+    """
+
+    __slots__ = ("_open", "files", "limit")
+
+    def __init__(self, files: FileSystem, limit: int) -> None:
+        self.files = files
+        self.limit = limit
+        self._open: OrderedDict[LogFile, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def touch(self, file: LogFile) -> None:
+        """Mark as just used."""
+        with contextlib.suppress(KeyError):  # closed by another thread since; the caller has its reference
+            self._open.move_to_end(file)
+
+    def admit(self, file: LogFile) -> None:
+        """Count a file that was just opened, and close the least recently used above the limit."""
+        self._open[file] = None
+        while len(self._open) > self.limit:
+            oldest, _ = self._open.popitem(last=False)
+            oldest.handle_dropped()
+
+    def drop(self, file: LogFile) -> None:
+        """Close a file now, unless somebody still holds it."""
+        self._open.pop(file, None)
+        file.handle_dropped()
+
+
+def default_handle_limit() -> int:
+    """Half of what the process may open; the other half is for sockets."""
+    soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(64, min(soft_limit // 2, 65_536))
+
+
+class PartitionDirectory:
+    """The path of a partition, shared by all its files, so that renaming the directory is one assignment."""
+
+    __slots__ = ("handles", "path")
+
+    def __init__(self, path: str, handles: HandleCache) -> None:
+        self.path = path
+        self.handles = handles
+
+    @property
+    def files(self) -> FileSystem:
+        """The file system that this directory is on."""
+        return self.handles.files
+
+    def join(self, name: str) -> str:
+        """The path of a file in it."""
+        return f"{self.path}/{name}"
+
+
+class LogFile:
+    """One file that only grows at its end; opened when needed, closed when others are needed more.
+
+    One writer: the owner of the segment. Any thread may read below `size`.
+    """
+
+    __slots__ = ("_handle", "directory", "name", "size")
+
+    def __init__(self, directory: PartitionDirectory, name: str, size: int) -> None:
+        self.directory = directory
+        self.name = name
+        self.size = size
+        self._handle: OpenFile | None = None
+
+    @property
+    def path(self) -> str:
+        """Where it is now; renames move it."""
+        return self.directory.join(self.name)
+
+    def handle(self) -> OpenFile:
+        """The open file; hold the result for as long as its descriptor is in use."""
+        handle = self._handle
+        if handle is not None:
+            self.directory.handles.touch(self)
+            return handle
+        handle = self._handle = self.directory.files.open(self.path)
+        self.directory.handles.admit(self)
+        return handle
+
+    def create(self) -> None:
+        """Make the file, empty."""
+        handle = self._handle = self.directory.files.open(self.path, create=True)
+        self.directory.handles.admit(self)
+        self.directory.files.truncate(handle, 0)
+        self.size = 0
+
+    def append(self, payload: Buffer) -> int:
+        """Write at the end; the position where it begins. After an error nothing was appended."""
+        position = self.size
+        try:
+            self.directory.files.write_at(self.handle(), payload, position)
+        except OSError:
+            # Half a batch may be there. The size did not move, so it is invisible and the next append
+            # overwrites it; cutting it off keeps the file whole for everyone else, if the disk still can.
+            with contextlib.suppress(OSError):
+                self.directory.files.truncate(self.handle(), position)
+            raise
+        self.size = position + len(payload)
+        return position
+
+    def read(self, position: int, length: int) -> bytes:
+        """At most `length` bytes, none past the end."""
+        length = min(length, self.size - position)
+        if length <= 0:
+            return b""
+        return self.directory.files.read_at(self.handle(), length, position)
+
+    def read_into(self, buffer: memoryview, position: int) -> int:
+        """Fill the buffer from `position` on; the number of bytes, fewer only at the end."""
+        wanted = buffer[: max(0, self.size - position)]
+        return self.directory.files.read_into(self.handle(), wanted, position) if len(wanted) else 0
+
+    def range(self, position: int, length: int) -> FileRange:
+        """A part of the file to be sent."""
+        return FileRange(self.handle(), position, length)
+
+    def truncate(self, size: int) -> None:
+        """Cut to `size` bytes."""
+        self.directory.files.truncate(self.handle(), size)
+        self.size = size
+
+    def sync(self) -> None:
+        """Return when everything appended is on the disk; may block, so not on the event loop."""
+        self.directory.files.sync(self.handle())
+
+    def rename(self, name: str) -> None:
+        """Give it another name in its directory; an open handle stays good."""
+        self.directory.files.rename(self.path, self.directory.join(name))
+        self.name = name
+
+    def close(self) -> None:
+        """Let go of the handle; a later read opens it again."""
+        self.directory.handles.drop(self)
+
+    def handle_dropped(self) -> None:
+        """The cache's word that this file is no longer counted as open."""
+        self._handle = None

@@ -1,0 +1,617 @@
+"""One partition: append, read, high watermark, last stable offset, truncation, retention.
+
+    log start offset        high watermark            log end offset
+          |                       |                         |
+    ------+------ committed ------+---- not replicated -----+
+          |            |
+          |    last stable offset: below it, no transaction is open
+    first record that may be read
+
+An offset keeps its record for as long as it has one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from odradek.common.ids import TopicPartition
+from odradek.log import filenames, timestamps
+from odradek.log.config import LogConfig
+from odradek.log.epochs import EpochEnd, LeaderEpochs
+from odradek.log.errors import OffsetOutOfRange, RecordListTooLarge, StorageError, UnexpectedAppendOffset
+from odradek.log.files import PartitionDirectory
+from odradek.log.flushing import FlushJob
+from odradek.log.leader_batches import Origin, max_decompressed_bytes, prepare
+from odradek.log.producers import Marker, ProducerStates
+from odradek.log.reading import FetchData, Isolation, LogEnd, aborted_between, find_batches
+from odradek.log.replay import marker_of, replay
+from odradek.log.retention import Deletion, RetainedSegment, segments_to_delete
+from odradek.log.roll import IncomingBatches, RollReason, roll_reason
+from odradek.log.segment import Segment
+from odradek.log.segments import Segments
+from odradek.log.snapshot_files import SnapshotFiles
+from odradek.log.txn_index import AbortedTxn, aborted_txn
+from odradek.records.batch import HEADER_SIZE, BatchHeader, Buffer, has_valid_crc, iterate_headers, stamp
+from odradek.records.errors import CorruptBatch
+from odradek.records.kernels import scan_batches
+from odradek.records.layout import Stop
+
+PRODUCER_ID_EXPIRATION_MS = 86_400_000
+
+
+class AppendInfo(NamedTuple):
+    """Where batches went. For a duplicate: where they have been since the first time."""
+
+    base_offset: int
+    last_offset: int
+    log_append_time_ms: int  # -1 when records keep the producer's time
+    log_start_offset: int
+    is_duplicate: bool = False
+    roll_reason: RollReason | None = None
+
+
+class Garbage(NamedTuple):
+    """Files renamed to .deleted, to be removed when readers have had their time."""
+
+    due_ms: int
+    paths: tuple[str, ...]
+
+
+class PartitionLog:
+    """A partition on disk.
+
+    Owned by the event loop, which is the only one to call what changes it: one writer, no lock. `read` and
+    the lookups by time may run in other threads. Methods say so where they may block. A disk error becomes
+    `StorageError`; after it the log is as it was before the call, so that a full disk costs nothing but the
+    append. Made by `recovery.load_log`, for a new partition too.
+    """
+
+    __slots__ = (
+        "_hw",
+        "_truncation_count",
+        "config",
+        "directory",
+        "epochs",
+        "garbage",
+        "last_flush_ms",
+        "log_end_offset",
+        "log_start_offset",
+        "partition",
+        "producer_id_expiration_ms",
+        "producers",
+        "recovery_point",
+        "segments",
+        "snapshots",
+        "topic_id",
+    )
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        directory: PartitionDirectory,
+        config: LogConfig,
+        *,
+        segments: Segments,
+        epochs: LeaderEpochs,
+        producers: ProducerStates,
+        snapshots: SnapshotFiles,
+        log_start_offset: int,
+        log_end_offset: int,
+        recovery_point: int,
+        high_watermark: int,
+        now_ms: int,
+        topic_id: UUID | None = None,
+        producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
+    ) -> None:
+        self.partition = partition
+        self.directory = directory
+        self.config = config
+        self.segments = segments
+        self.epochs = epochs
+        self.producers = producers
+        self.snapshots = snapshots
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = log_end_offset
+        self.recovery_point = recovery_point
+        self.topic_id = topic_id
+        self.last_flush_ms = now_ms
+        self.producer_id_expiration_ms = producer_id_expiration_ms
+        self.garbage: list[Garbage] = []
+        self._truncation_count = 0
+        self._hw = log_start_offset
+        self.update_high_watermark(high_watermark)
+
+    def __repr__(self) -> str:
+        return f"PartitionLog({self.partition}, [{self.log_start_offset}, {self.log_end_offset}))"
+
+    # Where the log stands
+
+    @property
+    def high_watermark(self) -> int:
+        """Everything below it is on every replica in sync."""
+        return self._hw
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Everything below it is committed and belongs to no open transaction."""
+        first_unstable = self.producers.first_unstable_offset
+        return self._hw if first_unstable is None else min(self._hw, first_unstable)
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes of log in all segments."""
+        return self.segments.size_in_bytes
+
+    def update_high_watermark(self, offset: int) -> int:
+        """Move it to `offset`, as far as that lies inside the log; where it is then."""
+        self._hw = min(max(offset, self.log_start_offset), self.log_end_offset)
+        self.producers.on_high_watermark(self._hw)
+        return self._hw
+
+    # Appending
+
+    def append_as_leader(
+        self,
+        records: Buffer,
+        leader_epoch: int,
+        *,
+        now_ms: int,
+        origin: Origin = Origin.CLIENT,
+        transaction_version: int = 0,
+    ) -> AppendInfo:
+        """Check batches, give them the next offsets, and append them.
+
+        A writable buffer is stamped in place. RecordsError, or one of the errors of `log.errors`, if the
+        batches are refused; then nothing has changed.
+        """
+        payload, headers = prepare(records, self.config, now_ms=now_ms, origin=origin)
+        time_ms = now_ms if self.config.message_timestamp_type == "LogAppendTime" else -1
+        if origin is Origin.CLIENT and headers[0].has_producer_id:
+            earlier = self.producers.duplicate_of(headers[0])
+            if earlier is not None:
+                time_ms = earlier.timestamp_ms if time_ms >= 0 else -1
+                return AppendInfo(
+                    earlier.base_offset,
+                    earlier.last_offset,
+                    time_ms,
+                    self.log_start_offset,
+                    is_duplicate=True,
+                )
+        markers = self._check_producers(payload, headers, origin, transaction_version)
+        headers = self._stamp(payload, headers, leader_epoch)
+        reason = self._append(payload, headers, markers, now_ms)
+        first, last = headers[0], headers[-1]
+        return AppendInfo(
+            first.base_offset, last.last_offset, time_ms, self.log_start_offset, roll_reason=reason
+        )
+
+    def append_as_follower(self, records: Buffer, *, now_ms: int) -> AppendInfo | None:
+        """Append what the leader sent as it is; None if there is no whole batch in it.
+
+        The offsets must continue the log. A fetch may end inside a batch: that rest is left for the next one.
+        """
+        payload, headers = _whole_batches(records)
+        if not headers:
+            return None
+        expected = self.log_end_offset
+        for header in headers:
+            if header.base_offset < expected:
+                raise UnexpectedAppendOffset(header.base_offset, expected)
+            expected = header.next_offset
+        markers = self._markers(payload, headers)
+        reason = self._append(payload, headers, markers, now_ms)
+        first, last = headers[0], headers[-1]
+        return AppendInfo(first.base_offset, last.last_offset, -1, self.log_start_offset, roll_reason=reason)
+
+    def _check_producers(
+        self, payload: Buffer, headers: Sequence[BatchHeader], origin: Origin, transaction_version: int
+    ) -> list[Marker | None]:
+        markers = self._markers(payload, headers)
+        for header, marker in zip(headers, markers, strict=True):
+            if marker is not None:
+                self.producers.check_marker(header, marker, transaction_version=transaction_version)
+            elif header.has_producer_id:
+                self.producers.check(header, checks_sequence=origin is Origin.CLIENT)
+        return markers
+
+    def _markers(self, payload: Buffer, headers: Sequence[BatchHeader]) -> list[Marker | None]:
+        markers: list[Marker | None] = []
+        position = 0
+        for header in headers:
+            is_marker = header.is_control and header.has_producer_id
+            markers.append(marker_of(payload, position) if is_marker else None)
+            position += header.size_in_bytes
+        return markers
+
+    def _stamp(
+        self, payload: bytearray | memoryview, headers: Sequence[BatchHeader], leader_epoch: int
+    ) -> list[BatchHeader]:
+        stamped = []
+        position, next_offset = 0, self.log_end_offset
+        for header in headers:
+            stamp(payload, position, next_offset, leader_epoch)
+            header = header._replace(base_offset=next_offset, partition_leader_epoch=leader_epoch)
+            stamped.append(header)
+            position += header.size_in_bytes
+            next_offset = header.next_offset
+        return stamped
+
+    def _append(
+        self,
+        payload: Buffer,
+        headers: Sequence[BatchHeader],
+        markers: Sequence[Marker | None],
+        now_ms: int,
+    ) -> RollReason | None:
+        if len(payload) > self.config.max_segment_bytes:
+            raise RecordListTooLarge(len(payload), self.config.max_segment_bytes)
+        with self._storage_errors():
+            self._assign_epochs(headers)
+            reason = self._roll_if_needed(len(payload), headers, now_ms)
+            segment = self.segments.active
+            segment.make_room()
+            try:
+                segment.append_batches(payload, headers)
+                for header, marker in zip(headers, markers, strict=True):
+                    completed = self.producers.apply(header, marker)
+                    if completed is not None and completed.is_aborted:
+                        segment.append_aborted(aborted_txn(completed))
+            except OSError:
+                self._undo_append(segment, now_ms)
+                raise
+        self.log_end_offset = headers[-1].next_offset
+        return reason
+
+    def _undo_append(self, segment: Segment, now_ms: int) -> None:
+        """Back to the log end as it was; the batches may be in the log, and some with the producers."""
+        if segment.truncate_to(self.log_end_offset):
+            self._reload_producers(now_ms)
+
+    def _assign_epochs(self, headers: Sequence[BatchHeader]) -> None:
+        if headers[-1].partition_leader_epoch <= self.epochs.latest:
+            return
+        changed = LeaderEpochs(self.epochs)
+        for header in headers:
+            if header.partition_leader_epoch > changed.latest:
+                changed.assign(header.partition_leader_epoch, header.base_offset)
+        self._write_epochs(changed)
+
+    def assign_leader_epoch(self, leader_epoch: int) -> None:
+        """This broker leads from the log end on; written and synced, so it may block.
+
+        An append would do it as well (SPEC I2); doing it when leadership begins spares the first producer
+        the wait.
+        """
+        if leader_epoch > self.epochs.latest:
+            changed = LeaderEpochs(self.epochs)
+            changed.assign(leader_epoch, self.log_end_offset)
+            with self._storage_errors():
+                self._write_epochs(changed)
+
+    def _write_epochs(self, changed: LeaderEpochs) -> None:
+        path = self.directory.join(filenames.LEADER_EPOCH_CHECKPOINT)
+        self.directory.files.write_file_atomically(path, changed.encode())
+        self.epochs = changed
+
+    # Rolling
+
+    def _roll_if_needed(self, size: int, headers: Sequence[BatchHeader], now_ms: int) -> RollReason | None:
+        incoming = IncomingBatches(
+            size, max(header.max_timestamp_ms for header in headers), headers[-1].last_offset
+        )
+        reason = roll_reason(
+            self.segments.active.facts(self.config.segment_index_bytes),
+            incoming,
+            max_segment_bytes=self.config.max_segment_bytes,
+            segment_ms=self.config.segment_ms,
+            now_ms=now_ms,
+        )
+        if reason is not None:
+            self._roll(headers[0].base_offset, now_ms)
+        return reason
+
+    def roll(self, now_ms: int) -> Segment:
+        """Close the active segment and open a new one at the log end; an empty one stays as it is."""
+        with self._storage_errors():
+            return self._roll(self.log_end_offset, now_ms)
+
+    def _roll(self, base_offset: int, now_ms: int) -> Segment:
+        active = self.segments.active
+        if active.base_offset == base_offset:
+            return active
+        active.seal()
+        self.producers.end_offset = base_offset
+        self.snapshots.write(self.producers)
+        segment = self._create_segment(base_offset, now_ms)
+        self.segments.add(segment)
+        return segment
+
+    def _create_segment(self, base_offset: int, now_ms: int) -> Segment:
+        return Segment.create(
+            self.directory,
+            base_offset,
+            index_interval_bytes=self.config.index_interval_bytes,
+            now_ms=now_ms,
+            roll_jitter_ms=draw_jitter_ms(self.config),
+            preallocated_bytes=self.config.max_segment_bytes if self.config.preallocate else 0,
+        )
+
+    # Reading
+
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        isolation: Isolation = Isolation.HIGH_WATERMARK,
+        min_one_batch: bool = True,
+    ) -> FetchData:
+        """Whole batches from the one that holds `offset` on, out of one segment, at most `max_bytes` of them.
+
+        `min_one_batch`: the first batch comes even if it is larger. What may be seen ends as `isolation`
+        says. Any thread; may block if the segment is cold. OffsetOutOfRange outside of the log.
+        """
+        active = self.segments.active
+        end = LogEnd(active, active.size, self.log_end_offset)
+        if not self.log_start_offset <= offset <= end.offset:
+            raise OffsetOutOfRange(offset, self.log_start_offset, end.offset)
+        limit = self._limit(isolation, end.offset)
+        run = find_batches(self.segments, end, offset, limit, max_bytes, min_one_batch=min_one_batch)
+        aborted: tuple[AbortedTxn, ...] | None = None
+        if isolation is Isolation.COMMITTED:
+            aborted = aborted_between(self.segments, offset, run.upper_offset) if run is not None else ()
+        return FetchData(
+            run.range() if run is not None else None,
+            self.high_watermark,
+            self.last_stable_offset,
+            self.log_start_offset,
+            end.offset,
+            aborted,
+        )
+
+    def _limit(self, isolation: Isolation, log_end_offset: int) -> int:
+        if isolation is Isolation.LOG_END:
+            return log_end_offset
+        return self.high_watermark if isolation is Isolation.HIGH_WATERMARK else self.last_stable_offset
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> timestamps.TimestampedOffset | None:
+        """The first record that is as young as that, or younger; any thread, may block."""
+        segments = self.segments.from_offset(self.log_start_offset)
+        return timestamps.first_at_or_after(
+            segments, timestamp_ms, self.log_start_offset, max_decompressed_bytes(self.config)
+        )
+
+    def offset_of_max_timestamp(self) -> timestamps.TimestampedOffset | None:
+        """The first of the youngest records; None if no record has a time. Any thread, may block."""
+        segments = self.segments.from_offset(self.log_start_offset)
+        return timestamps.youngest(segments, self.log_start_offset, max_decompressed_bytes(self.config))
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> EpochEnd:
+        """Where a leader epoch ended in this log (OffsetForLeaderEpoch)."""
+        return self.epochs.end_offset_for(leader_epoch, self.log_end_offset)
+
+    # Cutting the end
+
+    def truncate_to(self, offset: int, *, now_ms: int) -> bool:
+        """Drop everything from `offset` on; False if nothing is there. May block."""
+        if offset >= self.log_end_offset:
+            return False
+        if offset < self.segments.first.base_offset:
+            self.truncate_fully_and_start_at(offset, now_ms=now_ms)
+            return True
+        with self._storage_errors():
+            self._truncation_count += 1
+            # From the end backwards: a crash in between leaves a prefix, not a hole.
+            self._discard(reversed(self.segments.begun_at_or_after(offset + 1)), now_ms)
+            active = self.segments.active
+            position = active.position_of(offset)
+            if position is not None:
+                offset = min(offset, max(active.span_at(position).base_offset, active.base_offset))
+                active.truncate_to(offset)
+            self._end_at(offset, now_ms)
+        return True
+
+    def truncate_fully_and_start_at(
+        self, offset: int, *, now_ms: int, log_start_offset: int | None = None
+    ) -> None:
+        """Drop everything; the next record gets `offset`. May block."""
+        with self._storage_errors():
+            self._truncation_count += 1
+            self._discard(reversed(list(self.segments)), now_ms)
+            self.snapshots.remove(list(self.snapshots.offsets))
+            self.segments.add(self._create_segment(offset, now_ms))
+            self.log_start_offset = offset if log_start_offset is None else log_start_offset
+            self._write_epochs(LeaderEpochs())
+            self._end_at(offset, now_ms)
+
+    def _end_at(self, offset: int, now_ms: int) -> None:
+        """After the files were cut: everything else follows."""
+        self.log_end_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+        self.log_start_offset = min(self.log_start_offset, offset)
+        self.snapshots.remove_above(offset)
+        self._reload_producers(now_ms)
+        changed = LeaderEpochs(self.epochs)
+        if changed.truncate_from_end(offset):
+            self._write_epochs(changed)
+        self.update_high_watermark(self._hw)
+
+    def _reload_producers(self, now_ms: int) -> None:
+        """State as of the log end, from the newest snapshot and the log."""
+        producers = self.snapshots.load(
+            self.log_start_offset,
+            self.log_end_offset,
+            now_ms=now_ms,
+            expiration_ms=self.producer_id_expiration_ms,
+        )
+        replay(self.segments.from_offset(producers.end_offset), producers, self.log_end_offset)
+        producers.end_offset = self.log_end_offset
+        producers.on_high_watermark(self._hw)
+        self.producers = producers
+
+    # Cutting the beginning
+
+    def delete_records(self, offset: int) -> int:
+        """Make `offset` the first one that may be read (DeleteRecords); the new log start offset.
+
+        OffsetOutOfRange above the high watermark. Files go with the next `enforce_retention`.
+        """
+        if offset > self.high_watermark:
+            raise OffsetOutOfRange(offset, self.log_start_offset, self.high_watermark)
+        return self.advance_log_start(offset)
+
+    def advance_log_start(self, offset: int) -> int:
+        """Follow the leader's log start offset, or a deletion; it never moves back."""
+        if offset > self.log_start_offset:
+            self.log_start_offset = min(offset, self.log_end_offset)
+            changed = LeaderEpochs(self.epochs)
+            if changed.truncate_from_start(self.log_start_offset):
+                with self._storage_errors():
+                    self._write_epochs(changed)
+            self.update_high_watermark(self._hw)
+        return self.log_start_offset
+
+    def enforce_retention(self, now_ms: int) -> Deletion | None:
+        """Give up the segments that time, size or the log start offset have made superfluous."""
+        segments = list(self.segments)
+        ends = [*(segment.base_offset for segment in segments[1:]), self.log_end_offset]
+        with self._storage_errors():
+            deletion = segments_to_delete(
+                [
+                    RetainedSegment(end, segment.size, segment.largest_timestamp_ms)
+                    for segment, end in zip(segments, ends, strict=True)
+                ],
+                now_ms=now_ms,
+                retention_ms=self.config.retention_ms,
+                retention_bytes=self.config.retention_bytes,
+                log_start_offset=self.log_start_offset,
+                high_watermark=self.high_watermark,
+                deletes=self.config.deletes,
+            )
+            if deletion is None:
+                return None
+            if deletion.segment_count == len(segments):
+                self._roll(self.log_end_offset, now_ms)
+            self._discard(segments[: deletion.segment_count], now_ms)
+        self.advance_log_start(self.segments.first.base_offset)
+        return deletion
+
+    def replace_segments(self, old: Sequence[Segment], new: Sequence[Segment], *, now_ms: int) -> None:
+        """Put cleaned segments in the place of others, so that a crash leaves all of one or all of the other.
+
+        `new` have the suffix .cleaned, are sealed and synced. Once one is renamed to .swap it counts: loading
+        drops the segments that it covers and gives it its name.
+        """
+        with self._storage_errors():
+            for segment in reversed(new):
+                segment.rename(filenames.SWAP)
+            self.directory.files.sync_directory(self.directory.path)
+            self.segments.replace(old, new)
+            self._bury(old, now_ms)
+            for segment in new:
+                segment.rename("")
+
+    def _discard(self, segments: Iterable[Segment], now_ms: int) -> None:
+        doomed = list(segments)
+        self._bury(doomed, now_ms)
+        self.segments.remove(doomed)
+        self.snapshots.remove([segment.base_offset for segment in doomed])
+
+    def _bury(self, segments: Iterable[Segment], now_ms: int) -> None:
+        for segment in segments:
+            segment.rename(filenames.DELETED)
+            segment.close()
+            paths = tuple(file.path for file in segment.files())
+            self.garbage.append(Garbage(now_ms + self.config.file_delete_delay_ms, paths))
+
+    def due_garbage(self, now_ms: int) -> list[str]:
+        """Files whose time has come; the caller removes them where it may block."""
+        due = [path for one in self.garbage if one.due_ms <= now_ms for path in one.paths]
+        self.garbage = [one for one in self.garbage if one.due_ms > now_ms]
+        return due
+
+    # To the disk
+
+    def wants_flush(self, now_ms: int) -> bool:
+        """Whether `flush.messages`, `flush.ms` or a closed segment ask for a sync."""
+        unflushed = self.log_end_offset - self.recovery_point
+        if unflushed <= 0:
+            return False
+        return (
+            unflushed >= self.config.flush_messages
+            or now_ms - self.last_flush_ms >= self.config.flush_ms
+            or self.recovery_point < self.segments.active.base_offset
+        )
+
+    def begin_flush(self, now_ms: int) -> FlushJob:
+        """Collect what must reach the disk for the recovery point to move to the log end."""
+        segments = self.segments.from_offset(self.recovery_point)
+        job = FlushJob(
+            self.directory.files,
+            self.directory.path,
+            self.log_end_offset,
+            now_ms,
+            self._truncation_count,
+            syncs_directory=segments[-1].base_offset >= self.recovery_point,
+        )
+        with self._storage_errors():
+            for segment in segments:
+                segment.write_pending()
+                job.handles.extend(file.handle() for file in segment.files())
+        return job
+
+    def complete_flush(self, job: FlushJob) -> None:
+        """Believe a job that has run, unless the log was truncated since it began."""
+        self.last_flush_ms = job.started_ms
+        if job.truncation_count == self._truncation_count:
+            self.recovery_point = max(self.recovery_point, job.end_offset)
+
+    def flush(self, now_ms: int) -> None:
+        """All three steps at once; blocks."""
+        job = self.begin_flush(now_ms)
+        job.run()
+        self.complete_flush(job)
+
+    def close(self, now_ms: int) -> None:
+        """Complete indexes, keep producer state, sync, let go of files; the clean stop. Blocks."""
+        with self._storage_errors():
+            self.segments.active.seal()
+            self.producers.end_offset = self.log_end_offset
+            self.snapshots.write(self.producers)
+        self.flush(now_ms)
+        self.release()
+
+    def release(self) -> None:
+        """Let go of every file handle; a later call would open them again."""
+        for segment in self.segments:
+            segment.close()
+
+    @contextlib.contextmanager
+    def _storage_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise StorageError(error, self.directory.path) from error
+
+
+def draw_jitter_ms(config: LogConfig) -> int:
+    """How much earlier than `segment.ms` a segment rolls."""
+    limit = min(config.segment_jitter_ms, config.segment_ms)
+    return random.randrange(limit) if limit > 0 else 0
+
+
+def _whole_batches(records: Buffer) -> tuple[memoryview, list[BatchHeader]]:
+    view = memoryview(records)
+    scan = scan_batches(view, 0, len(view), max(1, len(view) // HEADER_SIZE))
+    if scan.stop not in (Stop.AT_END, Stop.TRUNCATED):
+        raise CorruptBatch(f"the leader sent no batch: {scan.stop.name}", scan.position)
+    headers = []
+    for position, header in iterate_headers(view, 0, scan.position):
+        if not has_valid_crc(view, position, header):
+            raise CorruptBatch(f"the CRC of batch {header.base_offset} does not fit", position)
+        headers.append(header)
+    return view[: scan.position], headers

@@ -1,0 +1,424 @@
+"""One slice of a partition on disk: a log file, two sparse indexes and a list of aborted transactions."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from odradek.log import filenames
+from odradek.log.errors import DamagedIndex
+from odradek.log.files import Buffer, LogFile, PartitionDirectory
+from odradek.log.offset_index import OffsetIndex, OffsetPosition
+from odradek.log.roll import SegmentFacts
+from odradek.log.sparse_index import PENDING_LIMIT
+from odradek.log.time_index import TimeIndex, TimestampOffset
+from odradek.log.txn_index import AbortedTxn, TxnIndex
+from odradek.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader, read_header
+from odradek.records.errors import CorruptBatch, TruncatedBatch
+
+# Of a batch header: base offset, batch length, magic, last offset delta, max timestamp.
+_SPAN = struct.Struct(">qi4xb6xi8xq")
+_WALK_CHUNK = 4096
+_BOUNDARIES_KEPT = 16
+
+
+class BatchSpan(NamedTuple):
+    """A batch as a place in a segment."""
+
+    position: int
+    base_offset: int
+    last_offset: int
+    size: int
+    max_timestamp_ms: int
+
+    @property
+    def end_position(self) -> int:
+        """Where the next batch begins."""
+        return self.position + self.size
+
+
+class Segment:
+    """One slice of a partition.
+
+    Invariant: base_offset <= every offset here <= base_offset + 2**31 - 1, because the indexes keep offsets
+    as 4-byte distances from base_offset. Owned by its PartitionLog: one writer, no lock. Other threads may
+    read (`position_of`, `read`, `walk`, the lookups): a batch becomes visible to them by one assignment,
+    that of the file's size, after it was written.
+    """
+
+    __slots__ = (
+        "_boundaries",
+        "_bytes_since_index",
+        "_first_timestamp_ms",
+        "_max_timestamp",
+        "base_offset",
+        "created_ms",
+        "directory",
+        "index_interval_bytes",
+        "is_index_suspect",
+        "log",
+        "offset_index",
+        "roll_jitter_ms",
+        "state",
+        "time_index",
+        "txn_index",
+    )
+
+    def __init__(
+        self,
+        directory: PartitionDirectory,
+        base_offset: int,
+        *,
+        index_interval_bytes: int,
+        created_ms: int,
+        sizes: dict[str, int],
+        roll_jitter_ms: int = 0,
+        state: str = "",
+    ) -> None:
+        """A segment whose files exist; `sizes` has the length of each by kind (`.log`, `.index`, …)."""
+        self.directory = directory
+        self.base_offset = base_offset
+        self.index_interval_bytes = index_interval_bytes
+        self.created_ms = created_ms
+        self.roll_jitter_ms = roll_jitter_ms
+        self.state = state
+
+        def file(kind: str) -> LogFile:
+            name = filenames.segment_filename(base_offset, kind, state)
+            return LogFile(directory, name, sizes.get(kind, 0))
+
+        self.log = file(filenames.LOG)
+        self.offset_index = OffsetIndex(file(filenames.OFFSET_INDEX), base_offset)
+        self.time_index = TimeIndex(file(filenames.TIME_INDEX), base_offset)
+        self.txn_index = TxnIndex(file(filenames.TXN_INDEX), is_created=filenames.TXN_INDEX in sizes)
+        self.is_index_suspect = False
+        self._bytes_since_index = 0
+        self._first_timestamp_ms: int | None = None
+        self._max_timestamp: TimestampOffset | None = None
+        # Where recent batches begin, by base offset: what consumers at the tail ask for next.
+        self._boundaries: dict[int, int] = {}
+
+    @classmethod
+    def create(
+        cls,
+        directory: PartitionDirectory,
+        base_offset: int,
+        *,
+        index_interval_bytes: int,
+        now_ms: int,
+        roll_jitter_ms: int = 0,
+        state: str = "",
+        preallocated_bytes: int = 0,
+    ) -> Segment:
+        """Make the files of a new, empty segment."""
+        segment = cls(
+            directory,
+            base_offset,
+            index_interval_bytes=index_interval_bytes,
+            created_ms=now_ms,
+            sizes={},
+            roll_jitter_ms=roll_jitter_ms,
+            state=state,
+        )
+        for file in (segment.log, segment.offset_index.file, segment.time_index.file):
+            file.create()
+        # Two handles less for each partition that is only opened and not written.
+        segment.offset_index.file.close()
+        segment.time_index.file.close()
+        if preallocated_bytes:
+            directory.files.reserve(segment.log.handle(), preallocated_bytes)
+        segment._max_timestamp = TimestampOffset(-1, base_offset)
+        return segment
+
+    def __repr__(self) -> str:
+        return f"Segment({self.log.path}, {self.size} bytes)"
+
+    @property
+    def size(self) -> int:
+        """Bytes of log."""
+        return self.log.size
+
+    # Writing
+
+    def append(self, payload: Buffer, base_offset: int, last_offset: int, max_timestamp_ms: int) -> int:
+        """Write one batch and return the file position where it begins."""
+        position = self.log.append(payload)
+        self._note(BatchSpan(position, base_offset, last_offset, len(payload), max_timestamp_ms))
+        return position
+
+    def append_batches(self, payload: Buffer, headers: Iterable[BatchHeader]) -> int:
+        """Write several batches, which `headers` describe in order, by one write; where the first begins."""
+        position = first_position = self.log.append(payload)
+        for header in headers:
+            size = header.size_in_bytes
+            self._note(
+                BatchSpan(position, header.base_offset, header.last_offset, size, header.max_timestamp_ms)
+            )
+            position += size
+        return first_position
+
+    def _note(self, batch: BatchSpan) -> None:
+        """Bring the indexes up to a batch that is in the file."""
+        if batch.position == 0:
+            self._first_timestamp_ms = batch.max_timestamp_ms
+        if batch.max_timestamp_ms > self.max_timestamp().timestamp_ms:
+            self._max_timestamp = TimestampOffset(batch.max_timestamp_ms, batch.last_offset)
+        # Sparse on purpose: a lookup lands at most one interval early and scans forward.
+        if self._bytes_since_index > self.index_interval_bytes:
+            self.offset_index.append(batch.last_offset, batch.position)
+            self.time_index.append_if_later(*self.max_timestamp())
+            self._bytes_since_index = 0
+        self._bytes_since_index += batch.size
+        self._remember(batch.base_offset, batch.position)
+
+    def make_room(self) -> None:
+        """Write out index entries that wait; before an append, so that a full disk refuses it whole."""
+        self.offset_index.write_pending(at_least=PENDING_LIMIT)
+        self.time_index.write_pending(at_least=PENDING_LIMIT)
+
+    def append_aborted(self, aborted: AbortedTxn) -> None:
+        """Note a transaction whose abort marker was appended here."""
+        self.txn_index.append(aborted)
+
+    def seal(self) -> None:
+        """No more appends: the indexes are completed, as the greatest timestamp must be the last entry."""
+        self.time_index.append_if_later(*self.max_timestamp())
+        self.write_pending()
+        self.directory.files.truncate(self.log.handle(), self.size)
+        self._boundaries = {}
+
+    def write_pending(self) -> None:
+        """Hand what the indexes keep in memory to their files."""
+        self.offset_index.write_pending()
+        self.time_index.write_pending()
+
+    def truncate_to(self, offset: int) -> int:
+        """Drop every batch that reaches `offset` or beyond; the bytes that went."""
+        position = self.position_of(offset)
+        if position is None:
+            return 0
+        dropped = self.size - position
+        self._boundaries = {}
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.txn_index.truncate_to(offset)
+        self.log.truncate(position)
+        self._bytes_since_index = 0
+        self._max_timestamp = self._first_timestamp_ms = None
+        return dropped
+
+    def replace_indexes(
+        self,
+        offsets: Iterable[OffsetPosition],
+        timestamps: Iterable[TimestampOffset],
+        greatest: TimestampOffset,
+    ) -> None:
+        """Write both indexes anew, from what a scan of the log has found."""
+        self._create_if_missing(self.offset_index.file)
+        self._create_if_missing(self.time_index.file)
+        self.offset_index.clear()
+        self.time_index.clear()
+        for entry in offsets:
+            self.offset_index.append(*entry)
+        for timestamp in timestamps:
+            self.time_index.append_if_later(*timestamp)
+        self.write_pending()
+        self._max_timestamp = greatest
+        self._bytes_since_index = 0
+        self._boundaries = {}
+        self.is_index_suspect = False
+
+    def _create_if_missing(self, file: LogFile) -> None:
+        if file.size == 0:
+            file.create()
+
+    # Reading
+
+    def walk(self, position: int = 0, end: int | None = None) -> Iterator[BatchSpan]:
+        """The batches from `position`, where one begins, on; CorruptBatch where the bytes are no batch."""
+        end = self.size if end is None else end
+        chunk, chunk_start = b"", position
+        while position < end:
+            if position + HEADER_SIZE > chunk_start + len(chunk):
+                chunk, chunk_start = self.log.read(position, _WALK_CHUNK), position
+            span = _read_span(chunk, position - chunk_start, position)
+            if span.end_position > end:
+                raise TruncatedBatch(f"{end - position} bytes left of a batch of {span.size}", position)
+            yield span
+            position = span.end_position
+
+    def position_of(self, offset: int) -> int | None:
+        """Where the first batch begins that holds `offset` or a later one; None if there is none."""
+        known = self._boundaries.get(offset)
+        if known is not None:
+            return known
+        for span in self.walk(self._scan_start(offset)):
+            if span.last_offset >= offset:
+                return span.position
+        return None
+
+    def _scan_start(self, offset: int) -> int:
+        """A position to look for `offset` from: by the index if it tells the truth, else the beginning."""
+        try:
+            entry = self.offset_index.lookup(offset)
+            if entry is None:
+                return 0
+            self._check(entry)
+        except DamagedIndex:
+            self.is_index_suspect = True
+            return 0
+        return entry.position
+
+    def _check(self, entry: OffsetPosition) -> None:
+        """DamagedIndex unless a batch begins at the entry's position, with no offset above the entry's."""
+        try:
+            span = self.span_at(entry.position)
+        except CorruptBatch as error:
+            raise DamagedIndex(f"{self.offset_index.file.path}: {entry} points to no batch") from error
+        if not self.base_offset <= span.base_offset <= entry.offset:
+            raise DamagedIndex(f"{self.offset_index.file.path}: {entry} points to {span}")
+
+    def span_at(self, position: int) -> BatchSpan:
+        """The batch that begins at `position`; CorruptBatch if none does."""
+        return _read_span(self.log.read(position, HEADER_SIZE), 0, position)
+
+    def header_at(self, position: int) -> BatchHeader:
+        """The full header of the batch that begins at `position`."""
+        return read_header(self.log.read(position, HEADER_SIZE))
+
+    def batch_at(self, span: BatchSpan) -> bytes:
+        """The bytes of a batch; may block."""
+        return self.log.read(span.position, span.size)
+
+    def floor_boundary(self, start: int, target: int) -> int:
+        """The last position <= target where a batch begins or ends, at or after `start`, where one begins."""
+        try:
+            entry = self.offset_index.lookup_position(target)
+            if entry is not None and entry.position > start:
+                self._check(entry)
+                start = entry.position
+        except DamagedIndex:
+            self.is_index_suspect = True
+        boundary = start
+        for span in self.walk(start):
+            if span.end_position > target:
+                break
+            boundary = span.end_position
+        return boundary
+
+    def _remember(self, offset: int, position: int) -> None:
+        boundaries = self._boundaries
+        boundaries[offset] = position
+        if len(boundaries) > _BOUNDARIES_KEPT:
+            boundaries.pop(next(iter(boundaries)), None)
+
+    def next_offset(self) -> int:
+        """The offset after the last batch; read from the file, from the last index entry on."""
+        next_offset = self.base_offset
+        for span in self.walk(self._scan_start(2**62)):
+            next_offset = span.last_offset + 1
+        return next_offset
+
+    # Time
+
+    def first_timestamp_ms(self) -> int:
+        """The greatest timestamp of the first batch, -1 without; the clock by which the segment rolls."""
+        if self._first_timestamp_ms is None:
+            if self.size == 0:
+                return -1
+            self._first_timestamp_ms = self.span_at(0).max_timestamp_ms
+        return self._first_timestamp_ms
+
+    def max_timestamp(self) -> TimestampOffset:
+        """The greatest timestamp and the last offset of the batch that has it; (-1, base offset) without."""
+        if self._max_timestamp is None:
+            self._max_timestamp = self._find_max_timestamp()
+        return self._max_timestamp
+
+    def _find_max_timestamp(self) -> TimestampOffset:
+        """By the last entry of the time index, and what lies behind it."""
+        greatest = TimestampOffset(-1, self.base_offset)
+        position: int | None = 0
+        last = self.trusted(self.time_index.last)
+        if last is not None:
+            greatest, position = last, self.position_of(last.offset)
+        for span in self.walk(position or 0):
+            if span.max_timestamp_ms > greatest.timestamp_ms:
+                greatest = TimestampOffset(span.max_timestamp_ms, span.last_offset)
+        return greatest
+
+    def trusted(self, lookup: Callable[[], TimestampOffset | None]) -> TimestampOffset | None:
+        """What a lookup in the time index says, if the log confirms it; else None, which means: scan all."""
+        try:
+            entry = lookup()
+        except DamagedIndex:
+            self.is_index_suspect = True
+            return None
+        if entry is None:
+            return None
+        position = self.position_of(entry.offset) if entry.offset >= self.base_offset else None
+        if position is not None and self.span_at(position).max_timestamp_ms == entry.timestamp_ms:
+            return entry
+        self.is_index_suspect = True
+        return None
+
+    def first_batch_at_or_after(self, timestamp_ms: int, start_offset: int) -> BatchSpan | None:
+        """The first batch from `start_offset` on that has a record as young as that."""
+        before = self.trusted(lambda: self.time_index.lookup_before(timestamp_ms))
+        start_offset = max(start_offset, before.offset if before is not None else start_offset)
+        position = self.position_of(start_offset)
+        if position is None:
+            return None
+        return next((s for s in self.walk(position) if s.max_timestamp_ms >= timestamp_ms), None)
+
+    def largest_timestamp_ms(self) -> int:
+        """For retention: the greatest timestamp, or, when no record has one, the file's last change."""
+        greatest = self.max_timestamp().timestamp_ms
+        return greatest if greatest >= 0 else int(os.stat(self.log.path).st_mtime * 1000)
+
+    def facts(self, max_index_bytes: int) -> SegmentFacts:
+        """What the roll conditions look at."""
+        is_index_full = self.offset_index.is_full(max_index_bytes) or self.time_index.is_full(max_index_bytes)
+        return SegmentFacts(
+            self.base_offset,
+            self.size,
+            self.created_ms,
+            self.first_timestamp_ms(),
+            is_index_full,
+            self.roll_jitter_ms,
+        )
+
+    # Files
+
+    def files(self) -> list[LogFile]:
+        """The files that exist, the log first."""
+        files = [self.log, self.offset_index.file, self.time_index.file]
+        return [*files, self.txn_index.file] if self.txn_index.is_created else files
+
+    def rename(self, state: str) -> None:
+        """Change what follows the name of every file: "", .deleted, .cleaned or .swap.
+
+        The log goes first, since it decides: a crash in between leaves a log without its indexes, which are
+        rebuilt, or indexes without their log, which are dropped.
+        """
+        for file in self.files():
+            file.rename(file.name.removesuffix(self.state) + state)
+        self.state = state
+
+    def close(self) -> None:
+        """Let go of every handle; what is pending must have been written."""
+        for file in self.files():
+            file.close()
+
+
+def _read_span(chunk: bytes, at: int, position: int) -> BatchSpan:
+    if len(chunk) - at < HEADER_SIZE:
+        raise TruncatedBatch(f"{len(chunk) - at} bytes left, a batch header has {HEADER_SIZE}", position)
+    base_offset, length, magic, last_offset_delta, max_timestamp_ms = _SPAN.unpack_from(chunk, at)
+    if magic != MAGIC or length < HEADER_SIZE - LOG_OVERHEAD or last_offset_delta < 0 or base_offset < 0:
+        raise CorruptBatch("no batch begins here", position)
+    return BatchSpan(
+        position, base_offset, base_offset + last_offset_delta, length + LOG_OVERHEAD, max_timestamp_ms
+    )

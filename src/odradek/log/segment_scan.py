@@ -1,0 +1,203 @@
+"""Go over a segment batch by batch and tell how much of it is whole, and what its indexes should be.
+
+Base offset and leader epoch lie outside of the CRC, so they are judged by their neighbours: both rise, and
+in a log that is not compacted the offsets have no gaps. Where a batch steps back behind the one before it,
+the fault is put on the earlier one if that had jumped ahead itself, since a flipped bit looks just so.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from operator import le
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from odradek.log.batch_chunks import CHUNK_BYTES, BatchChunk, batch_chunks
+from odradek.log.epochs import EpochEntry
+from odradek.log.offset_index import OffsetPosition
+from odradek.log.producers import ProducerStates
+from odradek.log.replay import replay_chunk
+from odradek.log.roll import MAX_RELATIVE_OFFSET
+from odradek.log.segment import Segment
+from odradek.log.time_index import TimestampOffset
+from odradek.log.txn_index import AbortedTxn
+from odradek.records.batch import ATTRIBUTES_POSITION
+from odradek.records.layout import BatchColumn
+
+
+@dataclass(slots=True)
+class SegmentScan:
+    """What a scan found. Everything is about the whole batches at the front, `valid_size` bytes of them."""
+
+    next_offset: int
+    greatest: TimestampOffset
+    valid_size: int = 0
+    problem: str | None = None
+    offsets: list[OffsetPosition] = field(default_factory=list)
+    timestamps: list[TimestampOffset] = field(default_factory=list)
+    epochs: list[EpochEntry] = field(default_factory=list)
+    aborted: list[AbortedTxn] = field(default_factory=list)
+    batch_count: int = 0
+
+
+def scan_segment(
+    segment: Segment,
+    *,
+    checks_crc: bool = True,
+    allows_gaps: bool = True,
+    latest_epoch: int | None = None,
+    producers: ProducerStates | None = None,
+) -> SegmentScan:
+    """Read all of a segment; may block for as long as that takes.
+
+    `latest_epoch`: no batch can have a greater one, because the epoch file is written first. `producers`: the
+    state at the beginning of the segment, which is brought to its end.
+    """
+    found = SegmentScan(segment.base_offset, TimestampOffset(-1, segment.base_offset))
+    judge = _Judge(segment.base_offset, checks_crc, allows_gaps, latest_epoch)
+    index = _IndexBuilder(segment.index_interval_bytes, found)
+    chunk_bytes = CHUNK_BYTES
+    while found.valid_size < segment.size and found.problem is None:
+        start = found.valid_size
+        for chunk in batch_chunks(segment.log, start, chunk_bytes):
+            verdict = judge.judge(chunk, is_last=chunk.end_position >= segment.size)
+            index.take(chunk, verdict.good)
+            if producers is not None:
+                found.aborted += replay_chunk(chunk, verdict.good, producers)
+            found.problem = verdict.problem or chunk.problem
+            if found.problem is not None or verdict.must_read_again:
+                break
+        if found.valid_size == start:
+            chunk_bytes *= 2  # a suspect batch fills the chunk; its successor is needed to judge it
+    return found
+
+
+class _Verdict(NamedTuple):
+    """The first `good` batches of a chunk can be believed."""
+
+    good: int
+    problem: str | None = None
+    must_read_again: bool = False  # from the first batch that is not counted, together with what follows it
+
+
+class _Judge:
+    """Decides how many batches at the front of a chunk can be believed; knows where the last one ended."""
+
+    __slots__ = ("allows_gaps", "base_offset", "checks_crc", "epoch", "latest_epoch", "next_offset")
+
+    def __init__(
+        self, base_offset: int, checks_crc: bool, allows_gaps: bool, latest_epoch: int | None
+    ) -> None:
+        self.base_offset = base_offset
+        self.next_offset = base_offset
+        self.epoch = -1
+        self.checks_crc = checks_crc
+        self.allows_gaps = allows_gaps
+        self.latest_epoch = latest_epoch
+
+    def judge(self, chunk: BatchChunk, *, is_last: bool) -> _Verdict:
+        """The verdict on one chunk; the state moves behind the batches it counts."""
+        if chunk.scan.count == 0:
+            return _Verdict(0)
+        verdict = self._judge_order(chunk, is_last or chunk.problem is not None)
+        if self.checks_crc:
+            whole = _count_whole(chunk, verdict.good)
+            if whole < verdict.good:
+                verdict = _Verdict(whole, "the CRC does not fit")
+        if verdict.good:
+            self.next_offset = chunk.scan.field(verdict.good - 1, BatchColumn.LAST_OFFSET) + 1
+            self.epoch = chunk.scan.field(verdict.good - 1, BatchColumn.PARTITION_LEADER_EPOCH)
+        return verdict
+
+    def _judge_order(self, chunk: BatchChunk, is_last: bool) -> _Verdict:
+        bases = chunk.column(BatchColumn.BASE_OFFSET)
+        lasts = chunk.column(BatchColumn.LAST_OFFSET)
+        epochs = chunk.column(BatchColumn.PARTITION_LEADER_EPOCH)
+        expected = [self.next_offset, *(last + 1 for last in lasts[:-1])]
+        is_plain = bases == expected and epochs.count(self.epoch) == len(epochs)
+        if is_plain and lasts[-1] - self.base_offset <= MAX_RELATIVE_OFFSET and all(map(le, bases, lasts)):
+            return _Verdict(len(bases))
+        return self._judge_each(bases, lasts, epochs, is_last)
+
+    def _judge_each(self, bases: list[int], lasts: list[int], epochs: list[int], is_last: bool) -> _Verdict:
+        next_offset, current_epoch = self.next_offset, self.epoch
+        offset_jumped = epoch_jumped = False
+        for index, (base, last, epoch) in enumerate(zip(bases, lasts, epochs, strict=True)):
+            if base < next_offset:
+                return _Verdict(index - offset_jumped, f"offset {base} where {next_offset} or more must be")
+            if epoch < current_epoch:
+                return _Verdict(index - epoch_jumped, f"leader epoch {epoch} after {current_epoch}")
+            if last < base or last - self.base_offset > MAX_RELATIVE_OFFSET:
+                return _Verdict(index, f"last offset {last} of a batch that begins with {base}")
+            if self.latest_epoch is not None and epoch > self.latest_epoch:
+                return _Verdict(index, f"leader epoch {epoch}, but the latest is {self.latest_epoch}")
+            offset_jumped, epoch_jumped = base > next_offset, epoch > current_epoch
+            next_offset, current_epoch = last + 1, epoch
+        if not (offset_jumped or epoch_jumped):
+            return _Verdict(len(bases))
+        if not is_last:
+            return _Verdict(len(bases) - 1, must_read_again=True)
+        if offset_jumped and not self.allows_gaps:
+            return _Verdict(len(bases) - 1, f"offset {bases[-1]} leaves a gap before the last batch")
+        return _Verdict(len(bases))
+
+
+def _count_whole(chunk: BatchChunk, count: int) -> int:
+    """Batches at the front, of the first `count`, whose CRC fits."""
+    view = chunk.buffer
+    positions = chunk.column(BatchColumn.POSITION)[:count]
+    sizes = chunk.column(BatchColumn.SIZE_IN_BYTES)
+    crcs = chunk.column(BatchColumn.CRC)
+    for index, (position, size, crc) in enumerate(zip(positions, sizes, crcs, strict=False)):
+        if crc32c(view[position + ATTRIBUTES_POSITION : position + size]) != crc:
+            return index
+    return count
+
+
+class _IndexBuilder:
+    """Turns batches into the index entries that appending them would have made."""
+
+    __slots__ = ("_last_position", "found", "interval_bytes")
+
+    def __init__(self, interval_bytes: int, found: SegmentScan) -> None:
+        self.interval_bytes = interval_bytes
+        self.found = found
+        self._last_position = 0
+
+    def take(self, chunk: BatchChunk, count: int) -> None:
+        """Go over the first `count` batches of a chunk, from one index entry to the next."""
+        if count == 0:
+            return
+        found = self.found
+        positions = [chunk.start + position for position in chunk.column(BatchColumn.POSITION)[:count]]
+        lasts = chunk.column(BatchColumn.LAST_OFFSET)
+        timestamps = chunk.column(BatchColumn.MAX_TIMESTAMP_MS)
+        done = 0
+        while done < count:
+            entry = bisect_right(positions, self._last_position + self.interval_bytes, done, count)
+            self._raise_greatest(timestamps, lasts, done, min(entry + 1, count))
+            if entry < count:
+                found.offsets.append(OffsetPosition(lasts[entry], positions[entry]))
+                found.timestamps.append(found.greatest)
+                self._last_position = positions[entry]
+            done = entry + 1
+        self._note_epochs(chunk, count)
+        found.batch_count += count
+        found.next_offset = lasts[count - 1] + 1
+        found.valid_size = positions[-1] + chunk.scan.field(count - 1, BatchColumn.SIZE_IN_BYTES)
+
+    def _raise_greatest(self, timestamps: list[int], lasts: list[int], start: int, end: int) -> None:
+        greatest = max(timestamps[start:end])
+        if greatest > self.found.greatest.timestamp_ms:
+            self.found.greatest = TimestampOffset(greatest, lasts[timestamps.index(greatest, start, end)])
+
+    def _note_epochs(self, chunk: BatchChunk, count: int) -> None:
+        noted = self.found.epochs
+        epochs = chunk.column(BatchColumn.PARTITION_LEADER_EPOCH)[:count]
+        if noted and epochs.count(noted[-1].epoch) == count:
+            return
+        for index, epoch in enumerate(epochs):
+            if epoch >= 0 and (not noted or epoch > noted[-1].epoch):
+                noted.append(EpochEntry(epoch, chunk.scan.field(index, BatchColumn.BASE_OFFSET)))

@@ -1,0 +1,123 @@
+"""A file of fixed-size entries, sorted by both their columns, that grows at its end: what both indexes are.
+
+Entries are found by reading the file, not by mapping it: ten thousand partitions would otherwise hold
+twenty thousand maps. The newest entries wait in memory, where nearly every lookup ends, and are written a
+block at a time. That is safe because a file that is behind its log belongs to a segment above the recovery
+point, which is scanned, and its indexes rebuilt, after an unclean stop; pending entries are written before
+that point moves.
+
+Unlike Kafka we do not preallocate the file of an active segment: a trimmed file is what Kafka itself leaves
+behind at every clean stop, so it accepts ours. A preallocated one, left by a Kafka that was killed, is
+rebuilt.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from odradek.log.errors import DamagedIndex
+from odradek.log.files import LogFile
+
+PENDING_LIMIT = 512
+_BLOCK_ENTRIES = 256
+
+Entry = tuple[int, int]
+
+
+class SparseIndex:
+    """Rows of two ascending integers.
+
+    One writer, the owner of the segment; any thread may search, since `_pending` is replaced as a whole.
+    """
+
+    __slots__ = ("_entry", "_pending", "file")
+
+    def __init__(self, file: LogFile, entry: struct.Struct) -> None:
+        self.file = file
+        self._entry = entry
+        # Number of the first pending entry, then the two columns.
+        self._pending: tuple[int, array[int], array[int]] = (file.size // entry.size, array("q"), array("q"))
+
+    def __len__(self) -> int:
+        written, keys, _ = self._pending
+        return written + len(keys)
+
+    @property
+    def size_in_bytes(self) -> int:
+        """What the file will have when nothing is pending."""
+        return len(self) * self._entry.size
+
+    def append(self, key: int, value: int) -> None:
+        """Add a row, larger in both columns than the last one."""
+        _, keys, values = self._pending
+        values.append(value)
+        keys.append(key)  # last, because searching threads believe the keys
+
+    def row(self, number: int) -> Entry:
+        """One entry by its place."""
+        written, keys, values = self._pending
+        if number >= written:
+            return keys[number - written], values[number - written]
+        return self._rows(number, 1)[0]
+
+    def rows(self) -> Iterator[Entry]:
+        """Every entry, in order."""
+        written, keys, values = self._pending
+        for start in range(0, written, _BLOCK_ENTRIES):
+            yield from self._rows(start, min(_BLOCK_ENTRIES, written - start))
+        yield from zip(keys, values, strict=False)
+
+    def last_row(self) -> Entry | None:
+        """The newest entry."""
+        count = len(self)
+        return self.row(count - 1) if count else None
+
+    def search(self, column: int, target: int) -> int:
+        """Number of the last entry whose `column` is <= target; -1 when all are greater."""
+        written, keys, values = self._pending
+        pending = values if column else keys
+        if pending and pending[0] <= target:
+            return written + bisect_right(pending, target) - 1
+        return self._search_file(column, target, written)
+
+    def _search_file(self, column: int, target: int, count: int) -> int:
+        low, high = 0, count  # everything before low is <= target, everything from high on is greater
+        while high - low > _BLOCK_ENTRIES:
+            middle = (low + high) // 2
+            if self._rows(middle, 1)[0][column] <= target:
+                low = middle
+            else:
+                high = middle
+        block = [row[column] for row in self._rows(low, high - low)] if high > low else []
+        return low + bisect_right(block, target) - 1
+
+    def truncate_rows(self, count: int) -> None:
+        """Keep the first `count` entries."""
+        self.write_pending()
+        if count < len(self):
+            self.file.truncate(count * self._entry.size)
+            self._pending = (count, array("q"), array("q"))
+
+    def write_pending(self, at_least: int = 1) -> None:
+        """Hand what is pending to the file, if it is as many entries as that."""
+        written, keys, values = self._pending
+        if len(keys) < at_least:
+            return
+        pack = self._entry.pack
+        self.file.append(b"".join(pack(key, value) for key, value in zip(keys, values, strict=True)))
+        self._pending = (written + len(keys), array("q"), array("q"))
+
+    def check_length(self) -> None:
+        """DamagedIndex when the file does not consist of whole entries."""
+        if self.file.size % self._entry.size:
+            raise DamagedIndex(f"{self.file.path}: {self.file.size} bytes are not a number of entries")
+
+    def _rows(self, start: int, count: int) -> list[Entry]:
+        size = self._entry.size
+        block = self.file.read(start * size, count * size)
+        if len(block) != count * size:
+            raise DamagedIndex(f"{self.file.path}: entry {start} is missing")
+        return list(self._entry.iter_unpack(block))

@@ -11,6 +11,7 @@ from setuptools import Extension, setup
 COMPILED = {
     "odradek.records.kernels": "src/odradek/records/kernels.py",
     "odradek.records.encoding": "src/odradek/records/encoding.py",
+    "odradek.records.columns": "src/odradek/records/columns.py",
     "odradek.records.hashes": "src/odradek/records/hashes.py",
     "odradek.protocol.native.plan": "src/odradek/protocol/native/plan.pyx",
     "odradek.protocol.native.reader": "src/odradek/protocol/native/reader.pyx",
@@ -28,11 +29,11 @@ def extensions() -> list[Extension]:
         print("warning: Cython is missing; odradek will run interpreted and slowly", file=sys.stderr)
         return []
     modules = [
-        Extension(name, [path], extra_compile_args=["-O3", "-fno-strict-aliasing"], optional=True)
+        Extension(name, [path], extra_compile_args=["-O3", "-fno-strict-aliasing"])
         for name, path in COMPILED.items()
         if os.path.exists(path)
     ]
-    return cythonize(
+    compiled = cythonize(
         modules,
         build_dir="build/cython",
         compiler_directives={
@@ -44,6 +45,9 @@ def extensions() -> list[Extension]:
         },
         quiet=True,
     )
+    for module in compiled:
+        module.optional = True  # cythonize makes new Extension objects and forgets this
+    return compiled
 
 
 setup(ext_modules=extensions())

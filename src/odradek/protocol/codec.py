@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from odradek.common.interpreted import warn_interpreted
 
 try:
     from odradek.protocol.native import Plan, decode, encode, encode_frame, prepare
@@ -18,10 +18,6 @@ except ImportError:
     )
 
     is_compiled = False
-    warnings.warn(
-        "odradek.protocol runs interpreted and slowly: install a C compiler, then install odradek again",
-        RuntimeWarning,
-        stacklevel=2,
-    )
+    warn_interpreted()
 
 __all__ = ["Plan", "decode", "encode", "encode_frame", "is_compiled", "prepare"]

@@ -1,0 +1,18 @@
+"""Tells once, and only once, that hot code runs interpreted because nothing was compiled at install time."""
+
+from __future__ import annotations
+
+import warnings
+
+_told: list[bool] = []
+
+
+def warn_interpreted() -> None:
+    """Called by each room that found its compiled module missing."""
+    if not _told:
+        _told.append(True)
+        warnings.warn(
+            "odradek runs interpreted, and slowly: install a C compiler, then reinstall odradek",
+            RuntimeWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,59 @@
+"""An installation without a C compiler: one warning, and everything works."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from odradek.protocol import codec
+from odradek.records import kernels
+
+ROOT = Path(__file__).resolve().parents[2]
+ROUND_TRIPS = """
+from odradek.protocol import codec
+from odradek.protocol.messages import FetchRequest
+from odradek.records import kernels
+from odradek.records.builder import build_batch
+from odradek.records.compression import Codec
+from odradek.records.record import Record, read_records
+
+assert not codec.is_compiled and not kernels.IS_COMPILED
+request = FetchRequest(max_wait_ms=500, cluster_id="c")
+assert FetchRequest.decode(request.encode(12), 12)[0] == request
+records = [Record(0, 5, b"key", b"value", (("h", None),))]
+assert read_records(build_batch(records, codec=Codec.LZ4), max_bytes=1000) == records
+print("works")
+"""
+
+
+def run(*command: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env=os.environ | settings, cwd=ROOT.anchor
+    )
+
+
+@pytest.mark.slow
+def test_without_a_c_compiler_it_installs_and_works_with_one_warning(tmp_path):
+    source, site = tmp_path / "source", tmp_path / "site"
+    shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("*.so", "*.egg-info"))
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source / name)
+
+    pip = (sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target")
+    installed = run(*pip, str(site), str(source), CC="false")
+    assert installed.returncode == 0, installed.stderr
+    assert list(site.rglob("*.so")) == []
+
+    used = run(sys.executable, "-W", "default", "-c", ROUND_TRIPS, PYTHONPATH=str(site))
+    assert (used.returncode, used.stdout) == (0, "works\n"), used.stderr
+    assert used.stderr.count("odradek runs interpreted") == 1
+
+
+def test_this_environment_tests_what_is_shipped_compiled():
+    assert codec.is_compiled
+    assert kernels.IS_COMPILED

@@ -68,9 +68,20 @@ def load_log(
     `may_cut_committed`: cut a damaged log even below the high watermark, for `odradek log repair`.
     LogCorrupted otherwise; OSError if the disk fails.
     """
-    return _Loader(
-        partition, PartitionDirectory(path, handles), config, now_ms, checkpoints, producer_id_expiration_ms
-    ).load(may_cut_committed)
+    directory = PartitionDirectory(path, handles)
+    try:
+        loader = _Loader(partition, directory, config, now_ms, checkpoints, producer_id_expiration_ms)
+        return loader.load(may_cut_committed)
+    except RecordsError as error:
+        # Damage below the recovery point, met while looking for something else.
+        raise LogCorrupted(
+            partition,
+            path,
+            error.problem,
+            position=error.position,
+            valid_end_offset=checkpoints.log_start_offset,
+            expected_end_offset=checkpoints.recovery_point,
+        ) from error
 
 
 class _Loader:
@@ -355,3 +366,12 @@ def _holds_old_message(segment: Segment, position: int) -> bool:
         return False
     message = segment.log.read(position + 12, size)
     return zlib.crc32(message[4:]) == int.from_bytes(message[:4], "big")
+
+
+def repair_indexes(log: PartitionLog) -> int:
+    """Rebuild the indexes that a lookup has found lying; how many segments. By the log's owner; blocks."""
+    suspects = [segment for segment in log.segments if segment.is_index_suspect]
+    for segment in suspects:
+        scan = scan_segment(segment, checks_crc=False)
+        segment.replace_indexes(scan.offsets, scan.timestamps, scan.greatest)
+    return len(suspects)

@@ -1,0 +1,442 @@
+"""Every log of a broker over its `log.dirs`: loading, placement, checkpoints, retention, a failed disk."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from uuid import UUID, uuid4
+
+from odradek.common.config import Kind, at_least, setting
+from odradek.common.errors import ConfigError
+from odradek.common.ids import TopicPartition, check_topic_name
+from odradek.log import filenames
+from odradek.log.checkpoints import encode_partition_metadata
+from odradek.log.config import LogConfig
+from odradek.log.errors import LogCorrupted, StorageError
+from odradek.log.filenames import DirectoryState, marked_directory_name
+from odradek.log.files import FileSystem, HandleCache, default_handle_limit
+from odradek.log.log_directory import CheckpointJob, LogDirectory
+from odradek.log.partition_log import PRODUCER_ID_EXPIRATION_MS, PartitionLog
+from odradek.log.recovery import NEW_PARTITION, Checkpoints, load_log
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LogManagerConfig:
+    """The broker's settings that this room obeys."""
+
+    num_recovery_threads_per_data_dir: int = setting(
+        "num.recovery.threads.per.data.dir",
+        Kind.INT,
+        2,
+        "Threads that load the partitions of one log directory at start, and close them at the stop.",
+        at_least(1),
+    )
+    producer_id_expiration_ms: int = setting(
+        "producer.id.expiration.ms",
+        Kind.INT,
+        PRODUCER_ID_EXPIRATION_MS,
+        "How long a silent producer's sequences are remembered.",
+        at_least(1),
+    )
+    log_retention_check_interval_ms: int = setting(
+        "log.retention.check.interval.ms",
+        Kind.LONG,
+        300_000,
+        "How often logs are looked over for segments that may go.",
+        at_least(1),
+        is_dynamic=False,
+    )
+    log_flush_offset_checkpoint_interval_ms: int = setting(
+        "log.flush.offset.checkpoint.interval.ms",
+        Kind.INT,
+        60_000,
+        "How often the recovery points are written.",
+        at_least(0),
+        is_dynamic=False,
+    )
+    log_flush_start_offset_checkpoint_interval_ms: int = setting(
+        "log.flush.start.offset.checkpoint.interval.ms",
+        Kind.INT,
+        60_000,
+        "How often the log start offsets are written.",
+        at_least(0),
+        is_dynamic=False,
+    )
+
+
+DEFAULTS = LogManagerConfig()
+
+
+class Doomed(NamedTuple):
+    """A partition's directory that waits for its removal."""
+
+    due_ms: int
+    path: str
+
+
+@dataclass(slots=True)
+class LoadReport:
+    """What a start has found, beside the logs that serve."""
+
+    corrupted: dict[TopicPartition, LogCorrupted] = field(default_factory=dict)
+    unknown: list[str] = field(default_factory=list)
+    set_aside: list[str] = field(default_factory=list)
+
+
+class LogManager:
+    """All partitions on this broker; owned by the event loop.
+
+    `start` and `stop` block and run before and after it. A StorageError that is not `is_no_space` must be
+    reported by `fail_directory`; the partitions there go, the other directories keep serving.
+    """
+
+    def __init__(
+        self,
+        log_dirs: Sequence[str],
+        *,
+        broker_id: int,
+        cluster_id: str,
+        config: LogManagerConfig = DEFAULTS,
+        files: FileSystem | None = None,
+        handle_limit: int | None = None,
+    ) -> None:
+        if not log_dirs or len({os.path.realpath(path) for path in log_dirs}) != len(log_dirs):
+            raise ConfigError(f"log.dirs={','.join(log_dirs)}: must name directories, each once")
+        self.broker_id = broker_id
+        self.cluster_id = cluster_id
+        self.config = config
+        self.files = files or FileSystem()
+        self.handles = HandleCache(self.files, handle_limit or default_handle_limit())
+        self.directories = [LogDirectory(path, self.files) for path in log_dirs]
+        self.logs: dict[TopicPartition, PartitionLog] = {}
+        self.report = LoadReport()
+        self._homes: dict[TopicPartition, LogDirectory] = {}
+        # What the checkpoints said of partitions that do not serve; it must not be forgotten.
+        self._retained: dict[TopicPartition, Checkpoints] = {}
+        self._doomed: list[Doomed] = []
+
+    # Start and stop
+
+    def start(self, now_ms: int, config_of: Callable[[str], LogConfig]) -> LoadReport:
+        """Lock, check and load every directory; blocks. `config_of` a topic gives the settings of its logs.
+
+        A directory that fails is offline; StorageError if all do. DirectoryLocked and
+        InconsistentMetaProperties end the start: nothing was touched then.
+        """
+        for directory in self.directories:
+            with self._offline_on_error(directory):
+                directory.lock()
+        for directory in self.online_directories():
+            with self._offline_on_error(directory):
+                directory.claim(self.broker_id, self.cluster_id, uuid4())
+        pools = [(d, self._start_loading(d, now_ms, config_of)) for d in self.online_directories()]
+        for directory, loading in pools:
+            self._finish_loading(directory, loading, now_ms)
+        self._check_any_online()
+        return self.report
+
+    def _start_loading(
+        self, directory: LogDirectory, now_ms: int, config_of: Callable[[str], LogConfig]
+    ) -> dict[TopicPartition, tuple[Checkpoints, Future[PartitionLog]]]:
+        loading: dict[TopicPartition, tuple[Checkpoints, Future[PartitionLog]]] = {}
+        with self._offline_on_error(directory):
+            checkpoints = directory.read_checkpoints()
+            listing = directory.list()
+            self.report.unknown += [directory.join(name) for name in listing.unknown]
+            pool = ThreadPoolExecutor(
+                self.config.num_recovery_threads_per_data_dir, thread_name_prefix="log-recovery"
+            )
+            for name, (partition, state) in listing.partitions.items():
+                if state is DirectoryState.DELETE:
+                    self._doomed.append(Doomed(now_ms, directory.join(name)))
+                elif state is DirectoryState.LIVE:
+                    known = checkpoints.get(partition, NEW_PARTITION)
+                    config = config_of(partition.topic)
+                    job = pool.submit(self._load, directory.join(name), partition, config, known, now_ms)
+                    loading[partition] = (known, job)
+                else:
+                    self.report.set_aside.append(directory.join(name))
+            pool.shutdown(wait=False)
+        return loading
+
+    def _load(
+        self,
+        path: str,
+        partition: TopicPartition,
+        config: LogConfig,
+        checkpoints: Checkpoints,
+        now_ms: int,
+    ) -> PartitionLog:
+        return load_log(
+            partition,
+            path,
+            config,
+            self.handles,
+            now_ms=now_ms,
+            checkpoints=checkpoints,
+            producer_id_expiration_ms=self.config.producer_id_expiration_ms,
+        )
+
+    def _finish_loading(
+        self,
+        directory: LogDirectory,
+        loading: dict[TopicPartition, tuple[Checkpoints, Future[PartitionLog]]],
+        now_ms: int,
+    ) -> None:
+        for partition, (checkpoints, job) in loading.items():
+            try:
+                log = job.result()
+            except LogCorrupted as corrupted:
+                logger.error("%s is offline: %s", partition, corrupted)
+                self.report.corrupted[partition] = corrupted
+                self._retained[partition] = checkpoints
+                self._homes[partition] = directory
+            except OSError as error:
+                self.fail_directory(directory, error)
+            else:
+                self._admit(log, directory)
+        if directory.failure is not None:
+            self._drop_logs_of(directory)
+
+    def _admit(self, log: PartitionLog, directory: LogDirectory) -> None:
+        """Of a partition that lies in two directories the longer serves; the other is set aside."""
+        other = self.logs.get(log.partition)
+        if other is not None:
+            log, shorter = (log, other) if log.log_end_offset > other.log_end_offset else (other, log)
+            logger.error("%s lies in two directories; %s is set aside", log.partition, shorter.directory.path)
+            self._set_aside(shorter.partition, shorter.directory.path)
+            directory = directory if log is not other else self._homes[log.partition]
+        self.logs[log.partition] = log
+        self._homes[log.partition] = directory
+
+    def stop(self, now_ms: int, broker_epoch: int = -1) -> None:
+        """Close every log in order and leave the clean mark; blocks."""
+        for directory in self.online_directories():
+            with self._offline_on_error(directory):
+                mine = list(self.logs_in(directory))
+                with ThreadPoolExecutor(self.config.num_recovery_threads_per_data_dir) as pool:
+                    for job in [pool.submit(log.close, now_ms) for log in mine]:
+                        job.result()
+                for checkpoint in self._checkpoints_of(directory):
+                    checkpoint.run()
+                directory.mark_clean(broker_epoch)
+        for directory in self.directories:
+            directory.unlock()
+
+    def abandon(self) -> None:
+        """Let go of locks and files without a clean stop."""
+        for log in self.logs.values():
+            log.release()
+        for directory in self.directories:
+            directory.unlock()
+
+    # Directories
+
+    def online_directories(self) -> list[LogDirectory]:
+        """The directories that serve, in the order of `log.dirs`."""
+        return [directory for directory in self.directories if directory.failure is None]
+
+    def directory_of(self, partition: TopicPartition) -> LogDirectory | None:
+        """Where a partition lies, if it is on this broker."""
+        return self._homes.get(partition)
+
+    def logs_in(self, directory: LogDirectory) -> Iterator[PartitionLog]:
+        """The logs that one directory serves."""
+        return (log for tp, log in self.logs.items() if self._homes[tp] is directory)
+
+    def fail_directory(self, directory: LogDirectory, error: OSError) -> list[TopicPartition]:
+        """Take a directory offline; the partitions that stop serving with it."""
+        if directory.failure is None:
+            logger.error("%s has failed and is offline: %s", directory.path, error)
+            directory.failure = error
+        return self._drop_logs_of(directory)
+
+    def _drop_logs_of(self, directory: LogDirectory) -> list[TopicPartition]:
+        lost = [partition for partition, home in self._homes.items() if home is directory]
+        for partition in lost:
+            log = self.logs.pop(partition, None)
+            if log is not None:
+                log.release()
+        return lost
+
+    def report_failure(self, partition: TopicPartition, error: StorageError) -> list[TopicPartition]:
+        """A log could not be written or read: if its disk is not merely full, take the directory offline."""
+        home = self._homes.get(partition)
+        if error.is_no_space or home is None:
+            return []
+        return self.fail_directory(home, OSError(error.errno, str(error)))
+
+    def _check_any_online(self) -> None:
+        if not self.online_directories():
+            failed = self.directories[0]
+            raise StorageError(failed.failure or OSError("offline"), failed.path)
+
+    @contextlib.contextmanager
+    def _offline_on_error(self, directory: LogDirectory) -> Iterator[None]:
+        """An error of the disk costs this directory and no other."""
+        try:
+            yield
+        except OSError as error:
+            self.fail_directory(directory, error)
+        except StorageError as error:
+            self.fail_directory(directory, OSError(error.errno, str(error)))
+
+    # Partitions
+
+    def get(self, partition: TopicPartition) -> PartitionLog | None:
+        """A log that serves."""
+        return self.logs.get(partition)
+
+    def get_or_create(
+        self, partition: TopicPartition, config: LogConfig, *, now_ms: int, topic_id: UUID | None = None
+    ) -> PartitionLog:
+        """The partition's log, made in the directory with the fewest partitions if there is none; may block.
+
+        LogCorrupted for one that is damaged: quarantine it first. StorageError if no directory can take it.
+        """
+        log = self.logs.get(partition)
+        if log is not None:
+            return log
+        if partition in self.report.corrupted:
+            raise self.report.corrupted[partition]
+        check_topic_name(partition.topic)
+        self._check_any_online()
+        home = self._homes.get(partition)
+        if home is not None and home.failure is not None:
+            raise StorageError(home.failure, home.path)
+        directory = self._emptiest()
+        try:
+            log = self._create(directory, partition, config, now_ms, topic_id)
+        except OSError as error:
+            raise StorageError(error, directory.path) from error
+        self._admit(log, directory)
+        return log
+
+    def _emptiest(self) -> LogDirectory:
+        counts = dict.fromkeys(self.online_directories(), 0)
+        for home in self._homes.values():
+            if home in counts:
+                counts[home] += 1
+        return min(counts, key=lambda directory: counts[directory])
+
+    def _create(
+        self,
+        directory: LogDirectory,
+        partition: TopicPartition,
+        config: LogConfig,
+        now_ms: int,
+        topic_id: UUID | None,
+    ) -> PartitionLog:
+        path = directory.join(str(partition))
+        if not self.files.exists(path):
+            self.files.make_directory(path)
+            self.files.sync_directory(directory.path)
+        if topic_id is not None:
+            metadata = f"{path}/{filenames.PARTITION_METADATA}"
+            self.files.write_file_atomically(metadata, encode_partition_metadata(topic_id))
+        return self._load(path, partition, config, NEW_PARTITION, now_ms)
+
+    def delete(self, partition: TopicPartition, *, now_ms: int) -> None:
+        """Give up a partition whose topic was deleted; its files stay readable for `file.delete.delay.ms`."""
+        log = self.logs.pop(partition, None)
+        directory = self._homes.pop(partition, None)
+        self.report.corrupted.pop(partition, None)
+        self._retained.pop(partition, None)
+        if directory is None or directory.failure is not None:
+            return
+        delay_ms = log.config.file_delete_delay_ms if log is not None else 0
+        path = directory.join(str(partition))
+        doomed = self._mark(partition, path, DirectoryState.DELETE)
+        if log is not None:
+            log.directory.path = doomed
+        self._doomed.append(Doomed(now_ms + delay_ms, doomed))
+
+    def quarantine(self, partition: TopicPartition) -> str:
+        """Set a damaged partition aside so that it can be copied anew (SPEC I3); where it is now."""
+        del self.report.corrupted[partition]
+        self._retained.pop(partition, None)
+        directory = self._homes.pop(partition)
+        return self._set_aside(partition, directory.join(str(partition)))
+
+    def set_aside_strays(self, is_wanted: Callable[[PartitionLog], bool]) -> list[str]:
+        """Rename the directories of partitions that this broker should not have; they are never deleted."""
+        strays = [log for log in self.logs.values() if not is_wanted(log)]
+        for log in strays:
+            log.release()
+            del self.logs[log.partition], self._homes[log.partition]
+        return [self._set_aside(log.partition, log.directory.path) for log in strays]
+
+    def _set_aside(self, partition: TopicPartition, path: str) -> str:
+        moved = self._mark(partition, path, DirectoryState.STRAY)
+        self.report.set_aside.append(moved)
+        return moved
+
+    def _mark(self, partition: TopicPartition, path: str, state: DirectoryState) -> str:
+        parent = os.path.dirname(path)
+        marked = f"{parent}/{marked_directory_name(partition, uuid4().hex, state)}"
+        self.files.rename(path, marked)
+        self.files.sync_directory(parent)
+        return marked
+
+    # Work that comes round
+
+    def checkpoints(self) -> list[CheckpointJob]:
+        """The checkpoint files of every directory as of now; run the jobs where blocking is allowed."""
+        return [job for directory in self.online_directories() for job in self._checkpoints_of(directory)]
+
+    def _checkpoints_of(self, directory: LogDirectory) -> list[CheckpointJob]:
+        known = {
+            partition: known
+            for partition, known in self._retained.items()
+            if self._homes.get(partition) is directory
+        }
+        recovery_points = {partition: one.recovery_point for partition, one in known.items()}
+        high_watermarks = {partition: one.high_watermark for partition, one in known.items()}
+        log_starts = {partition: one.log_start_offset for partition, one in known.items()}
+        for log in self.logs_in(directory):
+            recovery_points[log.partition] = log.recovery_point
+            high_watermarks[log.partition] = log.high_watermark
+            if log.log_start_offset > log.segments.first.base_offset:
+                log_starts[log.partition] = log.log_start_offset
+        return [
+            directory.offsets_job(filenames.RECOVERY_POINT_CHECKPOINT, recovery_points),
+            directory.offsets_job(filenames.HIGH_WATERMARK_CHECKPOINT, high_watermarks),
+            directory.offsets_job(filenames.LOG_START_CHECKPOINT, log_starts),
+        ]
+
+    def enforce_retention(self, now_ms: int) -> int:
+        """Let every log give up what it may, and forget silent producers; how many segments went."""
+        count = 0
+        for log in list(self.logs.values()):
+            log.producers.remove_expired(now_ms, self.config.producer_id_expiration_ms)
+            try:
+                deletion = log.enforce_retention(now_ms)
+            except StorageError as error:
+                self.report_failure(log.partition, error)
+            else:
+                count += deletion.segment_count if deletion is not None else 0
+        return count
+
+    def due_garbage(self, now_ms: int) -> list[str]:
+        """Files and directories whose delay is over, for `remove_garbage`, where blocking is allowed."""
+        due = [path for log in self.logs.values() for path in log.due_garbage(now_ms)]
+        due += [doomed.path for doomed in self._doomed if doomed.due_ms <= now_ms]
+        self._doomed = [doomed for doomed in self._doomed if doomed.due_ms > now_ms]
+        return due
+
+    def remove_garbage(self, paths: Iterable[str]) -> None:
+        """Remove files, and whole directories of deleted partitions; any thread, may block."""
+        for path in paths:
+            if not self.files.is_directory(path):
+                self.files.remove(path)
+                continue
+            for name in self.files.list(path):
+                self.files.remove(f"{path}/{name}")
+            self.files.remove_directory(path)

@@ -30,13 +30,14 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
+from odradek.records import layout
 from odradek.records.compression import Codec
 from odradek.records.errors import CorruptBatch, TruncatedBatch, UnsupportedCodec, UnsupportedMagic
 
 Buffer = bytes | bytearray | memoryview
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
-HEADER_SIZE = 61
+HEADER_SIZE = layout.HEADER_SIZE
 LOG_OVERHEAD = 12
 """Base offset and batch length: what `batch_length` does not count."""
 MAGIC = 2

@@ -23,8 +23,7 @@ branches on `cython.compiled` differ between the two ways of running this file.
 
 from __future__ import annotations
 
-import warnings
-
+from odradek.common.interpreted import warn_interpreted
 from odradek.records.layout import (
     BATCH_ROW_WIDTH,
     ROW_WIDTH,
@@ -44,11 +43,7 @@ if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_FromStringAndSize
     from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
 elif __name__ == "odradek.records.kernels":
-    warnings.warn(
-        "odradek runs interpreted, and slowly: install a C compiler, then reinstall odradek",
-        RuntimeWarning,
-        stacklevel=2,
-    )
+    warn_interpreted()
 
 IS_COMPILED = cython.compiled
 
@@ -140,11 +135,10 @@ def _varint_value(
     return cython.cast(cython.longlong, (raw >> 1) ^ -(raw & 1))
 
 
-@cython.cfunc
-@cython.inline
+@cython.ccall
 @cython.nogil
 @cython.exceptval(check=False)
-def _wrapping_sum(base: cython.longlong, delta: cython.longlong) -> cython.longlong:
+def wrapping_sum(base: cython.longlong, delta: cython.longlong) -> cython.longlong:
     """A sum of 64 bits that wraps, as Java's does: both numbers come from outside."""
     if cython.compiled:
         total = cython.cast(
@@ -158,11 +152,10 @@ def _wrapping_sum(base: cython.longlong, delta: cython.longlong) -> cython.longl
 # One record.
 
 
-@cython.cfunc
-@cython.inline
+@cython.ccall
 @cython.nogil
 @cython.exceptval(check=False)
-def _take_bytes(
+def take_bytes(
     buffer: cython.const[cython.uchar][::1],
     position: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
@@ -196,12 +189,12 @@ def _take_headers(
     _left: cython.longlong
     after: cython.Py_ssize_t
     for _left in range(row[at + _HEADER_COUNT], 0, -1):
-        after = _take_bytes(buffer, position, end, row, at)
+        after = take_bytes(buffer, position, end, row, at)
         if after < 0 or row[at + 1] < 0:
             row[at] = position
             return -_BAD_HEADER_KEY
         position = after
-        after = _take_bytes(buffer, position, end, row, at)
+        after = take_bytes(buffer, position, end, row, at)
         if after < 0:
             row[at] = position
             return -_BAD_HEADER_VALUE
@@ -250,11 +243,11 @@ def _walk_record(
     position += size
 
     row[at] = position
-    position = _take_bytes(buffer, position, end, row, at + _KEY_POSITION)
+    position = take_bytes(buffer, position, end, row, at + _KEY_POSITION)
     if position < 0:
         return -_BAD_KEY
     row[at] = position
-    position = _take_bytes(buffer, position, end, row, at + _VALUE_POSITION)
+    position = take_bytes(buffer, position, end, row, at + _VALUE_POSITION)
     if position < 0:
         return -_BAD_VALUE
 
@@ -451,10 +444,10 @@ def _headers_at(
     headers = []
     _i: cython.Py_ssize_t
     for _i in range(count):
-        position = _take_bytes(buffer, position, end, field, 0)
+        position = take_bytes(buffer, position, end, field, 0)
         # As Java does: a key that is not UTF-8 is shown with replacement characters, not refused.
         key = str(_bytes_at(buffer, field[0], field[1]), "utf-8", "replace")
-        position = _take_bytes(buffer, position, end, field, 0)
+        position = take_bytes(buffer, position, end, field, 0)
         headers.append((key, _bytes_at(buffer, field[0], field[1])))
     return tuple(headers)
 
@@ -485,10 +478,10 @@ def read_records(
         if following < 0:
             return -following, row[0], index
         record = Record.__new__(Record)
-        record.offset = _wrapping_sum(base_offset, row[_OFFSET_DELTA])
+        record.offset = wrapping_sum(base_offset, row[_OFFSET_DELTA])
         record.timestamp_ms = timestamp_ms
         if not is_log_append_time:
-            record.timestamp_ms = _wrapping_sum(timestamp_ms, row[_TIMESTAMP_DELTA])
+            record.timestamp_ms = wrapping_sum(timestamp_ms, row[_TIMESTAMP_DELTA])
         record.key = _bytes_at(buffer, row[_KEY_POSITION], row[_KEY_LENGTH])
         record.value = _bytes_at(buffer, row[_VALUE_POSITION], row[_VALUE_LENGTH])
         record.headers = ()
@@ -535,7 +528,7 @@ def _scan_header(
     table[at + 3] = _big_endian(buffer, position + 12, 4)
     table[at + 4] = _big_endian(buffer, position + 17, 4) & _MASK
     table[at + 5] = _big_endian(buffer, position + 21, 2)
-    table[at + 6] = _wrapping_sum(table[at + 1], _big_endian(buffer, position + 23, 4))
+    table[at + 6] = wrapping_sum(table[at + 1], _big_endian(buffer, position + 23, 4))
     table[at + 7] = _big_endian(buffer, position + 27, 8)
     table[at + 8] = _big_endian(buffer, position + 35, 8)
     table[at + 9] = _big_endian(buffer, position + 43, 8)

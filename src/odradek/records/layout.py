@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+HEADER_SIZE = 61
+"""Bytes of a batch header; batch.py has its table."""
+
 
 class Problem(IntEnum):
     """What a kernel found wrong with the records of a batch."""

@@ -24,8 +24,8 @@ def validate_for_produce(
 ) -> BatchHeader:
     """Check the batch at `position` as a broker does on produce, in Kafka's order; its header if all is well.
 
-    `timestamp_range_ms`, if given, holds the earliest and latest time that a record may have, if it has one. It
-    is for topics with create time: a broker with log append time overwrites what came.
+    `timestamp_range_ms`, if given, holds the earliest and latest time of a record that has one. It is for
+    topics with create time: a broker with log append time overwrites what came.
     """
     header = _read_whole(buffer, position)
     if header.base_offset != 0:

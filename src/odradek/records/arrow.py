@@ -1,0 +1,327 @@
+"""Batches to and from Arrow, without a Python object per record.
+
+    column          Arrow type                                    meaning
+    offset          int64
+    timestamp       timestamp[ms, UTC]                            of the record, or of the append
+    timestamp_type  int8                                          TimestampType
+    partition       int32                                         what the caller says
+    key             binary                                        null: none
+    value           binary                                        null: none
+    headers         list<struct<key: string, value: binary>>      empty: none; never null
+
+A timestamp of -1 ms is Kafka's "no timestamp" and stays so. A header key that is not UTF-8 gets replacement
+characters, as in Java. Control batches hold no user's records and are left out.
+
+`binary` counts in 32 bits, so that no chunk may pass 2 GiB; a table of any size is made of chunks of
+`chunk_bytes` (32 MiB) or so. Reading more than that at once: `read_record_batches` gives them one by one.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from odradek.common.errors import OdradekError
+from odradek.records.batch import (
+    NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    BatchHeader,
+    Buffer,
+    TimestampType,
+    has_valid_crc,
+    iterate_headers,
+)
+from odradek.records.builder import finish_batch
+from odradek.records.columns import BytesSink, BytesSource, HeadersSink, RecordSource, measure, take_numbers
+from odradek.records.compression import Codec
+from odradek.records.errors import CorruptBatch, InvalidRecord
+from odradek.records.kernels import new_bytearray
+from odradek.records.layout import HEADER_SIZE, Column
+from odradek.records.record import RecordIndex, index_batch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DEFAULT_CHUNK_BYTES = 32 * 1024 * 1024
+DEFAULT_BATCH_BYTES = 1024 * 1024
+_MAX_CHUNK_BYTES = 2**31 - 1
+
+Indexed = tuple[BatchHeader, RecordIndex]
+
+
+def schema() -> pa.Schema:
+    """The columns of every table that is read here."""
+    pa = _pyarrow()
+    header = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())])
+    return pa.schema(
+        [
+            pa.field("offset", pa.int64(), nullable=False),
+            pa.field("timestamp", pa.timestamp("ms", "UTC"), nullable=False),
+            pa.field("timestamp_type", pa.int8(), nullable=False),
+            pa.field("partition", pa.int32(), nullable=False),
+            pa.field("key", pa.binary()),
+            pa.field("value", pa.binary()),
+            pa.field("headers", pa.list_(pa.field("item", header, nullable=False)), nullable=False),
+        ]
+    )
+
+
+def read_table(
+    buffer: Buffer,
+    *,
+    max_bytes: int,
+    partition: int = 0,
+    chunk_bytes: int = DEFAULT_CHUNK_BYTES,
+    checks_crc: bool = True,
+) -> pa.Table:
+    """All records of the batches in `buffer` as one table."""
+    chunks = read_record_batches(
+        buffer, max_bytes=max_bytes, partition=partition, chunk_bytes=chunk_bytes, checks_crc=checks_crc
+    )
+    return _pyarrow().Table.from_batches(list(chunks), schema())
+
+
+def read_record_batches(
+    buffer: Buffer,
+    *,
+    max_bytes: int,
+    partition: int = 0,
+    chunk_bytes: int = DEFAULT_CHUNK_BYTES,
+    checks_crc: bool = True,
+) -> Iterator[pa.RecordBatch]:
+    """The records of the batches in `buffer`, in Arrow chunks of about `chunk_bytes`.
+
+    No batch may decompress to more than `max_bytes`. Damage raises a RecordsError before its chunk is given.
+    """
+    indexed: list[Indexed] = []
+    pending = 0
+    for position, header in iterate_headers(buffer):
+        if checks_crc and not has_valid_crc(buffer, position, header):
+            raise CorruptBatch(f"the batch does not have the CRC {header.crc:#010x} that it claims", position)
+        if header.is_control or header.record_count == 0:
+            continue
+        index = index_batch(buffer, position, max_bytes=min(max_bytes, _MAX_CHUNK_BYTES))
+        size = len(index.buffer) if index.buffer is not buffer else header.size_in_bytes
+        if pending and pending + size > min(chunk_bytes, _MAX_CHUNK_BYTES):
+            yield _gather(indexed, partition)
+            indexed, pending = [], 0
+        indexed.append((header, index))
+        pending += size
+    if indexed:
+        yield _gather(indexed, partition)
+
+
+def build_batches(
+    table: pa.Table,
+    *,
+    codec: Codec = Codec.NONE,
+    level: int | None = None,
+    max_batch_bytes: int = DEFAULT_BATCH_BYTES,
+    keeps_offsets: bool = False,
+) -> Iterator[tuple[int, bytearray]]:
+    """Batches of at most `max_batch_bytes` before compression (a larger record gets its own), by partition.
+
+    `value` and `timestamp` must be there; `key`, `headers`, `partition` need not. The rows of a partition
+    keep their order. Offsets begin at 0 in each batch, as a producer's do, unless `keeps_offsets` says that
+    the column `offset` is a log's. `timestamp_type` is not looked at: every batch has create time.
+    """
+    for chunk in table.combine_chunks().to_batches():
+        for partition, rows in _by_partition(chunk):
+            for batch in _encode(rows, keeps_offsets, codec, level, max_batch_bytes):
+                yield partition, batch
+
+
+# Reading.
+
+
+def _gather(indexed: list[Indexed], partition: int) -> pa.RecordBatch:
+    pa = _pyarrow()
+    count = sum(index.count for _, index in indexed)
+    sizes = [measure(index.buffer, index.table, index.count) for _, index in indexed]
+    key_bytes, value_bytes, headers, header_key_bytes, header_value_bytes = map(sum, zip(*sizes, strict=True))
+    keys, values = BytesSink(count, key_bytes), BytesSink(count, value_bytes)
+    header_lists = HeadersSink(count, headers, header_key_bytes, header_value_bytes)
+    for _, index in indexed:
+        keys.take(index.buffer, index.table, index.count, Column.KEY_POSITION)
+        values.take(index.buffer, index.table, index.count, Column.VALUE_POSITION)
+        header_lists.take(index.buffer, index.table, index.count)
+    columns = [
+        *_number_columns(indexed, count),
+        pa.repeat(pa.scalar(partition, pa.int32()), count),
+        _bytes_array(pa.binary(), count, keys.buffers()),
+        _bytes_array(pa.binary(), count, values.buffers()),
+        _headers_array(count, header_lists),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema())
+
+
+def _number_columns(indexed: list[Indexed], count: int) -> list[Any]:
+    pa = _pyarrow()
+    offsets, timestamps, types = new_bytearray(count * 8), new_bytearray(count * 8), bytearray()
+    offsets_view, timestamps_view = memoryview(offsets).cast("q"), memoryview(timestamps).cast("q")
+    row = 0
+    for header, index in indexed:
+        n = index.count
+        take_numbers(index.table, n, Column.OFFSET_DELTA, header.base_offset, offsets_view, row)
+        if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
+            timestamps_view[row : row + n] = memoryview(array("q", [header.max_timestamp_ms]) * n)
+        else:
+            base_ms = header.base_timestamp_ms
+            take_numbers(index.table, n, Column.TIMESTAMP_DELTA, base_ms, timestamps_view, row)
+        types += bytes([header.timestamp_type]) * n
+        row += n
+    return [
+        pa.Array.from_buffers(arrow_type, count, [None, pa.py_buffer(buffer)], 0)
+        for arrow_type, buffer in (
+            (pa.int64(), offsets),
+            (pa.timestamp("ms", "UTC"), timestamps),
+            (pa.int8(), types),
+        )
+    ]
+
+
+def _bytes_array(arrow_type: Any, count: int, buffers: tuple[int, bytearray, bytearray, bytearray]) -> Any:
+    pa = _pyarrow()
+    nulls, validity, offsets, content = buffers
+    return pa.Array.from_buffers(
+        arrow_type,
+        count,
+        [pa.py_buffer(validity) if nulls else None, pa.py_buffer(offsets), pa.py_buffer(content)],
+        nulls,
+    )
+
+
+def _headers_array(count: int, header_lists: HeadersSink) -> Any:
+    pa = _pyarrow()
+    offsets, headers, key_buffers, value_buffers = header_lists.buffers()
+    list_type = schema().field("headers").type
+    keys = _bytes_array(pa.string(), headers, key_buffers)
+    try:
+        keys.validate(full=True)
+    except pa.ArrowInvalid:
+        raw = _bytes_array(pa.binary(), headers, key_buffers)
+        keys = pa.array([key.decode("utf-8", "replace") for key in raw.to_pylist()], pa.string())
+    values = _bytes_array(pa.binary(), headers, value_buffers)
+    structs = pa.StructArray.from_arrays([keys, values], fields=list(list_type.value_type))
+    return pa.Array.from_buffers(list_type, count, [None, pa.py_buffer(offsets)], 0, children=[structs])
+
+
+# Building.
+
+
+def _by_partition(rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    if "partition" not in rows.schema.names:
+        yield 0, rows
+        return
+    partitions = rows.column("partition")
+    for partition in pc.unique(partitions).to_pylist():
+        if partition is None:
+            raise InvalidRecord("a row without partition")
+        yield partition, rows.filter(pc.equal(partitions, partition))
+
+
+def _encode(
+    rows: pa.RecordBatch, keeps_offsets: bool, codec: Codec, level: int | None, max_bytes: int
+) -> Iterator[bytearray]:
+    timestamps_ms = _timestamps(rows)
+    offsets = _offsets(rows) if keeps_offsets else memoryview(b"").cast("q")
+    source = RecordSource(
+        _bytes_source(_column_or_nulls(rows, "key")),
+        _bytes_source(rows.column("value")),
+        timestamps_ms,
+        offsets,
+        *_header_sources(rows),
+    )
+    start = 0
+    while start < rows.num_rows:
+        end, size = source.fit(start, max_bytes - HEADER_SIZE)
+        encoded, max_timestamp_ms = source.encode(start, end, size)
+        yield finish_batch(
+            encoded,
+            codec=codec,
+            level=level,
+            attributes=0,
+            base_offset=offsets[start] if keeps_offsets else 0,
+            partition_leader_epoch=NO_PARTITION_LEADER_EPOCH,
+            last_offset_delta=offsets[end - 1] - offsets[start] if keeps_offsets else end - start - 1,
+            base_timestamp_ms=timestamps_ms[start],
+            max_timestamp_ms=max_timestamp_ms,
+            producer_id=NO_PRODUCER_ID,
+            producer_epoch=NO_PRODUCER_EPOCH,
+            base_sequence=NO_SEQUENCE,
+            record_count=end - start,
+        )
+        start = end
+
+
+def _timestamps(rows: pa.RecordBatch) -> memoryview:
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    pa = _pyarrow()
+    in_ms = rows.column("timestamp").cast(pa.timestamp("ms", "UTC"))
+    return _numbers(pc.fill_null(in_ms.cast(pa.int64()), NO_TIMESTAMP))
+
+
+def _offsets(rows: pa.RecordBatch) -> memoryview:
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    offsets = rows.column("offset").cast(_pyarrow().int64())
+    if offsets.null_count or not pc.all(pc.greater(offsets[1:], offsets[:-1]), min_count=0).as_py():
+        raise InvalidRecord("the offsets of a partition must grow from row to row")
+    return _numbers(offsets)
+
+
+def _header_sources(rows: pa.RecordBatch) -> tuple[memoryview, BytesSource, BytesSource]:
+    """Where each record's headers begin, their keys, and their values."""
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    pa = _pyarrow()
+    headers = _column_or_nulls(rows, "headers", schema().field("headers").type)
+    lengths = pc.fill_null(pc.list_value_length(headers).cast(pa.int64()), 0)
+    ends = pc.cumulative_sum(pa.concat_arrays([pa.array([0], pa.int64()), lengths]))
+    keys, values = headers.flatten().flatten()
+    if keys.null_count:
+        raise InvalidRecord("a header without key")
+    return _numbers(ends), _bytes_source(keys), _bytes_source(values)
+
+
+def _column_or_nulls(rows: pa.RecordBatch, name: str, arrow_type: Any = None) -> Any:
+    if name in rows.schema.names:
+        return rows.column(name)
+    pa = _pyarrow()
+    return pa.nulls(rows.num_rows, arrow_type or pa.large_binary())
+
+
+def _bytes_source(column: Any) -> BytesSource:
+    """A column of bytes or text as buffers with 64-bit offsets, checked because the kernels trust them."""
+    pa = _pyarrow()
+    column = column.cast(pa.large_binary())
+    column.validate(full=True)
+    validity, offsets, content = column.buffers()
+    return BytesSource(
+        memoryview(validity or b"").cast("B"),
+        memoryview(offsets or bytes(8)).cast("B").cast("q"),
+        memoryview(content or b"").cast("B"),
+        column.offset,
+    )
+
+
+def _numbers(column: Any) -> memoryview:
+    """The entries of an int64 column without nulls."""
+    entries = memoryview(column.buffers()[1] or b"").cast("B").cast("q")
+    return entries[column.offset : column.offset + len(column)]
+
+
+def _pyarrow() -> Any:
+    """Pyarrow, which only the users of this file need."""
+    try:
+        import pyarrow  # noqa: PLC0415
+    except ImportError:
+        raise OdradekError("Arrow needs pyarrow: pip install 'odradek[arrow]'") from None
+    return pyarrow

@@ -1,0 +1,386 @@
+"""Records to and from columns in Arrow's memory layout; compiled by Cython, or interpreted as is.
+
+    a column of bytes   offsets    n + 1 integers: entry i is content[offsets[i]:offsets[i + 1]]
+                        content    all entries, end to end
+                        validity   one bit per entry, least first; 0: null
+
+This file knows buffers only; arrow.py knows pyarrow.
+"""
+
+from __future__ import annotations
+
+try:
+    import cython
+except ImportError:
+    from odradek.records import cython_shim as cython
+
+from odradek.records.kernels import new_bytearray
+from odradek.records.layout import HEADER_SIZE, ROW_WIDTH, Column
+
+if cython.compiled:
+    from cython.cimports.libc.string import memcpy
+    from cython.cimports.odradek.records.encoding import put_varint, size_of_varint
+    from cython.cimports.odradek.records.kernels import take_bytes, wrapping_sum
+else:
+    from odradek.records.encoding import put_varint, size_of_varint
+    from odradek.records.kernels import take_bytes, wrapping_sum
+
+# C integers by columns.pxd; layout.py decides the numbers.
+_ROW_WIDTH = ROW_WIDTH
+_KEY_LENGTH = Column.KEY_LENGTH
+_VALUE_LENGTH = Column.VALUE_LENGTH
+_HEADERS_POSITION = Column.HEADERS_POSITION
+_HEADER_COUNT = Column.HEADER_COUNT
+_HEADER_SIZE = HEADER_SIZE
+_MAX_INT32 = 2**31 - 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _copy(
+    source: cython.const[cython.uchar][::1],
+    position: cython.Py_ssize_t,
+    out: cython.uchar[::1],
+    to: cython.Py_ssize_t,
+    length: cython.Py_ssize_t,
+) -> cython.void:
+    if length > 0:
+        if cython.compiled:
+            memcpy(cython.address(out[to]), cython.address(source[position]), length)
+        else:
+            out[to : to + length] = source[position : position + length]
+
+
+# From records to columns.
+
+
+def measure(source: cython.const[cython.uchar][::1], table: cython.longlong[::1], count: cython.Py_ssize_t):
+    """The room that records need: bytes of keys, of values; headers, bytes of their keys, of their values."""
+    field: cython.longlong[::1] = memoryview(bytearray(16)).cast("q")
+    key_bytes: cython.longlong = 0
+    value_bytes: cython.longlong = 0
+    headers: cython.longlong = 0
+    header_key_bytes: cython.longlong = 0
+    header_value_bytes: cython.longlong = 0
+    position: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    _left: cython.longlong
+    with cython.nogil:
+        for row in range(count):
+            i = row * _ROW_WIDTH
+            key_bytes += max(0, table[i + _KEY_LENGTH])
+            value_bytes += max(0, table[i + _VALUE_LENGTH])
+            position = table[i + _HEADERS_POSITION]
+            headers += table[i + _HEADER_COUNT]
+            for _left in range(table[i + _HEADER_COUNT]):
+                position = take_bytes(source, position, len(source), field, 0)
+                header_key_bytes += field[1]
+                position = take_bytes(source, position, len(source), field, 0)
+                header_value_bytes += max(0, field[1])
+    return key_bytes, value_bytes, headers, header_key_bytes, header_value_bytes
+
+
+@cython.final
+@cython.cclass
+class BytesSink:
+    """A column of bytes that is being filled, with room for what `measure` said."""
+
+    offsets: cython.int[::1]
+    content: cython.uchar[::1]
+    validity: cython.uchar[::1]
+    count: cython.Py_ssize_t
+    end: cython.Py_ssize_t
+    nulls: cython.Py_ssize_t
+    _buffers: tuple
+
+    def __init__(self, count: cython.Py_ssize_t, size: cython.Py_ssize_t):
+        self._buffers = (
+            bytearray((count + 7) // 8 or 1),
+            new_bytearray((count + 1) * 4),
+            new_bytearray(size or 1),
+        )
+        self.validity = self._buffers[0]
+        self.offsets = memoryview(self._buffers[1]).cast("i")
+        self.content = self._buffers[2]
+        self.offsets[0] = 0
+        self.count = 0
+        self.end = 0
+        self.nulls = 0
+
+    def buffers(self):
+        """(number of nulls, validity, offsets, content)."""
+        return (self.nulls, *self._buffers)
+
+    def take(
+        self,
+        source: cython.const[cython.uchar][::1],
+        table: cython.longlong[::1],
+        count: cython.Py_ssize_t,
+        column: cython.Py_ssize_t,
+    ):
+        """Append the bytes that `column` and the one after it, position and length, point at."""
+        row: cython.Py_ssize_t
+        i: cython.Py_ssize_t
+        with cython.nogil:
+            for row in range(count):
+                i = row * _ROW_WIDTH + column
+                self.append(source, table[i], table[i + 1])
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def append(
+        self,
+        source: cython.const[cython.uchar][::1],
+        position: cython.Py_ssize_t,
+        length: cython.Py_ssize_t,
+    ) -> cython.void:
+        """Append one entry, null if the length is negative; only `measure` makes sure that there is room."""
+        if length >= 0:
+            self.validity[self.count >> 3] |= 1 << (self.count & 7)
+            _copy(source, position, self.content, self.end, length)
+            self.end += length
+        else:
+            self.nulls += 1
+        self.count += 1
+        self.offsets[self.count] = self.end
+
+
+@cython.final
+@cython.cclass
+class HeadersSink:
+    """The headers column: for each record a list of (key, value)."""
+
+    keys: BytesSink
+    values: BytesSink
+    offsets: cython.int[::1]
+    count: cython.Py_ssize_t
+    _offsets: bytearray
+
+    def __init__(
+        self,
+        count: cython.Py_ssize_t,
+        headers: cython.Py_ssize_t,
+        key_bytes: cython.Py_ssize_t,
+        value_bytes: cython.Py_ssize_t,
+    ):
+        self._offsets = new_bytearray((count + 1) * 4)
+        self.offsets = memoryview(self._offsets).cast("i")
+        self.offsets[0] = 0
+        self.count = 0
+        self.keys = BytesSink(headers, key_bytes)
+        self.values = BytesSink(headers, value_bytes)
+
+    def buffers(self):
+        """(offsets of the lists, number of headers, the keys' buffers, the values' buffers)."""
+        return self._offsets, self.keys.count, self.keys.buffers(), self.values.buffers()
+
+    def take(
+        self,
+        source: cython.const[cython.uchar][::1],
+        table: cython.longlong[::1],
+        count: cython.Py_ssize_t,
+    ):
+        """Append the headers of every record in the table."""
+        field: cython.longlong[::1] = memoryview(bytearray(16)).cast("q")
+        keys: BytesSink = self.keys
+        values: BytesSink = self.values
+        position: cython.Py_ssize_t
+        row: cython.Py_ssize_t
+        i: cython.Py_ssize_t
+        _left: cython.longlong
+        with cython.nogil:
+            for row in range(count):
+                i = row * _ROW_WIDTH
+                position = table[i + _HEADERS_POSITION]
+                for _left in range(table[i + _HEADER_COUNT]):
+                    position = take_bytes(source, position, len(source), field, 0)
+                    keys.append(source, field[0], field[1])
+                    position = take_bytes(source, position, len(source), field, 0)
+                    values.append(source, field[0], field[1])
+                self.count += 1
+                self.offsets[self.count] = keys.count
+
+
+def take_numbers(
+    table: cython.longlong[::1],
+    count: cython.Py_ssize_t,
+    column: cython.Py_ssize_t,
+    base: cython.longlong,
+    out: cython.longlong[::1],
+    row: cython.Py_ssize_t,
+):
+    """Write `base` plus the column's deltas to `out`, from `row` on."""
+    i: cython.Py_ssize_t
+    for i in range(count):
+        out[row + i] = wrapping_sum(base, table[i * _ROW_WIDTH + column])
+
+
+# From columns to records.
+
+
+@cython.final
+@cython.cclass
+class BytesSource:
+    """A column of bytes in an Arrow array with 64-bit offsets, beginning at its entry `first`.
+
+    The array must be valid (pyarrow's validate): positions are trusted. No validity buffer: no nulls.
+    """
+
+    validity: cython.const[cython.uchar][::1]
+    offsets: cython.const[cython.longlong][::1]
+    content: cython.const[cython.uchar][::1]
+    first: cython.Py_ssize_t
+
+    def __init__(self, validity, offsets, content, first: cython.Py_ssize_t):
+        self.validity = validity
+        self.offsets = offsets
+        self.content = content
+        self.first = first
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def length(self, index: cython.Py_ssize_t) -> cython.longlong:
+        """Bytes of an entry, -1 for null."""
+        index += self.first
+        if len(self.validity) > 0 and not (self.validity[index >> 3] >> (index & 7)) & 1:
+            return -1
+        return self.offsets[index + 1] - self.offsets[index]
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def size(self, index: cython.Py_ssize_t) -> cython.longlong:
+        """Bytes of an entry in a record, its length included."""
+        length: cython.longlong = self.length(index)
+        return size_of_varint(length) + length if length > 0 else 1
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def put(
+        self, index: cython.Py_ssize_t, out: cython.uchar[::1], position: cython.Py_ssize_t
+    ) -> cython.Py_ssize_t:
+        """Write an entry after its length; where the next byte goes."""
+        length: cython.longlong = self.length(index)
+        position = put_varint(out, position, length)
+        if length <= 0:
+            return position
+        _copy(self.content, self.offsets[self.first + index], out, position, length)
+        return position + length
+
+
+@cython.final
+@cython.cclass
+class RecordSource:
+    """The columns that records are made of.
+
+    `header_offsets` has one entry more than there are records. Without `offsets` (empty), the records of a
+    batch are numbered.
+    """
+
+    keys: BytesSource
+    values: BytesSource
+    timestamps_ms: cython.const[cython.longlong][::1]
+    offsets: cython.const[cython.longlong][::1]
+    header_offsets: cython.const[cython.longlong][::1]
+    header_keys: BytesSource
+    header_values: BytesSource
+    count: cython.Py_ssize_t
+
+    def __init__(self, keys, values, timestamps_ms, offsets, header_offsets, header_keys, header_values):
+        self.keys = keys
+        self.values = values
+        self.timestamps_ms = timestamps_ms
+        self.offsets = offsets
+        self.header_offsets = header_offsets
+        self.header_keys = header_keys
+        self.header_values = header_values
+        self.count = len(timestamps_ms)
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def offset_delta(self, index: cython.Py_ssize_t, start: cython.Py_ssize_t) -> cython.longlong:
+        """Of a record in a batch whose first is `start`."""
+        return self.offsets[index] - self.offsets[start] if len(self.offsets) > 0 else index - start
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def body(self, index: cython.Py_ssize_t, start: cython.Py_ssize_t) -> cython.longlong:
+        """What the length of a record will say."""
+        header: cython.Py_ssize_t
+        size: cython.longlong = 1 + size_of_varint(self.offset_delta(index, start))
+        size += size_of_varint(wrapping_sum(self.timestamps_ms[index], -self.timestamps_ms[start]))
+        size += self.keys.size(index) + self.values.size(index)
+        size += size_of_varint(self.header_offsets[index + 1] - self.header_offsets[index])
+        for header in range(self.header_offsets[index], self.header_offsets[index + 1]):
+            size += self.header_keys.size(header) + self.header_values.size(header)
+        return size
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def put(
+        self,
+        index: cython.Py_ssize_t,
+        start: cython.Py_ssize_t,
+        out: cython.uchar[::1],
+        position: cython.Py_ssize_t,
+    ) -> cython.Py_ssize_t:
+        """Write one record of a batch whose first is `start`; where the next one goes."""
+        header: cython.Py_ssize_t
+        position = put_varint(out, position, self.body(index, start))
+        out[position] = 0
+        position += 1
+        position = put_varint(
+            out, position, wrapping_sum(self.timestamps_ms[index], -self.timestamps_ms[start])
+        )
+        position = put_varint(out, position, self.offset_delta(index, start))
+        position = self.keys.put(index, out, position)
+        position = self.values.put(index, out, position)
+        position = put_varint(out, position, self.header_offsets[index + 1] - self.header_offsets[index])
+        for header in range(self.header_offsets[index], self.header_offsets[index + 1]):
+            position = self.header_keys.put(header, out, position)
+            position = self.header_values.put(header, out, position)
+        return position
+
+    def fit(self, start: cython.Py_ssize_t, max_bytes: cython.longlong):
+        """(end, bytes): where the records that go into one batch, at least one, end, and their size."""
+        total: cython.longlong = 0
+        size: cython.longlong
+        index: cython.Py_ssize_t = start
+        with cython.nogil:
+            while index < self.count:
+                size = self.body(index, start)
+                size += size_of_varint(size)
+                if index > start and (
+                    total + size > max_bytes or self.offset_delta(index, start) > _MAX_INT32
+                ):
+                    break
+                total += size
+                index += 1
+        return index, total
+
+    def encode(self, start: cython.Py_ssize_t, end: cython.Py_ssize_t, size: cython.Py_ssize_t):
+        """The records from `start` to `end`, measured by `fit`, after room for a header; their latest time."""
+        encoded = new_bytearray(_HEADER_SIZE + size)
+        out: cython.uchar[::1] = encoded
+        position: cython.Py_ssize_t = _HEADER_SIZE
+        latest_ms: cython.longlong = self.timestamps_ms[start]
+        index: cython.Py_ssize_t
+        with cython.nogil:
+            for index in range(start, end):
+                position = self.put(index, start, out, position)
+                latest_ms = max(latest_ms, self.timestamps_ms[index])
+        return encoded, latest_ms

@@ -1,0 +1,1 @@
+"""Bytes in motion: frames, connections, listeners."""

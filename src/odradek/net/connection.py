@@ -1,0 +1,205 @@
+"""The server's side of one connection: frames in, answers out in order, both bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from odradek.net.exchange import Exchange, ExchangeQueue
+from odradek.net.frames import FrameAssembler, FrameTooLarge
+from odradek.net.outgoing import Outgoing
+
+log = logging.getLogger(__name__)
+
+
+class ConnectionLimits(NamedTuple):
+    """Bounds for one connection.
+
+    max_open_requests: requests that may wait for their answer before we stop reading (pipelining).
+    max_unsent_bytes: answers that the client does not take before we stop reading.
+    """
+
+    max_frame_bytes: int = 100 * 1024 * 1024
+    max_open_requests: int = 64
+    max_unsent_bytes: int = 8 * 1024 * 1024
+
+
+Handler = Callable[["Connection", memoryview, Exchange], None]
+"""Handles one frame: answers at once, or copies the frame before it returns and answers later."""
+
+
+class Connection:
+    """One client's connection. Lives on the loop; made by its listener, which is told when it closes."""
+
+    __slots__ = (
+        "_assembler",
+        "_closed",
+        "_exchanges",
+        "_handle",
+        "_held",
+        "_is_reading",
+        "_is_writing",
+        "_limits",
+        "_loop",
+        "_on_close",
+        "_outgoing",
+        "_receive_buffer",
+        "_socket",
+        "last_active",
+        "peer",
+        "state",
+    )
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        sock: socket.socket,
+        *,
+        handle: Handler,
+        on_close: Callable[[Connection], None],
+        receive_buffer: memoryview,
+        limits: ConnectionLimits,
+    ) -> None:
+        self._loop = loop
+        self._socket = sock
+        self._handle = handle
+        self._on_close = on_close
+        self._receive_buffer = receive_buffer
+        self._limits = limits
+        self._assembler = FrameAssembler(limits.max_frame_bytes)
+        self._exchanges = ExchangeQueue(self._send)
+        self._outgoing = Outgoing(sock)
+        # Frames that came with others and must wait until the connection may go on.
+        self._held: deque[memoryview] = deque()
+        self._is_reading = False
+        self._is_writing = False
+        self._closed = False
+        self.last_active = loop.time()
+        self.peer: str = _peer_name(sock)
+        self.state: Any = None  # whatever the handler keeps per connection
+        self._read(True)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it is over, from either side."""
+        return self._closed
+
+    @property
+    def open_requests(self) -> int:
+        """Requests that have not been answered yet."""
+        return len(self._exchanges)
+
+    def close(self, reason: str = "") -> None:
+        """End the connection; what was not sent is lost."""
+        if self._closed:
+            return
+        self._closed = True
+        if reason:
+            log.info("closing the connection of %s: %s", self.peer, reason)
+        # Before close: the loop must not watch a file descriptor that someone else may get next.
+        self._read(False)
+        self._write(False)
+        self._socket.close()
+        self._held.clear()
+        self._on_close(self)
+
+    def _read(self, wanted: bool) -> None:
+        if wanted != self._is_reading:
+            self._is_reading = wanted
+            if wanted:
+                self._loop.add_reader(self._socket.fileno(), self._readable)
+            else:
+                self._loop.remove_reader(self._socket.fileno())
+
+    def _write(self, wanted: bool) -> None:
+        if wanted != self._is_writing:
+            self._is_writing = wanted
+            if wanted:
+                self._loop.add_writer(self._socket.fileno(), self._writable)
+            else:
+                self._loop.remove_writer(self._socket.fileno())
+
+    def _readable(self) -> None:
+        room = self._assembler.room()
+        try:
+            count = self._socket.recv_into(self._receive_buffer if room is None else room)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self.close(str(error))
+            return
+        if count == 0:
+            self.close("it ended in the middle of a frame" if self._assembler.is_mid_frame else "")
+            return
+        self.last_active = self._loop.time()
+        if room is not None:
+            room.release()
+            frame = self._assembler.filled(count)
+            if frame is not None:
+                self._serve([frame])
+            return
+        try:
+            frames = self._assembler.feed(self._receive_buffer[:count])
+        except FrameTooLarge as error:
+            self.close(str(error))
+            return
+        self._serve(frames)
+
+    def _serve(self, frames: list[memoryview]) -> None:
+        """Handle frames until the connection is full; the rest is copied from the shared buffer and kept."""
+        for index, frame in enumerate(frames):
+            if self._is_full():
+                self._held.extend(memoryview(bytearray(late)) for late in frames[index:])
+                self._read(False)
+                return
+            self._handle(self, frame, self._exchanges.begin())
+            if self._closed:
+                return
+
+    def _is_full(self) -> bool:
+        return (
+            len(self._exchanges) >= self._limits.max_open_requests
+            or self._outgoing.unsent_bytes > self._limits.max_unsent_bytes
+        )
+
+    def _send(self, parts: Any) -> None:
+        if self._closed:
+            return
+        self._outgoing.add(parts)
+        if not self._is_writing:
+            self._flush()
+        if not self._is_reading:
+            # Not from here: an answer given within a handler must not start the next request inside it.
+            self._loop.call_soon(self._go_on)
+
+    def _writable(self) -> None:
+        self._flush()
+        if not self._is_reading:
+            self._go_on()
+
+    def _flush(self) -> None:
+        try:
+            done = self._outgoing.flush()
+        except OSError as error:
+            self.close(str(error))
+            return
+        self._write(not done)
+
+    def _go_on(self) -> None:
+        """Take up held frames, then reading, as far as there is room."""
+        while self._held and not self._closed and not self._is_full():
+            self._handle(self, self._held.popleft(), self._exchanges.begin())
+        if not self._closed and not self._held and not self._is_full():
+            self._read(True)
+
+
+def _peer_name(sock: socket.socket) -> str:
+    try:
+        name = sock.getpeername()
+    except OSError:
+        return "a peer that is already gone"
+    return f"{name[0]}:{name[1]}" if isinstance(name, tuple) else str(name)

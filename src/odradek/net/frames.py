@@ -1,0 +1,115 @@
+"""Bytes to frames: each frame is an int32 size, then that many bytes.
+
+Frames that arrive whole are handed out as views of the buffer they were received in, without a copy. Only
+a frame that is not complete yet is kept, in a buffer of its own that grows with what really arrives: a size
+that lies costs the sender its bytes, not us our memory.
+"""
+
+from __future__ import annotations
+
+from odradek.common.errors import OdradekError
+
+SIZE_BYTES = 4
+FIRST_ROOM = 64 * 1024
+
+
+class FrameTooLarge(OdradekError):
+    """A frame that claims more bytes than allowed, or fewer than none."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        self.size = size
+        self.limit = limit
+        super().__init__(f"a frame of {size} bytes; at most {limit} are allowed")
+
+
+class FrameAssembler:
+    """The frames of one connection.
+
+    Ask `room` where the next bytes belong: anywhere (None), or, once a frame has begun, into its place. Then
+    tell with `feed` or `filled` what came.
+    """
+
+    __slots__ = ("_filled", "_partial", "_size", "_size_bytes", "max_frame_bytes")
+
+    def __init__(self, max_frame_bytes: int) -> None:
+        self.max_frame_bytes = max_frame_bytes
+        self._size_bytes = b""
+        self._partial: bytearray | None = None
+        self._size = 0
+        self._filled = 0
+
+    @property
+    def is_mid_frame(self) -> bool:
+        """Whether a frame has begun and not ended."""
+        return self._partial is not None or bool(self._size_bytes)
+
+    def room(self) -> memoryview | None:
+        """Where the rest of the begun frame belongs; None if none has begun."""
+        partial = self._partial
+        if partial is None:
+            return None
+        if self._filled == len(partial):
+            partial += bytes(min(len(partial), self._size - len(partial)))
+        return memoryview(partial)[self._filled :]
+
+    def filled(self, count: int) -> memoryview | None:
+        """`count` bytes were put into `room`; the frame, if it is complete now."""
+        partial = self._partial
+        assert partial is not None
+        self._filled += count
+        if self._filled < self._size:
+            return None
+        self._partial = None
+        return memoryview(partial)
+
+    def feed(self, received: memoryview) -> list[memoryview]:
+        """The frames that end within `received`, as views of it; what is left over is copied and kept."""
+        frames: list[memoryview] = []
+        position, end = 0, len(received)
+        while position < end:
+            if self._partial is not None:
+                count = min(self._size - self._filled, end - position)
+                position = self._copy_into_partial(received, position, count, frames)
+                continue
+            size_end = position + SIZE_BYTES - len(self._size_bytes)
+            if size_end > end:
+                self._size_bytes += bytes(received[position:end])
+                break
+            size = self._read_size(received, position, size_end)
+            position = size_end
+            if size <= end - position:
+                frames.append(received[position : position + size])
+                position += size
+            else:
+                self._begin(size)
+        return frames
+
+    def _read_size(self, received: memoryview, position: int, size_end: int) -> int:
+        raw = (
+            self._size_bytes + received[position:size_end]
+            if self._size_bytes
+            else received[position:size_end]
+        )
+        self._size_bytes = b""
+        size = int.from_bytes(raw, "big", signed=True)
+        if not 0 <= size <= self.max_frame_bytes:
+            raise FrameTooLarge(size, self.max_frame_bytes)
+        return size
+
+    def _begin(self, size: int) -> None:
+        self._size = size
+        self._filled = 0
+        self._partial = bytearray(min(size, FIRST_ROOM))
+
+    def _copy_into_partial(
+        self, received: memoryview, position: int, count: int, frames: list[memoryview]
+    ) -> int:
+        room = self.room()
+        assert room is not None
+        count = min(count, len(room))
+        room[:count] = received[position : position + count]
+        room.release()
+        frame = self.filled(count)
+        if frame is not None:
+            frames.append(frame)
+        return position + count

@@ -1,0 +1,74 @@
+"""What a connection has still to send: bytes and file ranges, in order, as fast as the socket takes them."""
+
+from __future__ import annotations
+
+import socket
+from collections import deque
+from typing import Any, Protocol, runtime_checkable
+
+MAX_BUFFERS_PER_CALL = 64
+
+
+@runtime_checkable
+class FilePart(Protocol):
+    """A run of bytes in a file that goes from the page cache to the socket without passing through us."""
+
+    def __len__(self) -> int: ...
+
+    def send_to(self, socket_fd: int, start: int) -> int:
+        """Send from byte `start` of the run on; how many bytes went, BlockingIOError if none could."""
+        ...
+
+
+class Outgoing:
+    """The unsent parts of one connection. Owned by it."""
+
+    __slots__ = ("_parts", "_socket", "_started", "unsent_bytes")
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+        self._parts: deque[Any] = deque()
+        self._started = 0  # bytes of the first part that have gone
+        self.unsent_bytes = 0
+
+    def add(self, parts: Any) -> None:
+        """Put the parts of an answer behind all others."""
+        for part in parts:
+            if len(part):
+                self._parts.append(part)
+                self.unsent_bytes += len(part)
+
+    def flush(self) -> bool:
+        """Send what the socket takes now; True if nothing is left. OSError if the connection is gone."""
+        try:
+            while self._parts:
+                sent = self._send_some()
+                self.unsent_bytes -= sent
+                self._drop(sent)
+        except (BlockingIOError, InterruptedError):
+            return False
+        return True
+
+    def _send_some(self) -> int:
+        first = self._parts[0]
+        if isinstance(first, bytes | bytearray | memoryview):
+            return self._send_buffers()
+        return int(first.send_to(self._socket.fileno(), self._started))
+
+    def _send_buffers(self) -> int:
+        """As many buffers as stand at the front, in one call."""
+        buffers: list[Any] = []
+        for part in self._parts:
+            if not isinstance(part, bytes | bytearray | memoryview) or len(buffers) == MAX_BUFFERS_PER_CALL:
+                break
+            buffers.append(part)
+        if self._started:
+            buffers[0] = memoryview(buffers[0])[self._started :]
+        if len(buffers) == 1:
+            return self._socket.send(buffers[0])
+        return self._socket.sendmsg(buffers)
+
+    def _drop(self, sent: int) -> None:
+        self._started += sent
+        while self._parts and self._started >= len(self._parts[0]):
+            self._started -= len(self._parts.popleft())

@@ -1,0 +1,179 @@
+"""A listener: accepts connections within its limits, and closes those that have been idle for too long."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import socket
+from collections import Counter
+from typing import NamedTuple
+
+from odradek.common.errors import OdradekError
+from odradek.net.connection import Connection, ConnectionLimits, Handler
+
+log = logging.getLogger(__name__)
+
+RECEIVE_BUFFER_BYTES = 256 * 1024
+BACKLOG = 1024
+IDLE_CHECKS_PER_LIMIT = 10
+OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+ACCEPT_PAUSE_SECONDS = 0.1
+
+
+class ListenError(OdradekError):
+    """An address that cannot be listened on."""
+
+
+class ListenerLimits(NamedTuple):
+    """Bounds for all connections of a listener."""
+
+    max_connections: int = 2**31 - 1
+    max_connections_per_ip: int = 2**31 - 1
+    max_idle_seconds: float = 600.0
+
+
+class Listener:
+    """One address. Lives on the loop; every connection shares its receive buffer.
+
+    The shared buffer is safe because a handler is done with a frame, or has copied it, before it returns.
+    """
+
+    def __init__(
+        self,
+        handle: Handler,
+        *,
+        connection_limits: ConnectionLimits | None = None,
+        limits: ListenerLimits | None = None,
+    ) -> None:
+        self._handle = handle
+        self._connection_limits = connection_limits or ConnectionLimits()
+        self._limits = limits or ListenerLimits()
+        self._receive_buffer = memoryview(bytearray(RECEIVE_BUFFER_BYTES))
+        self._connections: set[Connection] = set()
+        self._per_ip: Counter[str] = Counter()
+        self._socket: socket.socket | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._idle_check: asyncio.TimerHandle | None = None
+        self.refused = 0
+
+    @property
+    def connection_count(self) -> int:
+        """Connections open now."""
+        return len(self._connections)
+
+    @property
+    def port(self) -> int:
+        """The port it listens on; picked by the system if 0 was asked for."""
+        assert self._socket is not None
+        return int(self._socket.getsockname()[1])
+
+    def start(self, host: str, port: int) -> None:
+        """Listen; call it on the running loop."""
+        self._loop = asyncio.get_running_loop()
+        self._socket = _listen(host, port)
+        self._loop.add_reader(self._socket.fileno(), self._acceptable)
+        self._schedule_idle_check()
+
+    def stop_accepting(self) -> None:
+        """Take no more connections; those there are go on."""
+        if self._socket is not None and self._loop is not None:
+            self._loop.remove_reader(self._socket.fileno())
+            self._socket.close()
+            self._socket = None
+
+    def close(self) -> None:
+        """Stop, and close every connection."""
+        self.stop_accepting()
+        if self._idle_check is not None:
+            self._idle_check.cancel()
+        for connection in list(self._connections):
+            connection.close()
+
+    def _acceptable(self) -> None:
+        assert self._socket is not None
+        while True:
+            try:
+                accepted, address = self._socket.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in OUT_OF_FILES:
+                    raise
+                self._pause_accepting(error)
+                return
+            self._admit(accepted, address[0])
+
+    def _pause_accepting(self, error: OSError) -> None:
+        """Out of file descriptors: the backlog waits a little; spinning on it would starve the others."""
+        assert self._socket is not None
+        assert self._loop is not None
+        log.warning("cannot accept connections for now: %s", error)
+        self._loop.remove_reader(self._socket.fileno())
+        self._loop.call_later(ACCEPT_PAUSE_SECONDS, self._resume_accepting)
+
+    def _resume_accepting(self) -> None:
+        if self._socket is not None and self._loop is not None:
+            self._loop.add_reader(self._socket.fileno(), self._acceptable)
+
+    def _admit(self, accepted: socket.socket, ip: str) -> None:
+        assert self._loop is not None
+        limits = self._limits
+        if (
+            len(self._connections) >= limits.max_connections
+            or self._per_ip[ip] >= limits.max_connections_per_ip
+        ):
+            self.refused += 1
+            log.info("refusing a connection from %s: too many are open", ip)
+            accepted.close()
+            return
+        accepted.setblocking(False)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._per_ip[ip] += 1
+
+        def forget(connection: Connection) -> None:
+            self._connections.discard(connection)
+            self._per_ip[ip] -= 1
+            if not self._per_ip[ip]:
+                del self._per_ip[ip]
+
+        connection = Connection(
+            self._loop,
+            accepted,
+            handle=self._handle,
+            on_close=forget,
+            receive_buffer=self._receive_buffer,
+            limits=self._connection_limits,
+        )
+        self._connections.add(connection)
+
+    def _schedule_idle_check(self) -> None:
+        assert self._loop is not None
+        delay = self._limits.max_idle_seconds / IDLE_CHECKS_PER_LIMIT
+        self._idle_check = self._loop.call_later(delay, self._close_idle)
+
+    def _close_idle(self) -> None:
+        """One sweep over all connections costs less than a timer for each."""
+        assert self._loop is not None
+        oldest = self._loop.time() - self._limits.max_idle_seconds
+        for connection in [one for one in self._connections if one.last_active < oldest]:
+            # Whoever waits for an answer of ours is not idle.
+            if not connection.open_requests:
+                connection.close("it was idle for too long")
+        self._schedule_idle_check()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(BACKLOG)
+        listening.setblocking(False)
+    except OSError as error:
+        listening.close()
+        hint = "; another process has that port" if error.errno == errno.EADDRINUSE else ""
+        raise ListenError(f"cannot listen on {host}:{port}: {os.strerror(error.errno or 0)}{hint}") from error
+    return listening

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odradek.net.frames import FIRST_ROOM, FrameAssembler, FrameTooLarge
+
+
+def framed(payload: bytes) -> bytes:
+    return len(payload).to_bytes(4, "big") + payload
+
+
+def received(assembler: FrameAssembler, chunks: list[bytes]) -> list[bytes]:
+    """What a connection does with chunks as they come from the socket."""
+    frames = []
+    for chunk in chunks:
+        rest = memoryview(chunk)
+        while rest:
+            room = assembler.room()
+            if room is None:
+                frames += [bytes(frame) for frame in assembler.feed(rest)]
+                break
+            count = min(len(room), len(rest))
+            room[:count] = rest[:count]
+            room.release()
+            frame = assembler.filled(count)
+            if frame is not None:
+                frames.append(bytes(frame))
+            rest = rest[count:]
+    return frames
+
+
+@given(st.lists(st.binary(max_size=40), max_size=8), st.data())
+def test_frames_do_not_depend_on_how_the_bytes_were_cut(payloads: list[bytes], draws: st.DataObject) -> None:
+    stream = b"".join(map(framed, payloads))
+    cuts = sorted(draws.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
+    chunks = [stream[start:end] for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
+    assembler = FrameAssembler(max_frame_bytes=100)
+
+    assert received(assembler, chunks) == payloads
+    assert not assembler.is_mid_frame
+
+
+def test_a_frame_that_came_whole_is_not_copied() -> None:
+    stream = bytearray(framed(b"abc"))
+    (frame,) = FrameAssembler(100).feed(memoryview(stream))
+    stream[4] = ord("X")
+    assert bytes(frame) == b"Xbc"
+
+
+def test_a_large_frame_grows_with_what_arrives() -> None:
+    size = 100 * 1024 * 1024
+    assembler = FrameAssembler(size)
+    assert assembler.feed(memoryview(size.to_bytes(4, "big") + b"x")) == []
+    room = assembler.room()
+    assert room is not None
+    assert len(room) == FIRST_ROOM - 1
+
+
+def test_a_large_frame_arrives_whole() -> None:
+    payload = bytes(range(256)) * 2000
+    assembler = FrameAssembler(len(payload))
+    chunks = [framed(payload)[start : start + 7001] for start in range(0, len(payload) + 4, 7001)]
+    assert received(assembler, chunks) == [payload]
+
+
+@pytest.mark.parametrize("size", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\0\0\0\x65", b"GET "])
+def test_a_size_beyond_the_limit_is_refused_before_anything_is_kept(size: bytes) -> None:
+    with pytest.raises(FrameTooLarge, match="at most 100 are allowed"):
+        FrameAssembler(100).feed(memoryview(size + b"rest"))

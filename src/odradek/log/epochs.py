@@ -129,7 +129,10 @@ def decode_epochs(content: bytes) -> list[EpochEntry]:
     version, count, *lines = content.decode("ascii").splitlines()
     if int(version) != VERSION or int(count) != len(lines):
         raise ValueError(f"{len(lines)} lines of {count}, version {version}")
-    entries = [EpochEntry(*map(int, line.split(" "))) for line in lines]
+    entries = []
+    for line in lines:
+        epoch, start_offset = line.split(" ")
+        entries.append(EpochEntry(int(epoch), int(start_offset)))
     if any(a.epoch >= b.epoch or a.start_offset >= b.start_offset for a, b in pairwise(entries)):
         raise ValueError("epochs do not rise")
     if entries and min(entries[0]) < 0:

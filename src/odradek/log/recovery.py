@@ -229,23 +229,24 @@ class _Loader:
         if not segments:
             return [], None
         producers = self._producers_at(segments[0].base_offset)
-        scans = []
+        scans: list[tuple[Segment, SegmentScan]] = []
         for segment in segments:
+            allows_gaps = self.config.is_compacted or any(scan.shows_compaction for _, scan in scans)
             scan = scan_segment(
                 segment,
-                allows_gaps=self.config.is_compacted,
+                allows_gaps=allows_gaps,
                 latest_epoch=self.epochs.latest if self.epochs_are_known else None,
                 producers=producers,
             )
             scans.append((segment, scan))
             following = self.segments.after(segment)
-            if scan.problem is None and following is not None and scan.next_offset > following.base_offset:
-                scan.problem = f"its end {scan.next_offset} overlaps the segment at {following.base_offset}"
+            if following is None or scan.problem is not None:
+                break
+            scan.problem = _problem_between(scan, following, allows_gaps)
             if scan.problem is not None:
                 break
-            if following is not None:
-                producers.end_offset = following.base_offset
-                self.snapshots.write(producers)
+            producers.end_offset = following.base_offset
+            self.snapshots.write(producers)
         producers.end_offset = scans[-1][1].next_offset
         return scans, producers
 
@@ -354,6 +355,15 @@ class _Loader:
         except ValueError as error:
             logger.error("%s: %s; the topic's id is unknown", path, error)
             return None
+
+
+def _problem_between(scan: SegmentScan, following: Segment, allows_gaps: bool) -> str | None:
+    """What is wrong between the end of a segment and the next one, if the log was never compacted."""
+    if scan.next_offset > following.base_offset:
+        return f"its end {scan.next_offset} overlaps the segment at {following.base_offset}"
+    if scan.next_offset < following.base_offset and not (allows_gaps or scan.shows_compaction):
+        return f"it ends at {scan.next_offset}, before the segment at {following.base_offset}"
+    return None
 
 
 def _holds_old_message(segment: Segment, position: int) -> bool:

@@ -273,6 +273,8 @@ class Segment:
 
     def _check(self, entry: OffsetPosition) -> None:
         """DamagedIndex unless a batch begins at the entry's position, with no offset above the entry's."""
+        if not 0 <= entry.position < self.size:
+            raise DamagedIndex(f"{self.offset_index.file.path}: {entry} points outside of the log")
         try:
             span = self.span_at(entry.position)
         except CorruptBatch as error:

@@ -40,6 +40,7 @@ class SegmentScan:
     epochs: list[EpochEntry] = field(default_factory=list)
     aborted: list[AbortedTxn] = field(default_factory=list)
     batch_count: int = 0
+    shows_compaction: bool = False  # batches lack records, or offsets are missing between them
 
 
 def scan_segment(
@@ -184,6 +185,7 @@ class _IndexBuilder:
                 self._last_position = positions[entry]
             done = entry + 1
         self._note_epochs(chunk, count)
+        self._note_compaction(chunk, count)
         found.batch_count += count
         found.next_offset = lasts[count - 1] + 1
         found.valid_size = positions[-1] + chunk.scan.field(count - 1, BatchColumn.SIZE_IN_BYTES)
@@ -192,6 +194,13 @@ class _IndexBuilder:
         greatest = max(timestamps[start:end])
         if greatest > self.found.greatest.timestamp_ms:
             self.found.greatest = TimestampOffset(greatest, lasts[timestamps.index(greatest, start, end)])
+
+    def _note_compaction(self, chunk: BatchChunk, count: int) -> None:
+        first_offset = self.found.next_offset if self.found.batch_count else None
+        bases = chunk.column(BatchColumn.BASE_OFFSET)
+        covered = chunk.scan.field(count - 1, BatchColumn.LAST_OFFSET) + 1 - (first_offset or bases[0])
+        if sum(chunk.column(BatchColumn.RECORD_COUNT)[:count]) < covered:
+            self.found.shows_compaction = True
 
     def _note_epochs(self, chunk: BatchChunk, count: int) -> None:
         noted = self.found.epochs

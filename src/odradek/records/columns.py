@@ -373,7 +373,7 @@ class RecordSource:
         return index, total
 
     def encode(self, start: cython.Py_ssize_t, end: cython.Py_ssize_t, size: cython.Py_ssize_t):
-        """The records from `start` to `end`, measured by `fit`, after room for a header; their latest time."""
+        """Records `start` to `end`, measured by `fit`, after room for a header; and their latest time."""
         encoded = new_bytearray(_HEADER_SIZE + size)
         out: cython.uchar[::1] = encoded
         position: cython.Py_ssize_t = _HEADER_SIZE

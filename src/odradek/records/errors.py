@@ -39,7 +39,10 @@ class DecompressedTooLarge(CorruptBatch):
 
 
 class UnsupportedMagic(RecordsError):
-    """A message format other than 2: 0 and 1 are Kafka's before 0.11, anything else is unknown."""
+    """A message format other than 2: 0 and 1 are Kafka's before 0.11, anything else is unknown.
+
+    On produce Kafka answers with INVALID_RECORD or CORRUPT_MESSAGE instead; validate.py sees to that.
+    """
 
     error_code = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
 

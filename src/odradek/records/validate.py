@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from odradek.common.error_codes import ErrorCode
 from odradek.records.batch import NO_SEQUENCE, NO_TIMESTAMP, BatchHeader, Buffer, has_valid_crc, read_header
-from odradek.records.errors import BatchTooLarge, CorruptBatch, InvalidRecord, TruncatedBatch
+from odradek.records.errors import (
+    BatchTooLarge,
+    CorruptBatch,
+    InvalidRecord,
+    TruncatedBatch,
+    UnsupportedMagic,
+)
 from odradek.records.kernels import check_records
 from odradek.records.record import plain_records
 
@@ -27,7 +33,7 @@ def validate_for_produce(
     `timestamp_range_ms`, if given, holds the earliest and latest time of a record that has one. It is for
     topics with create time: a broker with log append time overwrites what came.
     """
-    header = _read_whole(buffer, position)
+    header = _read_as_broker(buffer, position)
     if header.base_offset != 0:
         raise InvalidRecord(f"a producer's base offset is 0, not {header.base_offset}", position)
     if header.size_in_bytes > max_message_bytes:
@@ -60,6 +66,22 @@ def validate_for_log(buffer: Buffer, position: int = 0, *, max_decompressed_byte
         )
     _check_records(buffer, position, header, max_decompressed_bytes, is_strict=False, requires_key=False)
     return header
+
+
+def _read_as_broker(buffer: Buffer, position: int) -> BatchHeader:
+    """Read the header, and number what is wrong as Kafka does on produce, where a client sees the number.
+
+    What ends too early is no batch there, so that the request has none: INVALID_RECORD. On CORRUPT_MESSAGE,
+    which reading a log raises, clients would send it again.
+    """
+    try:
+        return _read_whole(buffer, position)
+    except TruncatedBatch as error:
+        raise TruncatedBatch(error.problem, position, error_code=ErrorCode.INVALID_RECORD) from None
+    except UnsupportedMagic as error:
+        is_old = error.magic in (0, 1)
+        error_code = ErrorCode.INVALID_RECORD if is_old else ErrorCode.CORRUPT_MESSAGE
+        raise UnsupportedMagic(error.magic, position, error_code=error_code) from None
 
 
 def _read_whole(buffer: Buffer, position: int) -> BatchHeader:

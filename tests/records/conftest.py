@@ -1,0 +1,52 @@
+"""The compiled modules and their interpreted twins behind one fixture: every kernel test runs over both."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from odradek.records import columns, encoding, hashes, kernels, layout
+
+SOURCES = Path(layout.__file__).parent
+
+
+def interpreted(name: str, *, cython: ModuleType | None = None) -> ModuleType:
+    """The same source file, run by Python; without `cython` as where Cython is not installed."""
+    loader = SourceFileLoader(f"interpreted_{name}", str(SOURCES / f"{name}.py"))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    installed = sys.modules.get("cython")
+    sys.modules["cython"] = cython  # type: ignore[assignment]
+    try:
+        loader.exec_module(module)
+    finally:
+        del sys.modules["cython"]
+        if installed is not None:
+            sys.modules["cython"] = installed
+    return module
+
+
+class Kernels:
+    """One way of running the compiled modules."""
+
+    def __init__(self, modules: tuple[ModuleType, ...]) -> None:
+        for module in modules:
+            for name, member in vars(module).items():
+                if not name.startswith("__"):
+                    setattr(self, name, member)
+
+
+COMPILED = Kernels((kernels, encoding, columns, hashes))
+INTERPRETED = Kernels(tuple(interpreted(name) for name in ("kernels", "encoding", "columns", "hashes")))
+
+
+@pytest.fixture(params=[COMPILED, INTERPRETED], ids=["compiled", "interpreted"])
+def kernel(request: pytest.FixtureRequest) -> Kernels:
+    found: Kernels = request.param
+    return found

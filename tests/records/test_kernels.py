@@ -1,0 +1,305 @@
+"""The loops over single records: what they find, where, and that no bytes make them read out of bounds."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import cython
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odradek.records.kernels import Record
+from odradek.records.layout import (
+    BATCH_ROW_WIDTH,
+    ROW_WIDTH,
+    SENTENCES,
+    SMALLEST_RECORD,
+    BatchColumn,
+    Column,
+    Problem,
+    Stop,
+)
+from records.conftest import COMPILED, INTERPRETED, SOURCES, Kernels, interpreted
+from records.samples import a_batch, record_lists, some_records
+
+SMALL = bytes([12, 0, 0, 0, 1, 1, 0])  # no key, no value, no headers
+
+
+def check(
+    kernel: Kernels, records: bytes, *, count: int = 1, last: int | None = None, **rules: Any
+) -> tuple[int, ...]:
+    last = count - 1 if last is None else last
+    is_strict, requires_key = rules.get("is_strict", True), rules.get("requires_key", False)
+    untimed_delta = rules.get("untimed_delta", -1)
+    return kernel.check_records(records, 0, len(records), count, last, is_strict, requires_key, untimed_delta)
+
+
+def record(*fields: bytes, length: int | None = None) -> bytes:
+    """A record of raw fields after a one-byte length, which may lie."""
+    body = b"".join(fields)
+    return bytes([2 * (len(body) if length is None else length)]) + body
+
+
+VARINT_OF_6_BYTES = b"\x80\x80\x80\x80\x80\x00"
+VARINT_OF_33_BITS = b"\xff\xff\xff\xff\x1f"
+VARINT_OF_11_BYTES = b"\x80" * 10 + b"\x00"
+VARINT_OF_65_BITS = b"\xff" * 9 + b"\x02"
+
+FAULTS = {
+    "no record": (b"", Problem.TOO_FEW, 0),
+    "length cut off": (b"\x80", Problem.RECORD_LENGTH, 0),
+    "length overflows": (VARINT_OF_6_BYTES + SMALL, Problem.RECORD_LENGTH, 0),
+    "length of 33 bits": (VARINT_OF_33_BITS + SMALL, Problem.RECORD_LENGTH, 0),
+    "length negative": (b"\x01" + SMALL[1:], Problem.RECORD_LENGTH, 0),
+    "length too small": (b"\x0a" + SMALL[1:], Problem.RECORD_LENGTH, 0),
+    "length passes the end": (b"\x0e" + SMALL[1:], Problem.RECORD_LENGTH, 0),
+    "timestamp of 65 bits": (
+        record(b"\x00", VARINT_OF_65_BITS, b"\x00\x01\x01\x00"),
+        Problem.TIMESTAMP_DELTA,
+        2,
+    ),
+    "timestamp of 11 bytes": (
+        record(b"\x00", VARINT_OF_11_BYTES, b"\x00\x01\x01\x00"),
+        Problem.TIMESTAMP_DELTA,
+        2,
+    ),
+    "offset of 33 bits": (record(b"\x00\x00", VARINT_OF_33_BITS, b"\x01\x01\x00"), Problem.OFFSET_DELTA, 3),
+    "key passes the record": (record(b"\x00\x00\x00\x7e\x01\x00") + bytes(99), Problem.KEY, 4),
+    "key length -2": (record(b"\x00\x00\x00\x03\x01\x00"), Problem.KEY, 4),
+    "key length overflows": (record(b"\x00\x00\x00", VARINT_OF_6_BYTES, b"\x01\x00"), Problem.KEY, 4),
+    "value passes the record": (record(b"\x00\x00\x00\x01\x7e\x00") + bytes(99), Problem.VALUE, 5),
+    "value length -2": (record(b"\x00\x00\x00\x01\x03\x00"), Problem.VALUE, 5),
+    "header count negative": (record(b"\x00\x00\x00\x01\x01\x01"), Problem.HEADER_COUNT, 6),
+    "header count cut off": (record(b"\x00\x00\x00\x01\x01\x80") + bytes(9), Problem.HEADER_COUNT, 6),
+    "more headers than bytes": (record(b"\x00\x00\x00\x01\x01\x04\x00\x01"), Problem.HEADER_KEY, 9),
+    "header key null": (record(b"\x00\x00\x00\x01\x01\x02\x01\x01"), Problem.HEADER_KEY, 7),
+    "header key passes the record": (
+        record(b"\x00\x00\x00\x01\x01\x02\x7e\x01") + bytes(99),
+        Problem.HEADER_KEY,
+        7,
+    ),
+    "header value passes": (record(b"\x00\x00\x00\x01\x01\x02\x00\x7e") + bytes(99), Problem.HEADER_VALUE, 8),
+    "header value -2": (record(b"\x00\x00\x00\x01\x01\x02\x00\x03"), Problem.HEADER_VALUE, 8),
+    "fields end early": (record(b"\x00\x00\x00\x01\x01\x00\x00"), Problem.NOT_FILLED, 7),
+    "bytes after the records": (SMALL + b"\x00", Problem.BYTES_LEFT, 7),
+}
+
+
+@pytest.mark.parametrize(("records", "problem", "position"), FAULTS.values(), ids=FAULTS.keys())
+def test_a_fault_is_told_with_its_kind_and_place(kernel, records, problem, position):
+    assert check(kernel, records)[:2] == (problem, position)
+    assert check(kernel, records, is_strict=False)[:2] == (problem, position)
+    table = memoryview(bytearray(8 * ROW_WIDTH)).cast("q")
+    assert kernel.index_records(records, 0, len(records), 1, table)[:2] == (problem, position)
+    assert kernel.read_records(records, 0, len(records), 1, 0, 0, False, [])[:2] == (problem, position)
+
+
+def test_every_problem_has_a_sentence():
+    assert set(SENTENCES) == set(Problem) - {Problem.NONE}
+
+
+def test_the_index_of_the_faulty_record_is_told(kernel):
+    broken = SMALL.replace(b"\x0c\x00\x00\x00", b"\x0c\x00\x00\x02") + b"\x0c\x00\x00"
+
+    assert check(kernel, SMALL + broken, count=3)[:3] == (Problem.RECORD_LENGTH, 14, 2)
+
+
+def test_strict_offsets_are_0_1_2(kernel):
+    second = SMALL[:3] + b"\x02" + SMALL[4:]
+    fourth = SMALL[:3] + b"\x06" + SMALL[4:]
+
+    assert check(kernel, SMALL + second, count=2)[0] == Problem.NONE
+    assert check(kernel, SMALL + fourth, count=2)[:3] == (Problem.WRONG_OFFSET, 7, 1)
+    assert check(kernel, second, count=1)[:3] == (Problem.WRONG_OFFSET, 0, 0)
+
+
+def test_lenient_offsets_grow_within_the_batch(kernel):
+    first, fourth = SMALL, SMALL[:3] + b"\x06" + SMALL[4:]
+
+    def lenient(records: bytes, last: int) -> int:
+        return check(kernel, records, count=2, last=last, is_strict=False)[0]
+
+    assert lenient(first + fourth, 3) == Problem.NONE
+    assert lenient(first + fourth, 9) == Problem.NONE
+    assert lenient(first + fourth, 2) == Problem.WRONG_OFFSET
+    assert lenient(fourth + first, 3) == Problem.WRONG_OFFSET
+    assert lenient(first + first, 3) == Problem.WRONG_OFFSET
+
+
+def test_a_batch_without_records_is_sound(kernel):
+    assert check(kernel, b"", count=0, last=9, is_strict=False)[0] == Problem.NONE
+
+
+def test_a_missing_key_is_found_where_one_is_required(kernel):
+    with_key = record(b"\x00\x00\x00\x00\x01\x00")  # empty, but there
+
+    assert check(kernel, with_key, requires_key=True)[0] == Problem.NONE
+    assert check(kernel, SMALL, requires_key=True)[:3] == (Problem.NO_KEY, 0, 0)
+
+
+def test_the_least_and_greatest_timestamp_leave_out_records_without_one(kernel):
+    def at(index: int, delta: bytes) -> bytes:
+        return record(b"\x00", delta, bytes([2 * index]), b"\x01\x01\x00")
+
+    records = at(0, b"\x00") + at(1, b"\x14") + at(2, b"\x09")  # deltas 0, 10, -5
+
+    assert check(kernel, records, count=3, untimed_delta=99)[3:] == (-5, 10)
+    assert check(kernel, records, count=3, untimed_delta=-5)[3:] == (0, 10)
+    assert check(kernel, at(0, b"\x09"), untimed_delta=-5)[3:] == (-5, -5)
+
+
+def test_record_attributes_do_not_matter(kernel):
+    assert check(kernel, SMALL[:1] + b"\xff" + SMALL[2:])[0] == Problem.NONE
+
+
+def test_the_index_points_at_keys_values_and_headers(kernel):
+    records, batch = some_records(20), a_batch(20)
+    table = memoryview(bytearray(20 * ROW_WIDTH * 8)).cast("q")
+
+    assert kernel.index_records(batch, 61, len(batch), 20, table) == (Problem.NONE, len(batch), 20)
+
+    for i, expected in enumerate(records):
+        row = table[i * ROW_WIDTH : (i + 1) * ROW_WIDTH]
+        assert row[Column.OFFSET_DELTA] == expected.offset
+        assert row[Column.TIMESTAMP_DELTA] == expected.timestamp_ms - records[0].timestamp_ms
+        assert row[Column.HEADER_COUNT] == len(expected.headers)
+        for position, length, content in (
+            (Column.KEY_POSITION, Column.KEY_LENGTH, expected.key),
+            (Column.VALUE_POSITION, Column.VALUE_LENGTH, expected.value),
+        ):
+            found = None if row[length] < 0 else bytes(batch[row[position] : row[position] + row[length]])
+            assert found == content
+    assert table[0] == 61
+
+
+def test_a_callers_mistake_is_raised_not_read(kernel):
+    table = memoryview(bytearray(8 * ROW_WIDTH)).cast("q")
+    with pytest.raises(IndexError):
+        kernel.check_records(SMALL, 0, 8, 1, 0, True, False, -1)
+    with pytest.raises(IndexError):
+        kernel.check_records(SMALL, -1, 7, 1, 0, True, False, -1)
+    with pytest.raises(IndexError):
+        kernel.index_records(SMALL * 2, 0, 14, 2, table)
+    with pytest.raises(IndexError):
+        kernel.read_records(SMALL, 5, 3, 1, 0, 0, False, [])
+    with pytest.raises(IndexError):
+        kernel.scan_batches(SMALL, 0, 8)
+
+
+def test_offsets_and_times_wrap_like_javas(kernel):
+    records: list[Any] = []
+
+    kernel.read_records(record(b"\x00\x02\x02\x01\x01\x00"), 0, 7, 1, 2**63 - 1, 2**63 - 1, False, records)
+
+    assert (records[0].offset, records[0].timestamp_ms) == (-(2**63), -(2**63))
+
+
+def test_a_header_key_that_is_not_utf8_is_shown_with_replacements(kernel):
+    records: list[Any] = []
+    raw = record(b"\x00\x00\x00\x01\x01\x02\x02\xff\x01")
+
+    kernel.read_records(raw, 0, len(raw), 1, 0, 0, False, records)
+
+    assert records[0].headers == (("\ufffd", None),)
+
+
+def test_records_are_equal_by_content(kernel):
+    made = kernel.Record(1, 2, b"k", None, (("h", b"x"),))
+
+    assert made == kernel.Record(1, 2, b"k", None, (("h", b"x"),))
+    assert made != kernel.Record(1, 2, b"k", b"", (("h", b"x"),))
+    assert hash(made) == hash(kernel.Record(1, 2, b"k", None, (("h", b"x"),)))
+    assert repr(made) == "Record(offset=1, timestamp_ms=2, key=b'k', value=None, headers=(('h', b'x'),))"
+
+
+def test_a_scan_lists_whole_batches_and_stops_before_a_torn_one(kernel):
+    first, second = a_batch(2), a_batch(5)
+    log = bytes(first + second)
+
+    for cut in range(len(first), len(log)):
+        scan = kernel.scan_batches(log[:cut], 0, cut)
+        stop = Stop.AT_END if cut == len(first) else Stop.TRUNCATED
+        assert (scan.count, scan.stop, scan.position) == (1, stop, len(first))
+    scan = kernel.scan_batches(log, 0, len(log))
+    assert (scan.count, scan.stop, scan.position) == (2, Stop.AT_END, len(log))
+    assert list(scan.column(BatchColumn.POSITION)) == [0, len(first)]
+    assert list(scan.column(BatchColumn.RECORD_COUNT)) == [2, 5]
+    assert scan.field(1, BatchColumn.LAST_OFFSET) == 4
+
+
+def test_a_scan_says_why_it_stopped(kernel):
+    batch = bytes(a_batch())
+    bad_magic = batch[:16] + b"\x01" + batch[17:]
+    bad_length = batch[:8] + b"\x00\x00\x00\x30" + batch[12:]
+
+    assert kernel.scan_batches(batch + bad_magic, 0, 2 * len(batch)).stop is Stop.BAD_MAGIC
+    assert kernel.scan_batches(batch + bad_length, 0, 2 * len(batch)).stop is Stop.BAD_LENGTH
+    full = kernel.scan_batches(batch * 3, 0, 3 * len(batch), 2)
+    assert (full.stop, full.count, full.position) == (Stop.TABLE_FULL, 2, 2 * len(batch))
+    assert kernel.scan_batches(b"", 0, 0).stop is Stop.AT_END
+
+
+def everything(kernel: Kernels, content: bytes, count: int) -> list[Any]:
+    """Every answer that the reading kernels give about some bytes."""
+    rows = min(count, len(content) // SMALLEST_RECORD)
+    table = memoryview(bytearray((rows or 1) * ROW_WIDTH * 8)).cast("q")
+    records: list[Any] = []
+    scan = kernel.scan_batches(content, 0, len(content))
+    return [
+        check(kernel, content, count=count),
+        check(kernel, content, count=count, last=30, is_strict=False, requires_key=True),
+        kernel.index_records(content, 0, len(content), rows, table),
+        table.tolist(),
+        kernel.read_records(content, 0, len(content), count, 5, 6, False, records),
+        repr(records),
+        (scan.count, scan.stop, scan.position, scan.table[: scan.count * BATCH_ROW_WIDTH].tolist()),
+    ]
+
+
+@given(content=st.binary(max_size=200), count=st.integers(0, 20))
+def test_both_twins_agree_on_any_bytes(content, count):
+    assert everything(COMPILED, content, count) == everything(INTERPRETED, content, count)
+
+
+@given(records=record_lists(), draws=st.data())
+def test_both_twins_agree_on_damaged_records(records, draws):
+    encoded = COMPILED.encode_records(
+        [r.key for r in records], [r.value for r in records], None, None, [r.headers for r in records], 0
+    )
+    for _ in range(draws.draw(st.integers(1, 3))):
+        encoded[draws.draw(st.integers(0, len(encoded) - 1))] = draws.draw(st.integers(0, 255))
+
+    for content in (encoded, a_batch(3) + encoded):
+        answers = everything(COMPILED, bytes(content), len(records))
+        assert answers == everything(INTERPRETED, bytes(content), len(records))
+
+
+def test_it_also_runs_interpreted_where_cython_is_installed():
+    twin = interpreted("kernels", cython=cython)
+
+    assert twin.check_records(SMALL, 0, 7, 1, 0, True, False, -1)[0] == Problem.NONE
+    assert not twin.IS_COMPILED
+
+
+def test_running_interpreted_is_told_once():
+    program = f"""
+import importlib.util, sys, warnings
+warnings.simplefilter("always")
+sys.modules["cython"] = None
+for _ in range(2):
+    spec = importlib.util.spec_from_file_location("odradek.records.kernels", {str(SOURCES / "kernels.py")!r})
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+"""
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert told.stderr.count("RuntimeWarning: odradek runs interpreted") == 1
+    assert "C compiler" in told.stderr
+
+
+def test_compiled_records_do_not_burden_the_garbage_collector():
+    import gc
+
+    assert not gc.is_tracked(Record(0, 0))

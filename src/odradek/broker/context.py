@@ -1,0 +1,46 @@
+"""What a handler gets beside its request: who asks, in which version, and the way to answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.net.connection import Connection
+from odradek.net.exchange import Exchange
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.headers import encode_response
+from odradek.protocol.structs import Message
+
+if TYPE_CHECKING:
+    from odradek.broker.services import Services
+
+
+class RequestContext:
+    """One request on its way. Made by the dispatcher, used by one handler."""
+
+    __slots__ = ("api_key", "client_id", "connection", "correlation_id", "exchange", "services", "version")
+
+    def __init__(
+        self,
+        services: Services,
+        connection: Connection,
+        exchange: Exchange,
+        api_key: ApiKey,
+        version: int,
+        correlation_id: int,
+        client_id: str | None,
+    ) -> None:
+        self.services = services
+        self.connection = connection
+        self.exchange = exchange
+        self.api_key = api_key
+        self.version = version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+
+    def answer(self, response: Message) -> None:
+        """Send the response; once per request."""
+        self.exchange.answer(encode_response(self.api_key, self.version, self.correlation_id, response))
+
+    def answer_nothing(self) -> None:
+        """The client does not expect a response."""
+        self.exchange.answer(())

@@ -1,0 +1,161 @@
+"""From a frame to its handler, and from whatever happens there to an answer or a closed connection.
+
+The table of handlers is the one truth about what this broker serves: ApiVersions is computed from it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, NamedTuple, TypeVar
+
+from odradek.broker.context import RequestContext
+from odradek.broker.errors_in_responses import error_response
+from odradek.broker.services import Services
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
+from odradek.net.connection import Connection
+from odradek.net.exchange import Exchange
+from odradek.protocol.api import answer_to_unknown_api_versions, request_class
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.errors import DecodeError, ProtocolError, UnsupportedVersion
+from odradek.protocol.headers import decode_request_header, encode_response, peek_request
+from odradek.protocol.limits import DEFAULT_LIMITS
+from odradek.protocol.schema import Versions
+from odradek.protocol.structs import Message
+
+log = logging.getLogger(__name__)
+
+Answer = Message | None | Coroutine[Any, Any, Message | None]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Entry(NamedTuple):
+    """One API as it is served."""
+
+    api_key: ApiKey
+    versions: Versions
+    function: Callable[[RequestContext, Any], Answer]
+    request_class: type[Message]
+
+
+HANDLERS: dict[ApiKey, Entry] = {}
+
+
+def handles(api_key: ApiKey, versions: tuple[int, int]) -> Callable[[Function], Function]:
+    """Register the handler of an API for these versions.
+
+    A plain function answers by its return value before anything else happens; if it returns None it has
+    answered, or will answer, through the context. A coroutine function may wait. Records in a request are
+    views of a buffer that is used again: only a plain function may touch them, and only before it returns.
+    """
+
+    def register(function: Function) -> Function:
+        assert api_key not in HANDLERS, f"{api_key.name} has two handlers"
+        HANDLERS[api_key] = Entry(api_key, Versions(*versions), function, request_class(api_key))
+        return function
+
+    return register
+
+
+def served_versions() -> dict[ApiKey, Versions]:
+    """What ApiVersions tells."""
+    return {api_key: entry.versions for api_key, entry in sorted(HANDLERS.items())}
+
+
+class Dispatcher:
+    """Handles the frames of every connection. Lives on the loop."""
+
+    def __init__(self, services: Services, loop: asyncio.AbstractEventLoop) -> None:
+        self._services = services
+        self._loop = loop
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def handle(self, connection: Connection, frame: memoryview, exchange: Exchange) -> None:
+        """One request; the dispatcher is the handler of every listener."""
+        try:
+            start = peek_request(frame)
+            entry = HANDLERS.get(start.api_key)
+            if entry is None or start.version not in entry.versions:
+                self._refuse_version(connection, exchange, start.api_key, start.version, start.correlation_id)
+                return
+            header, position = decode_request_header(frame, start)
+            request, end = entry.request_class.decode(frame, start.version, position, DEFAULT_LIMITS)
+            if end != len(frame):
+                raise DecodeError(f"{len(frame) - end} bytes follow the end of the message", end)
+        except ProtocolError as error:
+            log.warning("%s sent a bad request: %s", connection.peer, error)
+            connection.close("it sent a bad request")
+            return
+        context = RequestContext(
+            self._services,
+            connection,
+            exchange,
+            start.api_key,
+            start.version,
+            start.correlation_id,
+            header.client_id,
+        )
+        self._run(entry, context, request)
+
+    def _run(self, entry: Entry, context: RequestContext, request: Message) -> None:
+        try:
+            answer = entry.function(context, request)
+        except KafkaError as error:
+            self._answer_error(context, request, error)
+            return
+        except Exception:
+            self._answer_bug(context, request)
+            return
+        if answer is None:
+            return
+        if isinstance(answer, Message):
+            context.answer(answer)
+            return
+        task = self._loop.create_task(self._finish(context, request, answer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _finish(
+        self, context: RequestContext, request: Message, answer: Coroutine[Any, Any, Message | None]
+    ) -> None:
+        try:
+            response = await answer
+        except KafkaError as error:
+            self._answer_error(context, request, error)
+        except Exception:
+            self._answer_bug(context, request)
+        else:
+            if response is not None:
+                context.answer(response)
+
+    def _answer_error(self, context: RequestContext, request: Message, error: KafkaError) -> None:
+        response = error_response(context.api_key, request, error.error_code, str(error))
+        if response is None:
+            context.connection.close(f"{context.api_key.name} failed: {error}")
+        else:
+            context.answer(response)
+
+    def _answer_bug(self, context: RequestContext, request: Message) -> None:
+        log.exception(
+            "a bug in %s v%d, asked by %s", context.api_key.name, context.version, context.connection.peer
+        )
+        error = KafkaError(
+            "a fault of the broker; its log says more", error_code=ErrorCode.UNKNOWN_SERVER_ERROR
+        )
+        self._answer_error(context, request, error)
+
+    def _refuse_version(
+        self, connection: Connection, exchange: Exchange, api_key: ApiKey, version: int, correlation_id: int
+    ) -> None:
+        """ApiVersions is told what we speak, in version 0; anything else ends the connection, as in Kafka."""
+        if api_key is ApiKey.API_VERSIONS:
+            answer = answer_to_unknown_api_versions(served_versions())
+            exchange.answer(encode_response(api_key, 0, correlation_id, answer))
+            return
+        entry = HANDLERS.get(api_key)
+        served = f"versions {entry.versions.low}-{entry.versions.high}" if entry else "nothing"
+        refused = UnsupportedVersion(api_key.name, version, *(entry.versions if entry else (0, -1)))
+        log.warning("%s asked for %s v%d; served: %s", connection.peer, api_key.name, version, served)
+        connection.close(str(refused))

@@ -1,0 +1,174 @@
+"""Fetch sessions (KIP-227): what a client wants is remembered, so that later requests name only changes.
+
+| session id | epoch | meaning |
+| --- | --- | --- |
+| any | -1 | no session; an old one of that id ends |
+| any | 0 | a full request; begins a new session, an old one of that id ends |
+| n | e > 0 | request e of session n: partitions added, changed, forgotten |
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
+from odradek.protocol.messages import FetchRequest
+
+NO_SESSION = 0
+FINAL_EPOCH = -1
+INITIAL_EPOCH = 0
+MAX_EPOCH = 2**31 - 1
+EVICTABLE_AFTER_MS = 120_000
+
+Key = tuple[Any, int]
+"""Topic id or name, as the client speaks of it, and partition."""
+
+
+class FetchSessionError(KafkaError):
+    """The client must begin a new session."""
+
+
+class WantedPartition:
+    """One partition of a fetch: what the client asked, and what it was told last."""
+
+    __slots__ = (
+        "asked",
+        "high_watermark",
+        "is_told",
+        "last_stable_offset",
+        "log_start_offset",
+        "partition",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(self, topic: str, topic_id: bytes, asked: FetchRequest.Topics.Partitions) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.partition = asked.partition
+        self.asked = asked
+        self.is_told = False
+        self.high_watermark = -1
+        self.last_stable_offset = -1
+        self.log_start_offset = -1
+
+    def has_news(self, row: Any) -> bool:
+        """Whether an incremental answer must name this partition; remembers what it will say."""
+        news = (
+            not self.is_told
+            or bool(row.error_code)
+            or bool(row.records)
+            or row.high_watermark != self.high_watermark
+            or row.last_stable_offset != self.last_stable_offset
+            or row.log_start_offset != self.log_start_offset
+            or row.diverging_epoch.epoch >= 0
+            or row.preferred_read_replica >= 0
+        )
+        # After an error the partition is told anew, whatever its numbers are.
+        self.is_told = not row.error_code
+        self.high_watermark = row.high_watermark
+        self.last_stable_offset = row.last_stable_offset
+        self.log_start_offset = row.log_start_offset
+        return news
+
+
+class FetchSession:
+    """The partitions that one client follows, in the order in which they are looked at."""
+
+    __slots__ = ("epoch", "last_used_ms", "session_id", "uses_topic_ids", "wanted")
+
+    def __init__(self, session_id: int, uses_topic_ids: bool, now_ms: int) -> None:
+        self.session_id = session_id
+        self.epoch = INITIAL_EPOCH
+        self.uses_topic_ids = uses_topic_ids
+        self.last_used_ms = now_ms
+        self.wanted: dict[Key, WantedPartition] = {}
+
+    def update(self, request: FetchRequest) -> None:
+        """Take over what an incremental request changes."""
+        for key, fresh in _wanted(request.topics, self.uses_topic_ids):
+            known = self.wanted.get(key)
+            if known is None:
+                self.wanted[key] = fresh
+            else:
+                known.asked = fresh.asked
+        for topic in request.forgotten_topics_data:
+            name = topic.topic_id if self.uses_topic_ids else topic.topic
+            for partition in topic.partitions:
+                self.wanted.pop((name, partition), None)
+
+    def move_to_end(self, keys: Iterable[Key]) -> None:
+        """Partitions that just gave data come last next time, so that none starves."""
+        for key in keys:
+            self.wanted[key] = self.wanted.pop(key)
+
+
+def _wanted(
+    topics: Iterable[FetchRequest.Topics], uses_topic_ids: bool
+) -> Iterator[tuple[Key, WantedPartition]]:
+    for topic in topics:
+        name = topic.topic_id if uses_topic_ids else topic.topic
+        for asked in topic.partitions:
+            yield (name, asked.partition), WantedPartition(topic.topic, topic.topic_id, asked)
+
+
+class FetchSessions:
+    """The sessions of this broker, at most `max_sessions`. Owned by the broker, on the loop."""
+
+    def __init__(self, max_sessions: int) -> None:
+        self.max_sessions = max_sessions
+        self._sessions: dict[int, FetchSession] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def resolve(self, request: FetchRequest, uses_topic_ids: bool, now_ms: int) -> tuple[FetchSession, bool]:
+        """The session of a request, and whether the answer is incremental.
+
+        A session whose id is 0 is of this request only. FetchSessionError if the client must begin anew.
+        """
+        if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
+            self._sessions.pop(request.session_id, None)
+            return self._begin(request, uses_topic_ids, now_ms), False
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            raise FetchSessionError(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.uses_topic_ids != uses_topic_ids:
+            raise FetchSessionError(error_code=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        if request.session_epoch != session.epoch:
+            raise FetchSessionError(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        session.epoch = 1 if session.epoch == MAX_EPOCH else session.epoch + 1
+        session.last_used_ms = now_ms
+        session.update(request)
+        return session, True
+
+    def _begin(self, request: FetchRequest, uses_topic_ids: bool, now_ms: int) -> FetchSession:
+        session_id = NO_SESSION
+        if request.session_epoch == INITIAL_EPOCH and request.topics and self._has_room(now_ms):
+            session_id = self._new_id()
+        session = FetchSession(session_id, uses_topic_ids, now_ms)
+        session.epoch = 1
+        session.wanted = dict(_wanted(request.topics, uses_topic_ids))
+        if session_id != NO_SESSION:
+            self._sessions[session_id] = session
+        return session
+
+    def _has_room(self, now_ms: int) -> bool:
+        if len(self._sessions) < self.max_sessions:
+            return True
+        if not self._sessions:
+            return False
+        oldest = min(self._sessions.values(), key=lambda session: session.last_used_ms)
+        if now_ms - oldest.last_used_ms < EVICTABLE_AFTER_MS:
+            return False
+        del self._sessions[oldest.session_id]
+        return True
+
+    def _new_id(self) -> int:
+        while True:
+            session_id = random.randint(1, MAX_EPOCH)
+            if session_id not in self._sessions:
+                return session_id

@@ -1,0 +1,28 @@
+"""A run of a log file as a part of an answer: from the page cache to the socket, never through Python."""
+
+from __future__ import annotations
+
+import os
+
+from odradek.log.files import FileRange
+
+
+class LogPart:
+    """Whole batches in a segment. It holds the file open, so that retention cannot pull it away."""
+
+    __slots__ = ("_range",)
+
+    def __init__(self, file_range: FileRange) -> None:
+        self._range = file_range
+
+    def __len__(self) -> int:
+        return self._range.length
+
+    def send_to(self, socket_fd: int, start: int) -> int:
+        """Send from byte `start` of the run on; how many bytes went."""
+        run = self._range
+        sent = os.sendfile(socket_fd, run.file.fd, run.position + start, run.length - start)
+        if sent == 0:
+            # Truncated under us: the client was promised bytes that are gone, so the connection must end.
+            raise OSError("the log file became shorter while it was sent")
+        return sent

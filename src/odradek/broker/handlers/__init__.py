@@ -1,0 +1,19 @@
+"""One file per API; importing this package fills the table of handlers, in key order."""
+
+from odradek.broker.handlers import (
+    api_versions,
+    delete_records,
+    fetch,
+    list_offsets,
+    offset_for_leader_epoch,
+    produce,
+)
+
+__all__ = [
+    "api_versions",
+    "delete_records",
+    "fetch",
+    "list_offsets",
+    "offset_for_leader_epoch",
+    "produce",
+]

@@ -1,0 +1,27 @@
+"""ApiVersions, API key 18: what this broker serves, computed from the table of handlers.
+
+Versions 0-4.  1: throttle time.  3: flexible, client software names, features.  4: features from version 0.
+"""
+
+from __future__ import annotations
+
+import re
+
+from odradek.broker.context import RequestContext
+from odradek.broker.dispatch import handles, served_versions
+from odradek.common.error_codes import ErrorCode
+from odradek.protocol.api import advertised
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
+
+NAMES_FROM = 3
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+@handles(ApiKey.API_VERSIONS, versions=(0, 4))
+def api_versions(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    """Tell everything; a client whose name cannot be one is told so."""
+    names = (request.client_software_name, request.client_software_version)
+    if context.version >= NAMES_FROM and not all(map(_SOFTWARE.fullmatch, names)):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    return ApiVersionsResponse(api_keys=advertised(served_versions()))

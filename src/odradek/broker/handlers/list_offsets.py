@@ -1,0 +1,96 @@
+"""ListOffsets, API key 2: offsets by time, and the special ones.
+
+Versions 1-11.  2: isolation.  4: leader epochs.  6: flexible.  7: -3, the youngest record.  8: -4, the
+earliest local offset.  9: -5, the latest tiered offset.  11: -6, the earliest offset not yet tiered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from odradek.broker.context import RequestContext
+from odradek.broker.dispatch import handles
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
+from odradek.log.timestamps import TimestampedOffset
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
+from odradek.replication.partition import Partition
+from odradek.replication.replica_manager import UnknownPartition
+
+Row = ListOffsetsResponse.Topics.Partitions
+
+READ_COMMITTED = 1
+UNKNOWN = -1
+
+
+@handles(ApiKey.LIST_OFFSETS, versions=(1, 11))
+async def list_offsets(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    """Each partition has its own answer; looking up a time may read files, so that goes to the pool."""
+    topics = []
+    for topic in request.topics:
+        rows = await asyncio.gather(
+            *(_answer(context, request, topic.name, asked) for asked in topic.partitions)
+        )
+        topics.append(ListOffsetsResponse.Topics(name=topic.name, partitions=list(rows)))
+    return ListOffsetsResponse(topics=topics)
+
+
+async def _answer(context: RequestContext, request: ListOffsetsRequest, topic: str, asked: Any) -> Row:
+    row = Row(partition_index=asked.partition_index)
+    try:
+        partition = context.services.replicas.get(topic, asked.partition_index)
+        partition.require_leader(asked.current_leader_epoch)
+        found = await _find(context, partition, asked.timestamp, request.isolation_level)
+    except UnknownPartition:
+        row.error_code = context.services.why_not_here(topic, asked.partition_index)
+    except KafkaError as error:
+        row.error_code = error.error_code
+    else:
+        if found is not None:
+            row.offset, row.timestamp, row.leader_epoch = found.offset, found.timestamp_ms, found.leader_epoch
+    return row
+
+
+async def _find(
+    context: RequestContext, partition: Partition, timestamp_ms: int, isolation: int
+) -> TimestampedOffset | None:
+    log = partition.log
+    end = log.last_stable_offset if isolation == READ_COMMITTED else log.high_watermark
+    epoch = partition.state.leader_epoch
+    match timestamp_ms:
+        case -1:
+            return TimestampedOffset(UNKNOWN, end, epoch)
+        case -2 | -4:
+            return TimestampedOffset(
+                UNKNOWN, log.log_start_offset, _epoch_at(partition, log.log_start_offset)
+            )
+        case -5:
+            # Nothing is ever tiered here.
+            return TimestampedOffset(UNKNOWN, UNKNOWN, UNKNOWN)
+        case -6:
+            return TimestampedOffset(
+                UNKNOWN, log.log_start_offset, _epoch_at(partition, log.log_start_offset)
+            )
+        case -3:
+            found = await context.services.loop.run_in_executor(
+                context.services.pool, log.offset_of_max_timestamp
+            )
+        case _ if timestamp_ms >= 0:
+            found = await context.services.loop.run_in_executor(
+                context.services.pool, log.offset_for_timestamp, timestamp_ms
+            )
+        case _:
+            raise KafkaError(f"timestamp {timestamp_ms}", error_code=ErrorCode.UNSUPPORTED_VERSION)
+    return found if found is not None and found.offset < end else None
+
+
+def _epoch_at(partition: Partition, offset: int) -> int:
+    """The leader epoch that wrote an offset; -1 if it is not known."""
+    epoch = UNKNOWN
+    for entry in partition.log.epochs:
+        if entry.start_offset > offset:
+            break
+        epoch = entry.epoch
+    return epoch

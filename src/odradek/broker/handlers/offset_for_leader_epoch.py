@@ -1,0 +1,48 @@
+"""OffsetForLeaderEpoch, API key 23: where a leader epoch ended in the leader's log (KIP-101, KIP-320).
+
+Versions 2-4.  2: the current leader epoch.  3: replica id.  4: flexible.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from odradek.broker.context import RequestContext
+from odradek.broker.dispatch import handles
+from odradek.common.errors import KafkaError
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.messages import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from odradek.replication.replica_manager import UnknownPartition
+
+Row = OffsetForLeaderEpochResponse.Topics.Partitions
+
+
+@handles(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions=(2, 4))
+def offset_for_leader_epoch(
+    context: RequestContext, request: OffsetForLeaderEpochRequest
+) -> OffsetForLeaderEpochResponse:
+    """Each partition has its own answer."""
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderEpochResponse.Topics(
+                topic=topic.topic,
+                partitions=[_answer(context, topic.topic, asked) for asked in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _answer(context: RequestContext, topic: str, asked: Any) -> Row:
+    row = Row(partition=asked.partition)
+    try:
+        partition = context.services.replicas.get(topic, asked.partition)
+        partition.require_leader(asked.current_leader_epoch)
+    except UnknownPartition:
+        row.error_code = context.services.why_not_here(topic, asked.partition)
+    except KafkaError as error:
+        row.error_code = error.error_code
+    else:
+        end = partition.log.end_offset_for_epoch(asked.leader_epoch)
+        row.leader_epoch, row.end_offset = end.epoch, end.end_offset
+    return row

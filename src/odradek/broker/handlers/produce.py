@@ -1,0 +1,143 @@
+"""Produce, API key 0: append batches to partitions that this broker leads.
+
+Versions 3-13 (0-2 are advertised, SPEC K1, and refused).  5: log start offset.  7: zstd.  8: errors of single
+records.  9: flexible.  10: the current leader in the answer.  13: topic ids.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from odradek.broker.context import RequestContext
+from odradek.broker.dispatch import handles
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
+from odradek.log.errors import StorageError
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.messages import ProduceRequest, ProduceResponse
+from odradek.records.errors import InvalidRecord
+from odradek.replication.errors import NotLeaderOrFollower
+from odradek.replication.partition import ALL_IN_SYNC, Partition
+from odradek.replication.replica_manager import UnknownPartition
+
+Row = ProduceResponse.Responses.PartitionResponses
+LEGAL_ACKS = (-1, 0, 1)
+TOPIC_IDS_FROM = 13
+
+
+@handles(ApiKey.PRODUCE, versions=(3, 13))
+def produce(context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
+    """Append what can be appended; each partition has its own verdict."""
+    appended: list[tuple[Partition, int, Row]] = []
+    responses = [_append_topic(context, request, topic, appended) for topic in request.topic_data]
+    response = ProduceResponse(responses=responses)
+    if request.acks == 0:
+        _answer_silently(context, response)
+        return None
+    if request.acks == ALL_IN_SYNC and not _all_committed(appended):
+        _park(context, request, response, appended)
+        return None
+    return response
+
+
+def _append_topic(
+    context: RequestContext, request: ProduceRequest, topic: Any, appended: list[tuple[Partition, int, Row]]
+) -> ProduceResponse.Responses:
+    name = topic.name
+    unknown = ErrorCode.NONE
+    if context.version >= TOPIC_IDS_FROM:
+        name = context.services.replicas.topic_name(topic.topic_id)
+        unknown = ErrorCode.NONE if name is not None else ErrorCode.UNKNOWN_TOPIC_ID
+    rows = []
+    for part in topic.partition_data:
+        row = Row(index=part.index, error_code=unknown, base_offset=-1)
+        if unknown is ErrorCode.NONE:
+            _append(context, request.acks, name or "", part, row, appended)
+        rows.append(row)
+    return ProduceResponse.Responses(name=topic.name, topic_id=topic.topic_id, partition_responses=rows)
+
+
+def _append(
+    context: RequestContext,
+    acks: int,
+    topic: str,
+    part: Any,
+    row: Row,
+    appended: list[tuple[Partition, int, Row]],
+) -> None:
+    services = context.services
+    try:
+        if acks not in LEGAL_ACKS:
+            raise KafkaError(f"acks={acks}", error_code=ErrorCode.INVALID_REQUIRED_ACKS)
+        partition = services.replicas.get(topic, part.index)
+        if not part.records:
+            raise KafkaError("no records", error_code=ErrorCode.INVALID_RECORD)
+        info = partition.append(part.records, required_acks=acks, now_ms=services.clock.now_ms())
+    except KafkaError as error:
+        _tell_error(services, topic, part.index, row, error)
+        return
+    row.base_offset = info.base_offset
+    row.log_append_time_ms = info.log_append_time_ms
+    row.log_start_offset = info.log_start_offset
+    appended.append((partition, info.last_offset, row))
+
+
+def _tell_error(services: Any, topic: str, index: int, row: Row, error: KafkaError) -> None:
+    row.error_code = error.error_code
+    row.error_message = str(error)
+    if isinstance(error, NotLeaderOrFollower):
+        row.current_leader.leader_id = error.leader_id
+        row.current_leader.leader_epoch = error.leader_epoch
+    elif isinstance(error, InvalidRecord) and error.batch_index is not None:
+        row.record_errors = [
+            Row.RecordErrors(batch_index=error.batch_index, batch_index_error_message=str(error))
+        ]
+    elif isinstance(error, StorageError):
+        partition = services.replicas.find(topic, index)
+        if partition is not None:
+            services.replicas.disk_failed(partition, error)
+    elif isinstance(error, UnknownPartition):
+        row.error_code = services.why_not_here(topic, index)
+
+
+def _all_committed(appended: list[tuple[Partition, int, Row]]) -> bool:
+    return all(partition.is_committed(last_offset) for partition, last_offset, _ in appended)
+
+
+def _answer_silently(context: RequestContext, response: ProduceResponse) -> None:
+    """With acks=0 nobody reads an answer; an error can only be told by closing the connection."""
+    context.answer_nothing()
+    failed = [row for topic in response.responses for row in topic.partition_responses if row.error_code]
+    if failed:
+        context.connection.close(f"a produce with acks=0 failed: {failed[0].error_message}")
+
+
+def _park(
+    context: RequestContext,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    appended: list[tuple[Partition, int, Row]],
+) -> None:
+    """Wait until every batch is committed; those that are not in time are told so."""
+
+    def try_complete() -> bool:
+        for partition, _, row in appended:
+            if not partition.is_leader:
+                row.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if not all(row.error_code or partition.is_committed(last) for partition, last, row in appended):
+            return False
+        context.answer(response)
+        return True
+
+    def give_up() -> None:
+        for partition, last_offset, row in appended:
+            if not partition.is_committed(last_offset) and not row.error_code:
+                row.error_code = ErrorCode.REQUEST_TIMED_OUT
+        context.answer(response)
+
+    context.services.waiting_produces.park(
+        (partition.topic_partition for partition, _, _ in appended),
+        try_complete=try_complete,
+        timeout_ms=request.timeout_ms,
+        on_timeout=give_up,
+    )

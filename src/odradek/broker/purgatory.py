@@ -1,0 +1,80 @@
+"""Requests that must wait: a produce until it is committed, a fetch until there is enough to read.
+
+A waiter is woken when one of its keys makes progress, and given up when its time is over. Wakes are run
+once per turn of the loop, so that a produce that feeds a hundred fetches answers its own client first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable, Iterable
+
+
+class Waiter:
+    """One parked request."""
+
+    __slots__ = ("keys", "on_timeout", "timer", "try_complete")
+
+    def __init__(
+        self, keys: tuple[Hashable, ...], try_complete: Callable[[], bool], on_timeout: Callable[[], None]
+    ) -> None:
+        self.keys = keys
+        self.try_complete = try_complete
+        self.on_timeout = on_timeout
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class Purgatory:
+    """All waiters of one kind. Owned by the broker, on the loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._watching: dict[Hashable, dict[Waiter, None]] = {}
+        self._woken: set[Hashable] = set()
+
+    def __len__(self) -> int:
+        return len({waiter for waiters in self._watching.values() for waiter in waiters})
+
+    def park(
+        self,
+        keys: Iterable[Hashable],
+        *,
+        try_complete: Callable[[], bool],
+        timeout_ms: int,
+        on_timeout: Callable[[], None],
+    ) -> Waiter:
+        """Wait for progress on any key: `try_complete` then answers and returns True, or returns False."""
+        waiter = Waiter(tuple(keys), try_complete, on_timeout)
+        for key in waiter.keys:
+            self._watching.setdefault(key, {})[waiter] = None
+        waiter.timer = self._loop.call_later(timeout_ms / 1000, self._expire, waiter)
+        return waiter
+
+    def wake(self, key: Hashable) -> None:
+        """There was progress on this key."""
+        if key in self._watching:
+            if not self._woken:
+                self._loop.call_soon(self._run_woken)
+            self._woken.add(key)
+
+    def forget(self, waiter: Waiter) -> None:
+        """Stop waiting, for example because the client is gone."""
+        if waiter.timer is not None:
+            waiter.timer.cancel()
+        for key in waiter.keys:
+            waiters = self._watching.get(key)
+            if waiters is not None:
+                waiters.pop(waiter, None)
+                if not waiters:
+                    del self._watching[key]
+
+    def _run_woken(self) -> None:
+        woken, self._woken = self._woken, set()
+        waiters = {waiter: None for key in woken for waiter in self._watching.get(key, ())}
+        for waiter in waiters:
+            if waiter.try_complete():
+                self.forget(waiter)
+
+    def _expire(self, waiter: Waiter) -> None:
+        self.forget(waiter)
+        waiter.on_timeout()

@@ -1,0 +1,139 @@
+"""One partition as this broker has it: leader or follower, and what is committed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from odradek.common.ids import TopicPartition
+from odradek.log.leader_batches import Origin
+from odradek.log.partition_log import AppendInfo, PartitionLog
+from odradek.log.reading import FetchData, Isolation
+from odradek.records.batch import Buffer
+from odradek.replication.errors import (
+    FencedLeaderEpoch,
+    NotEnoughReplicas,
+    NotLeaderOrFollower,
+    UnknownLeaderEpoch,
+)
+from odradek.replication.watermark import high_watermark
+
+ALL_IN_SYNC = -1
+NO_LEADER = -1
+NO_EPOCH = -1
+
+
+class PartitionState(NamedTuple):
+    """What the controller decided about a partition (LeaderAndIsr)."""
+
+    leader_id: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    partition_epoch: int
+
+
+class Partition:
+    """A partition that has a replica here. Owned by the replica manager, on the loop.
+
+    `on_progress` is called when more can be read than before, or when the partition has changed hands.
+    """
+
+    __slots__ = ("_end_offsets", "broker_id", "log", "on_progress", "state", "topic_id", "topic_partition")
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: bytes,
+        broker_id: int,
+        log: PartitionLog,
+        on_progress: Callable[[Partition], None],
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.broker_id = broker_id
+        self.log = log
+        self.on_progress = on_progress
+        self.state = PartitionState(NO_LEADER, NO_EPOCH, (), (), -1)
+        self._end_offsets: dict[int, int] = {}
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this broker leads."""
+        return self.state.leader_id == self.broker_id
+
+    def become(self, state: PartitionState) -> bool:
+        """Take over the controller's decision; False if it is not newer than what is known."""
+        if (state.leader_epoch, state.partition_epoch) <= (
+            self.state.leader_epoch,
+            self.state.partition_epoch,
+        ):
+            return False
+        was_leader_epoch = self.state.leader_epoch
+        self.state = state
+        if self.is_leader and state.leader_epoch > was_leader_epoch:
+            self.log.assign_leader_epoch(state.leader_epoch)
+            self._end_offsets = {}
+        if self.is_leader:
+            self._advance()
+        self.on_progress(self)
+        return True
+
+    def require_leader(self, client_leader_epoch: int = NO_EPOCH) -> None:
+        """Raise unless this broker leads, in the epoch that the client believes in (if it does in any)."""
+        state = self.state
+        if client_leader_epoch not in (NO_EPOCH, state.leader_epoch):
+            if client_leader_epoch < state.leader_epoch:
+                raise FencedLeaderEpoch(
+                    f"epoch {client_leader_epoch} is over, {state.leader_epoch} has begun"
+                )
+            raise UnknownLeaderEpoch(f"epoch {client_leader_epoch} is not known here yet")
+        if state.leader_id != self.broker_id:
+            raise NotLeaderOrFollower(self.topic_partition, state.leader_id, state.leader_epoch)
+
+    def append(
+        self, records: Buffer, *, required_acks: int, now_ms: int, origin: Origin = Origin.CLIENT
+    ) -> AppendInfo:
+        """Write batches as the leader. Nothing was written if it raises."""
+        state = self.state
+        if state.leader_id != self.broker_id:
+            raise NotLeaderOrFollower(self.topic_partition, state.leader_id, state.leader_epoch)
+        if required_acks == ALL_IN_SYNC and len(state.isr) < self._min_in_sync():
+            raise NotEnoughReplicas(self.topic_partition, len(state.isr), self._min_in_sync())
+        info = self.log.append_as_leader(records, state.leader_epoch, now_ms=now_ms, origin=origin)
+        self._advance()
+        self.on_progress(self)
+        return info
+
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        isolation: Isolation,
+        client_leader_epoch: int = NO_EPOCH,
+        min_one_batch: bool = True,
+    ) -> FetchData:
+        """Whole batches for a consumer."""
+        self.require_leader(client_leader_epoch)
+        return self.log.read(offset, max_bytes, isolation=isolation, min_one_batch=min_one_batch)
+
+    def is_committed(self, last_offset: int) -> bool:
+        """Whether every replica in sync has the record at `last_offset`."""
+        return self.log.high_watermark > last_offset
+
+    def in_sync_replicas(self) -> Sequence[int]:
+        """The brokers that have everything that is committed."""
+        return self.state.isr
+
+    def _min_in_sync(self) -> int:
+        # A topic with fewer replicas than its min ISR would never take anything.
+        return min(self.log.config.min_insync_replicas, max(1, len(self.state.replicas)))
+
+    def _advance(self) -> None:
+        """Move the high watermark as far as the replicas in sync allow."""
+        self._end_offsets[self.broker_id] = self.log.log_end_offset
+        current = self.log.high_watermark
+        moved = high_watermark(self._end_offsets, self.state.isr, current, min_in_sync=self._min_in_sync())
+        if moved > current:
+            self.log.update_high_watermark(moved)

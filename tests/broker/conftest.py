@@ -1,0 +1,130 @@
+"""A broker's handlers over real sockets and real logs, without a cluster around them."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+import uvloop
+
+import odradek.broker.handlers
+from odradek.broker.dispatch import Dispatcher
+from odradek.broker.fetch_sessions import FetchSessions
+from odradek.broker.purgatory import Purgatory
+from odradek.broker.services import Services
+from odradek.common.clock import SystemClock
+from odradek.common.ids import TopicPartition
+from odradek.log.config import LogConfig
+from odradek.log.manager import LogManager
+from odradek.net.server import Listener
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.headers import decode_response, encode_request
+from odradek.protocol.structs import Message
+from odradek.replication.partition import Partition, PartitionState
+from odradek.replication.replica_manager import ReplicaManager
+
+assert odradek.broker.handlers.__all__
+TOPIC_ID = UUID(int=7).bytes
+BROKER_ID = 0
+
+
+class Wire:
+    """One client connection that speaks messages."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+        self.sent = 0
+
+    def send(self, api_key: ApiKey, version: int, body: Message) -> int:
+        self.sent += 1
+        for part in encode_request(api_key, version, self.sent, "test", body):
+            self.writer.write(bytes(part))
+        return self.sent
+
+    async def receive(self, api_key: ApiKey, version: int) -> Any:
+        size = struct.unpack(">i", await self.reader.readexactly(4))[0]
+        return decode_response(api_key, version, await self.reader.readexactly(size))
+
+    async def ask(self, api_key: ApiKey, version: int, body: Message) -> Any:
+        asked = self.send(api_key, version, body)
+        answered, response = await self.receive(api_key, version)
+        assert answered == asked
+        return response
+
+
+class Broker:
+    """Services, dispatcher and a listener on a free port."""
+
+    def __init__(self, directory: Path, loop: asyncio.AbstractEventLoop) -> None:
+        self.logs = LogManager([str(directory)], broker_id=BROKER_ID, cluster_id="test")
+        self.clock = SystemClock()
+        self.logs.start(self.clock.now_ms(), lambda topic: LogConfig())
+        self.services = Services(
+            broker_id=BROKER_ID,
+            cluster_id="test",
+            clock=self.clock,
+            loop=loop,
+            pool=ThreadPoolExecutor(2),
+            replicas=ReplicaManager(BROKER_ID, self.logs, self._on_progress),
+            fetch_sessions=FetchSessions(1000),
+            waiting_produces=Purgatory(loop),
+            waiting_fetches=Purgatory(loop),
+        )
+        self.listener = Listener(Dispatcher(self.services, loop).handle)
+        self.listener.start("127.0.0.1", 0)
+
+    def _on_progress(self, partition: Partition) -> None:
+        self.services.on_progress(partition)
+
+    def host(
+        self,
+        topic: str = "orders",
+        partition: int = 0,
+        *,
+        state: PartitionState | None = None,
+        **settings: Any,
+    ) -> Partition:
+        state = state or PartitionState(BROKER_ID, 0, (BROKER_ID,), (BROKER_ID,), 0)
+        return self.services.replicas.host(
+            TopicPartition(topic, partition),
+            TOPIC_ID,
+            state,
+            LogConfig(**settings),
+            now_ms=self.clock.now_ms(),
+        )
+
+    async def connect(self) -> Wire:
+        return Wire(*await asyncio.open_connection("127.0.0.1", self.listener.port))
+
+    def close(self) -> None:
+        self.listener.close()
+        self.services.pool.shutdown()
+        self.logs.stop(self.clock.now_ms())
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[[Any], None]:
+    """Runs a coroutine function on uvloop, with a broker and a connection to it."""
+
+    async def with_broker(scenario: Any) -> None:
+        broker = Broker(tmp_path / "data", asyncio.get_running_loop())
+        wire = await broker.connect()
+        try:
+            await asyncio.wait_for(scenario(broker, wire), 20)
+        finally:
+            wire.writer.close()
+            broker.close()
+
+    def run_scenario(scenario: Any) -> None:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(with_broker(scenario))
+
+    (tmp_path / "data").mkdir()
+    return run_scenario

@@ -264,8 +264,10 @@ def _timestamps(rows: pa.RecordBatch) -> memoryview:
     import pyarrow.compute as pc  # noqa: PLC0415
 
     pa = _pyarrow()
-    in_ms = rows.column("timestamp").cast(pa.timestamp("ms", "UTC"))
-    return _numbers(pc.fill_null(in_ms.cast(pa.int64()), NO_TIMESTAMP))
+    # Finer times, such as Spark's, lose what is below a millisecond.
+    in_ms = pc.CastOptions(pa.timestamp("ms", "UTC"), allow_time_truncate=True)
+    timestamps = pc.cast(rows.column("timestamp"), options=in_ms).cast(pa.int64())
+    return _numbers(pc.fill_null(timestamps, NO_TIMESTAMP))
 
 
 def _offsets(rows: pa.RecordBatch) -> memoryview:

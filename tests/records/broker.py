@@ -29,9 +29,9 @@ def kafka(directory: Path, *settings: str) -> Iterator[int]:
 
 
 def produce(port: int, topic: str, batch: bytes | bytearray) -> ErrorCode:
-    """Send Produce, version 3, with `batch` for partition 0; the broker's answer for it."""
+    """Send Produce, version 7 (the first with zstd), with `batch` for partition 0; the answer for it."""
     name = topic.encode()
-    request = struct.pack(">hhih", 0, 3, 1, -1)  # api key, version, correlation id, no client id
+    request = struct.pack(">hhih", 0, 7, 1, -1)  # api key, version, correlation id, no client id
     request += struct.pack(">hhi", -1, 1, 10_000)  # no transactional id, acks, timeout
     request += struct.pack(">ih", 1, len(name)) + name + struct.pack(">iii", 1, 0, len(batch)) + batch
     with socket.create_connection(("localhost", port)) as connection:

@@ -41,12 +41,18 @@ def test_the_limit_is_exact(codec):
         assert caught.value.limit == limit
 
 
-@pytest.mark.parametrize("codec", COMPRESSED)
-def test_levels_are_the_codecs_own(codec):
-    if codec is Codec.SNAPPY:
-        assert compress(codec, TEXT, 5) == compress(codec, TEXT)
-    for level in (1, 5, 9):
+@pytest.mark.parametrize(
+    ("codec", "levels"),
+    [(Codec.GZIP, (-1, 1, 9)), (Codec.LZ4, (1, 9, 17)), (Codec.ZSTD, (-131072, 3, 22)), (Codec.SNAPPY, (5,))],
+)
+def test_every_level_that_kafka_has_a_setting_for_works(codec, levels):
+    for level in levels:
         assert decompress(codec, compress(codec, TEXT, level), LIMIT) == TEXT
+
+
+def test_kafkas_default_levels_are_the_defaults():
+    for codec, level in ((Codec.GZIP, -1), (Codec.LZ4, 9), (Codec.ZSTD, 3)):
+        assert compress(codec, TEXT, level) == compress(codec, TEXT)
 
 
 def test_nothing_to_decompress_is_still_limited():

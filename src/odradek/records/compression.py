@@ -38,7 +38,8 @@ XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER = XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 XERIAL_BLOCK_BYTES = 32 * 1024
 
-GZIP_DEFAULT_LEVEL = 6
+GZIP_DEFAULT_LEVEL = -1
+"""Kafka's default, zlib's word for "the usual", which is 6."""
 LZ4_DEFAULT_LEVEL = 9
 """Kafka's default by name; there it does not mean "high compression 9" but the fast compressor."""
 ZSTD_DEFAULT_LEVEL = 3
@@ -56,9 +57,8 @@ def compress(codec: Codec, plain: Buffer, level: int | None = None) -> Buffer:
         case Codec.NONE:
             return plain
         case Codec.GZIP:
-            return memoryview(
-                cramjam.gzip.compress(plain, level=GZIP_DEFAULT_LEVEL if level is None else level)
-            )
+            usual = level is None or level == GZIP_DEFAULT_LEVEL
+            return memoryview(cramjam.gzip.compress(plain, level=6 if usual else level))
         case Codec.SNAPPY:
             return _compress_xerial(plain)
         case Codec.LZ4:

@@ -77,7 +77,7 @@ class Broker:
             waiting_produces=Purgatory(loop),
             waiting_fetches=Purgatory(loop),
         )
-        self.listener = Listener(Dispatcher(self.services, loop).handle)
+        self.listener = Listener(Dispatcher(self.services, "PLAINTEXT").handle)
         self.listener.start("127.0.0.1", 0)
 
     def _on_progress(self, partition: Partition) -> None:

@@ -4,11 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.net.frames import FIRST_ROOM, FrameAssembler, FrameTooLarge
+from odradek.net.frames import FIRST_ROOM, BufferPool, FrameAssembler, FrameTooLarge
 
 
 def framed(payload: bytes) -> bytes:
     return len(payload).to_bytes(4, "big") + payload
+
+
+def an_assembler(max_frame_bytes: int) -> FrameAssembler:
+    return FrameAssembler(max_frame_bytes, BufferPool())
 
 
 def received(assembler: FrameAssembler, chunks: list[bytes]) -> list[bytes]:
@@ -20,6 +24,7 @@ def received(assembler: FrameAssembler, chunks: list[bytes]) -> list[bytes]:
             room = assembler.room()
             if room is None:
                 frames += [bytes(frame) for frame in assembler.feed(rest)]
+                assembler.done()
                 break
             count = min(len(room), len(rest))
             room[:count] = rest[:count]
@@ -27,6 +32,7 @@ def received(assembler: FrameAssembler, chunks: list[bytes]) -> list[bytes]:
             frame = assembler.filled(count)
             if frame is not None:
                 frames.append(bytes(frame))
+                assembler.done()
             rest = rest[count:]
     return frames
 
@@ -36,7 +42,7 @@ def test_frames_do_not_depend_on_how_the_bytes_were_cut(payloads: list[bytes], d
     stream = b"".join(map(framed, payloads))
     cuts = sorted(draws.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
     chunks = [stream[start:end] for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
-    assembler = FrameAssembler(max_frame_bytes=100)
+    assembler = an_assembler(100)
 
     assert received(assembler, chunks) == payloads
     assert not assembler.is_mid_frame
@@ -44,14 +50,14 @@ def test_frames_do_not_depend_on_how_the_bytes_were_cut(payloads: list[bytes], d
 
 def test_a_frame_that_came_whole_is_not_copied() -> None:
     stream = bytearray(framed(b"abc"))
-    (frame,) = FrameAssembler(100).feed(memoryview(stream))
+    (frame,) = an_assembler(100).feed(memoryview(stream))
     stream[4] = ord("X")
     assert bytes(frame) == b"Xbc"
 
 
 def test_a_large_frame_grows_with_what_arrives() -> None:
     size = 100 * 1024 * 1024
-    assembler = FrameAssembler(size)
+    assembler = an_assembler(size)
     assert assembler.feed(memoryview(size.to_bytes(4, "big") + b"x")) == []
     room = assembler.room()
     assert room is not None
@@ -60,7 +66,7 @@ def test_a_large_frame_grows_with_what_arrives() -> None:
 
 def test_a_large_frame_arrives_whole() -> None:
     payload = bytes(range(256)) * 2000
-    assembler = FrameAssembler(len(payload))
+    assembler = an_assembler(len(payload))
     chunks = [framed(payload)[start : start + 7001] for start in range(0, len(payload) + 4, 7001)]
     assert received(assembler, chunks) == [payload]
 
@@ -68,4 +74,26 @@ def test_a_large_frame_arrives_whole() -> None:
 @pytest.mark.parametrize("size", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\0\0\0\x65", b"GET "])
 def test_a_size_beyond_the_limit_is_refused_before_anything_is_kept(size: bytes) -> None:
     with pytest.raises(FrameTooLarge, match="at most 100 are allowed"):
-        FrameAssembler(100).feed(memoryview(size + b"rest"))
+        an_assembler(100).feed(memoryview(size + b"rest"))
+
+
+def test_a_grown_buffer_serves_the_next_large_frame() -> None:
+    pool = BufferPool(max_bytes=1_000_000)
+    first, second = FrameAssembler(500_000, pool), FrameAssembler(500_000, pool)
+    payload, shorter = bytes(400_000), b"x" * 300_000
+    assert received(first, [framed(payload)[:1000], framed(payload)[1000:]]) == [payload]
+    second.feed(memoryview(framed(shorter)[:1000]))
+    room = second.room()
+    assert room is not None
+    assert len(room) == len(shorter) - 996
+    room.release()
+    assert received(second, [framed(shorter)[1000:]]) == [shorter]
+
+
+def test_the_pool_keeps_no_more_than_it_may() -> None:
+    pool = BufferPool(max_bytes=100)
+    pool.give(bytearray(60))
+    pool.give(bytearray(70))
+    pool.give(bytearray(101))
+    assert len(pool.take(65)) == 70
+    assert len(pool.take(65)) == 65

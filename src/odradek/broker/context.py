@@ -17,11 +17,21 @@ if TYPE_CHECKING:
 class RequestContext:
     """One request on its way. Made by the dispatcher, used by one handler."""
 
-    __slots__ = ("api_key", "client_id", "connection", "correlation_id", "exchange", "services", "version")
+    __slots__ = (
+        "api_key",
+        "client_id",
+        "connection",
+        "correlation_id",
+        "exchange",
+        "listener",
+        "services",
+        "version",
+    )
 
     def __init__(
         self,
         services: Services,
+        listener: str,
         connection: Connection,
         exchange: Exchange,
         api_key: ApiKey,
@@ -30,6 +40,7 @@ class RequestContext:
         client_id: str | None,
     ) -> None:
         self.services = services
+        self.listener = listener
         self.connection = connection
         self.exchange = exchange
         self.api_key = api_key

@@ -65,11 +65,12 @@ def served_versions() -> dict[ApiKey, Versions]:
 
 
 class Dispatcher:
-    """Handles the frames of every connection. Lives on the loop."""
+    """Handles the frames of every connection of one listener. Lives on the loop."""
 
-    def __init__(self, services: Services, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, services: Services, listener: str) -> None:
         self._services = services
-        self._loop = loop
+        self._listener = listener
+        self._loop = services.loop
         self._tasks: set[asyncio.Task[None]] = set()
 
     def handle(self, connection: Connection, frame: memoryview, exchange: Exchange) -> None:
@@ -90,6 +91,7 @@ class Dispatcher:
             return
         context = RequestContext(
             self._services,
+            self._listener,
             connection,
             exchange,
             start.api_key,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from odradek.net.exchange import Exchange, ExchangeQueue
-from odradek.net.frames import FrameAssembler, FrameTooLarge
+from odradek.net.frames import BufferPool, FrameAssembler, FrameTooLarge
 from odradek.net.outgoing import Outgoing
 
 log = logging.getLogger(__name__)
@@ -62,6 +62,7 @@ class Connection:
         handle: Handler,
         on_close: Callable[[Connection], None],
         receive_buffer: memoryview,
+        frame_buffers: BufferPool,
         limits: ConnectionLimits,
     ) -> None:
         self._loop = loop
@@ -70,7 +71,7 @@ class Connection:
         self._on_close = on_close
         self._receive_buffer = receive_buffer
         self._limits = limits
-        self._assembler = FrameAssembler(limits.max_frame_bytes)
+        self._assembler = FrameAssembler(limits.max_frame_bytes, frame_buffers)
         self._exchanges = ExchangeQueue(self._send)
         self._outgoing = Outgoing(sock)
         # Frames that came with others and must wait until the connection may go on.
@@ -141,6 +142,7 @@ class Connection:
             frame = self._assembler.filled(count)
             if frame is not None:
                 self._serve([frame])
+                self._assembler.done()
             return
         try:
             frames = self._assembler.feed(self._receive_buffer[:count])
@@ -148,6 +150,7 @@ class Connection:
             self.close(str(error))
             return
         self._serve(frames)
+        self._assembler.done()
 
     def _serve(self, frames: list[memoryview]) -> None:
         """Handle frames until the connection is full; the rest is copied from the shared buffer and kept."""

@@ -1,8 +1,8 @@
 """Bytes to frames: each frame is an int32 size, then that many bytes.
 
-Frames that arrive whole are handed out as views of the buffer they were received in, without a copy. Only
-a frame that is not complete yet is kept, in a buffer of its own that grows with what really arrives: a size
-that lies costs the sender its bytes, not us our memory.
+Frames that arrive whole are handed out as views of the buffer they were received in, without a copy. A frame
+that arrives in pieces gets a buffer of its own, which grows with what really arrives: a size that lies costs
+the sender its bytes, not us our memory. Grown buffers are used again for the next large frame.
 """
 
 from __future__ import annotations
@@ -22,19 +22,50 @@ class FrameTooLarge(OdradekError):
         super().__init__(f"a frame of {size} bytes; at most {limit} are allowed")
 
 
+class BufferPool:
+    """Buffers of frames that are done with, for the next large ones of any connection; owned by a listener."""
+
+    __slots__ = ("_free", "_free_bytes", "max_bytes")
+
+    def __init__(self, max_bytes: int = 16 * 1024 * 1024) -> None:
+        self.max_bytes = max_bytes
+        self._free: list[bytearray] = []
+        self._free_bytes = 0
+
+    def take(self, size: int) -> bytearray:
+        """A buffer for a frame of `size`: a used one if it is large enough, else a new one that must grow."""
+        for index in range(len(self._free) - 1, -1, -1):
+            if len(self._free[index]) >= size:
+                buffer = self._free.pop(index)
+                self._free_bytes -= len(buffer)
+                return buffer
+        return bytearray(min(size, FIRST_ROOM))
+
+    def give(self, buffer: bytearray) -> None:
+        """Nobody looks at this buffer any more."""
+        if len(buffer) > self.max_bytes:
+            return
+        while self._free_bytes + len(buffer) > self.max_bytes:
+            self._free_bytes -= len(self._free.pop(0))
+        self._free.append(buffer)
+        self._free_bytes += len(buffer)
+
+
 class FrameAssembler:
     """The frames of one connection.
 
     Ask `room` where the next bytes belong: anywhere (None), or, once a frame has begun, into its place. Then
-    tell with `feed` or `filled` what came.
+    tell with `feed` or `filled` what came, and with `done` when the frames that came out have been handled.
     """
 
-    __slots__ = ("_filled", "_partial", "_size", "_size_bytes", "max_frame_bytes")
+    __slots__ = ("_buffers", "_filled", "_lent", "_partial", "_size", "_size_bytes", "max_frame_bytes")
 
-    def __init__(self, max_frame_bytes: int) -> None:
+    def __init__(self, max_frame_bytes: int, buffers: BufferPool) -> None:
         self.max_frame_bytes = max_frame_bytes
+        self._buffers = buffers
         self._size_bytes = b""
         self._partial: bytearray | None = None
+        self._lent: bytearray | None = None
         self._size = 0
         self._filled = 0
 
@@ -50,7 +81,7 @@ class FrameAssembler:
             return None
         if self._filled == len(partial):
             partial += bytes(min(len(partial), self._size - len(partial)))
-        return memoryview(partial)[self._filled :]
+        return memoryview(partial)[self._filled : self._size]
 
     def filled(self, count: int) -> memoryview | None:
         """`count` bytes were put into `room`; the frame, if it is complete now."""
@@ -60,7 +91,14 @@ class FrameAssembler:
         if self._filled < self._size:
             return None
         self._partial = None
-        return memoryview(partial)
+        self._lent = partial
+        return memoryview(partial)[: self._size]
+
+    def done(self) -> None:
+        """The frames handed out have been handled, or copied."""
+        if self._lent is not None:
+            self._buffers.give(self._lent)
+            self._lent = None
 
     def feed(self, received: memoryview) -> list[memoryview]:
         """The frames that end within `received`, as views of it; what is left over is copied and kept."""
@@ -68,8 +106,7 @@ class FrameAssembler:
         position, end = 0, len(received)
         while position < end:
             if self._partial is not None:
-                count = min(self._size - self._filled, end - position)
-                position = self._copy_into_partial(received, position, count, frames)
+                position = self._copy_into_partial(received, position, frames)
                 continue
             size_end = position + SIZE_BYTES - len(self._size_bytes)
             if size_end > end:
@@ -81,32 +118,22 @@ class FrameAssembler:
                 frames.append(received[position : position + size])
                 position += size
             else:
-                self._begin(size)
+                self._size = size
+                self._filled = 0
+                self._partial = self._buffers.take(size)
         return frames
 
     def _read_size(self, received: memoryview, position: int, size_end: int) -> int:
-        raw = (
-            self._size_bytes + received[position:size_end]
-            if self._size_bytes
-            else received[position:size_end]
-        )
+        size = int.from_bytes(self._size_bytes + bytes(received[position:size_end]), "big", signed=True)
         self._size_bytes = b""
-        size = int.from_bytes(raw, "big", signed=True)
         if not 0 <= size <= self.max_frame_bytes:
             raise FrameTooLarge(size, self.max_frame_bytes)
         return size
 
-    def _begin(self, size: int) -> None:
-        self._size = size
-        self._filled = 0
-        self._partial = bytearray(min(size, FIRST_ROOM))
-
-    def _copy_into_partial(
-        self, received: memoryview, position: int, count: int, frames: list[memoryview]
-    ) -> int:
+    def _copy_into_partial(self, received: memoryview, position: int, frames: list[memoryview]) -> int:
         room = self.room()
         assert room is not None
-        count = min(count, len(room))
+        count = min(len(room), len(received) - position)
         room[:count] = received[position : position + count]
         room.release()
         frame = self.filled(count)

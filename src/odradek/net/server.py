@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from odradek.common.errors import OdradekError
 from odradek.net.connection import Connection, ConnectionLimits, Handler
+from odradek.net.frames import BufferPool
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +52,7 @@ class Listener:
         self._connection_limits = connection_limits or ConnectionLimits()
         self._limits = limits or ListenerLimits()
         self._receive_buffer = memoryview(bytearray(RECEIVE_BUFFER_BYTES))
+        self._frame_buffers = BufferPool()
         self._connections: set[Connection] = set()
         self._per_ip: Counter[str] = Counter()
         self._socket: socket.socket | None = None
@@ -144,6 +146,7 @@ class Listener:
             handle=self._handle,
             on_close=forget,
             receive_buffer=self._receive_buffer,
+            frame_buffers=self._frame_buffers,
             limits=self._connection_limits,
         )
         self._connections.add(connection)

@@ -23,7 +23,7 @@ class FrameTooLarge(OdradekError):
 
 
 class BufferPool:
-    """Buffers of frames that are done with, for the next large ones of any connection; owned by a listener."""
+    """Buffers of frames that are done with, for the next large ones of any connection. A listener owns it."""
 
     __slots__ = ("_free", "_free_bytes", "max_bytes")
 

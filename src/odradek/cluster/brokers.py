@@ -1,0 +1,42 @@
+"""A broker as others see it: its id, its epoch, its rack, and where each listener can be reached."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+UNKNOWN_BROKER_EPOCH = -1
+
+
+class SecurityProtocol(IntEnum):
+    """What is spoken on a listener, numbered as UpdateMetadata numbers it."""
+
+    PLAINTEXT = 0
+    SSL = 1
+    SASL_PLAINTEXT = 2
+    SASL_SSL = 3
+
+
+class Endpoint(NamedTuple):
+    """Where one listener can be reached."""
+
+    listener: str
+    host: str
+    port: int
+    security_protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+
+
+class Broker(NamedTuple):
+    """One registered broker; `epoch` tells two lives under one id apart (KIP-380)."""
+
+    broker_id: int
+    endpoints: tuple[Endpoint, ...] = ()
+    rack: str | None = None
+    epoch: int = UNKNOWN_BROKER_EPOCH
+
+    def endpoint(self, listener: str) -> Endpoint | None:
+        """Where this broker serves a listener of that name, if it does."""
+        for endpoint in self.endpoints:
+            if endpoint.listener == listener:
+                return endpoint
+        return None

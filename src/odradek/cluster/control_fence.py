@@ -1,0 +1,25 @@
+"""Whether a broker obeys a controller's request: not a deposed controller's, not one for its earlier life."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from odradek.cluster.brokers import UNKNOWN_BROKER_EPOCH
+from odradek.common.error_codes import ErrorCode
+
+
+@dataclass(slots=True)
+class ControlFence:
+    """The highest controller epoch seen, and this broker's own epoch. Owned by the broker's event loop."""
+
+    broker_epoch: int = UNKNOWN_BROKER_EPOCH
+    controller_epoch: int = 0
+
+    def admit(self, controller_epoch: int, broker_epoch: int) -> ErrorCode:
+        """NONE when the request is to be obeyed; its controller epoch counts from then on (A3, KIP-380)."""
+        if broker_epoch != UNKNOWN_BROKER_EPOCH and broker_epoch < self.broker_epoch:
+            return ErrorCode.STALE_BROKER_EPOCH
+        if controller_epoch < self.controller_epoch:
+            return ErrorCode.STALE_CONTROLLER_EPOCH
+        self.controller_epoch = controller_epoch
+        return ErrorCode.NONE

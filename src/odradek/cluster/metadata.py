@@ -1,0 +1,167 @@
+"""The image of the cluster that every broker answers clients from, kept by UpdateMetadata requests.
+
+A partition whose leader is -2 goes: its topic is being deleted. A request of type FULL holds everything, so
+that topics it does not name go as well; a broker that missed a deletion is mended by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from odradek.cluster.brokers import UNKNOWN_BROKER_EPOCH, Broker, Endpoint, SecurityProtocol
+from odradek.common.ids import ZERO_UUID, TopicPartition
+from odradek.protocol.messages import UpdateMetadataRequest
+
+NO_LEADER = -1
+LEADER_DURING_DELETE = -2
+NO_CONTROLLER = -1
+NO_TOPIC_ID = ZERO_UUID.bytes
+
+UPDATE_TYPE_INCREMENTAL = 1
+UPDATE_TYPE_FULL = 2
+
+
+class PartitionMetadata(NamedTuple):
+    """What clients and brokers are told of one partition."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    offline_replicas: tuple[int, ...] = ()
+    partition_epoch: int = -1
+    controller_epoch: int = -1
+    # UpdateMetadata has no room for these two (KIP-966); the broker may fill them from the store.
+    eligible_leader_replicas: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMetadata:
+    """One topic; replaced, never changed, so that a reader may keep it while it awaits."""
+
+    name: str
+    topic_id: bytes
+    partitions: dict[int, PartitionMetadata]
+
+
+class ImageChange(NamedTuple):
+    """What one update has done."""
+
+    changed: frozenset[str]
+    deleted: frozenset[TopicPartition]
+
+
+@dataclass(slots=True)
+class MetadataImage:
+    """Brokers, controller and topics as last told by the controller.
+
+    Owned by the event loop of its broker: `update` is called by the UpdateMetadata handler alone, everybody
+    else reads. `listeners` are called after each update.
+    """
+
+    cluster_id: str
+    controller_id: int = NO_CONTROLLER
+    brokers: dict[int, Broker] = field(default_factory=dict)
+    topics: dict[str, TopicMetadata] = field(default_factory=dict)
+    names_by_id: dict[bytes, str] = field(default_factory=dict)
+    # Counts updates; whoever caches something made from the image compares it.
+    version: int = 0
+    listeners: list[Callable[[ImageChange], None]] = field(default_factory=list)
+    _broker_epochs: dict[int, int] = field(default_factory=dict)
+
+    def partition(self, name: str, index: int) -> PartitionMetadata | None:
+        """One partition, if it is known."""
+        topic = self.topics.get(name)
+        return None if topic is None else topic.partitions.get(index)
+
+    def topic_by_id(self, topic_id: bytes) -> TopicMetadata | None:
+        """The topic with that id, if it is known."""
+        name = self.names_by_id.get(topic_id)
+        return None if name is None else self.topics.get(name)
+
+    def is_alive(self, broker_id: int, listener: str) -> bool:
+        """Whether clients of this listener can reach that broker."""
+        broker = self.brokers.get(broker_id)
+        return broker is not None and broker.endpoint(listener) is not None
+
+    def learn_broker_epochs(self, epochs: dict[int, int]) -> None:
+        """Take the epochs from the registrations; UpdateMetadata does not carry them."""
+        self._broker_epochs = dict(epochs)
+        self.brokers = {id_: self._with_epoch(broker) for id_, broker in self.brokers.items()}
+
+    def update(self, request: UpdateMetadataRequest) -> ImageChange:
+        """Take over what the controller says; the caller has checked its epoch."""
+        self.controller_id = request.controller_id
+        self.brokers = {told.id: self._with_epoch(_broker(told)) for told in request.live_brokers}
+        told = {topic.topic_name: topic for topic in request.topic_states}
+        deleted: set[TopicPartition] = set()
+        if request.type == UPDATE_TYPE_FULL:
+            for name in self.topics.keys() - told.keys():
+                deleted.update(self._forget(name))
+        for topic in told.values():
+            deleted.update(self._take(topic))
+        self.version += 1
+        change = ImageChange(frozenset(told), frozenset(deleted))
+        for listener in self.listeners:
+            listener(change)
+        return change
+
+    def _take(self, told: UpdateMetadataRequest.TopicStates) -> Iterable[TopicPartition]:
+        """Merge one topic; the partitions that went."""
+        known = self.topics.get(told.topic_name)
+        deleted: list[TopicPartition] = []
+        if known is not None and _is_another(known.topic_id, told.topic_id):
+            deleted.extend(self._forget(told.topic_name))
+            known = None
+        partitions = dict(known.partitions) if known is not None else {}
+        for state in told.partition_states:
+            if state.leader != LEADER_DURING_DELETE:
+                partitions[state.partition_index] = _partition(state)
+            elif partitions.pop(state.partition_index, None) is not None:
+                deleted.append(TopicPartition(told.topic_name, state.partition_index))
+        if partitions:
+            topic_id = told.topic_id if told.topic_id != NO_TOPIC_ID or known is None else known.topic_id
+            self.topics[told.topic_name] = TopicMetadata(told.topic_name, topic_id, partitions)
+            if topic_id != NO_TOPIC_ID:
+                self.names_by_id[topic_id] = told.topic_name
+        else:
+            self._forget(told.topic_name)
+        return deleted
+
+    def _forget(self, name: str) -> Iterable[TopicPartition]:
+        topic = self.topics.pop(name, None)
+        if topic is None:
+            return []
+        self.names_by_id.pop(topic.topic_id, None)
+        return [TopicPartition(name, index) for index in topic.partitions]
+
+    def _with_epoch(self, broker: Broker) -> Broker:
+        return broker._replace(epoch=self._broker_epochs.get(broker.broker_id, UNKNOWN_BROKER_EPOCH))
+
+
+def _is_another(known_id: bytes, told_id: bytes) -> bool:
+    """Whether a topic was deleted and made anew under its old name; a missing id proves nothing."""
+    return NO_TOPIC_ID not in (known_id, told_id) and known_id != told_id
+
+
+def _broker(told: UpdateMetadataRequest.LiveBrokers) -> Broker:
+    endpoints = (
+        Endpoint(one.listener, one.host, one.port, SecurityProtocol(one.security_protocol))
+        for one in told.endpoints
+    )
+    return Broker(told.id, tuple(endpoints), told.rack)
+
+
+def _partition(state: UpdateMetadataRequest.TopicStates.PartitionStates) -> PartitionMetadata:
+    return PartitionMetadata(
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        isr=tuple(state.isr),
+        replicas=tuple(state.replicas),
+        offline_replicas=tuple(state.offline_replicas),
+        partition_epoch=state.zk_version,
+        controller_epoch=state.controller_epoch,
+    )

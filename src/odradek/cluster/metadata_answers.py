@@ -1,0 +1,236 @@
+"""What the metadata image says to clients: Metadata, DescribeCluster and DescribeTopicPartitions.
+
+Authorisation and automatic creation are the handlers' business; they pass the names that may be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from odradek.cluster.metadata import NO_LEADER, MetadataImage, PartitionMetadata, TopicMetadata
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
+from odradek.common.ids import topic_name_problem
+from odradek.protocol.messages import (
+    DescribeClusterResponse,
+    DescribeTopicPartitionsResponse,
+    MetadataResponse,
+)
+
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+# From this version on a leader without the client's listener is told apart from a dead one.
+_FIRST_WITH_LISTENER_NOT_FOUND = 6
+# Only this version is told of dead replicas by an error; later ones have offline_replicas or no wish to know.
+_VERSION_WITH_REPLICA_ERRORS = 0
+
+TopicAnswer = MetadataResponse.Topics
+PartitionAnswer = MetadataResponse.Topics.Partitions
+TopicDescription = DescribeTopicPartitionsResponse.Topics
+PartitionDescription = DescribeTopicPartitionsResponse.Topics.Partitions
+
+
+class Cursor(NamedTuple):
+    """Where a description in pieces goes on."""
+
+    topic_name: str
+    partition_index: int
+
+
+@dataclass(slots=True)
+class MetadataAnswers:
+    """Answers for the clients of one listener; topics are kept until the image changes.
+
+    Owned by the broker's event loop. The structs returned are shared: callers must not change them.
+    """
+
+    image: MetadataImage
+    listener: str
+    _cached: dict[tuple[str, int], TopicAnswer] = field(default_factory=dict)
+    _cached_version: int = -1
+
+    def brokers(self) -> list[MetadataResponse.Brokers]:
+        """Every live broker that serves this listener."""
+        return [
+            MetadataResponse.Brokers(node_id=id_, host=host, port=port, rack=rack)
+            for id_, host, port, rack in self._reachable()
+        ]
+
+    def topic(self, name: str, version: int) -> TopicAnswer:
+        """One topic by name; an error inside when there is none."""
+        topic = self.image.topics.get(name)
+        if topic is None:
+            return TopicAnswer(
+                error_code=unknown_topic_error(name), name=name, is_internal=name in INTERNAL_TOPICS
+            )
+        if self._cached_version != self.image.version:
+            self._cached.clear()
+            self._cached_version = self.image.version
+        key = (name, _answer_kind(version))
+        answer = self._cached.get(key)
+        if answer is None:
+            answer = self._cached[key] = self._make_topic(topic, version)
+        return answer
+
+    def topic_by_id(self, topic_id: bytes, version: int) -> TopicAnswer:
+        """One topic by id; an error inside when there is none."""
+        topic = self.image.topic_by_id(topic_id)
+        if topic is None:
+            return TopicAnswer(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+        return self.topic(topic.name, version)
+
+    def metadata(self, names: Iterable[str] | None, version: int) -> MetadataResponse:
+        """The whole answer for these topics, all of them for None."""
+        wanted = self.image.topics if names is None else names
+        return self.envelope([self.topic(name, version) for name in wanted])
+
+    def envelope(self, topics: list[TopicAnswer]) -> MetadataResponse:
+        """Brokers, cluster and controller around topics that the handler has chosen."""
+        return MetadataResponse(
+            brokers=self.brokers(),
+            cluster_id=self.image.cluster_id,
+            controller_id=self.image.controller_id,
+            topics=topics,
+        )
+
+    def describe_cluster(self) -> DescribeClusterResponse:
+        """The answer to DescribeCluster, without authorised operations."""
+        return DescribeClusterResponse(
+            cluster_id=self.image.cluster_id,
+            controller_id=self.image.controller_id,
+            brokers=[
+                DescribeClusterResponse.Brokers(broker_id=id_, host=host, port=port, rack=rack)
+                for id_, host, port, rack in self._reachable()
+            ],
+        )
+
+    def describe_topics(
+        self, names: Sequence[str] | None, limit: int, cursor: Cursor | None = None
+    ) -> DescribeTopicPartitionsResponse:
+        """Topics in order of name from the cursor on, at most `limit` partitions; None means all topics."""
+        wanted = self._names_from(names, cursor)
+        response = DescribeTopicPartitionsResponse()
+        remaining = limit
+        for name in wanted:
+            first = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
+            if remaining <= 0:
+                response.next_cursor = _next_cursor(name, first)
+                break
+            topic = self.image.topics.get(name)
+            if topic is None:
+                response.topics.append(TopicDescription(error_code=unknown_topic_error(name), name=name))
+                continue
+            indexes = [index for index in sorted(topic.partitions) if index >= first]
+            response.topics.append(self._describe_topic(topic, indexes[:remaining]))
+            if len(indexes) > remaining:
+                response.next_cursor = _next_cursor(name, indexes[remaining])
+                break
+            remaining -= len(indexes)
+        return response
+
+    def _names_from(self, names: Sequence[str] | None, cursor: Cursor | None) -> list[str]:
+        wanted = sorted(set(self.image.topics if names is None else names))
+        if cursor is None:
+            return wanted
+        if cursor.partition_index < 0:
+            raise KafkaError(
+                f"the cursor's partition {cursor.partition_index} cannot be",
+                error_code=ErrorCode.INVALID_REQUEST,
+            )
+        if names is not None and cursor.topic_name not in names:
+            raise KafkaError(
+                f"the cursor's topic {cursor.topic_name} is not among the topics asked for",
+                error_code=ErrorCode.INVALID_REQUEST,
+            )
+        return [name for name in wanted if name >= cursor.topic_name]
+
+    def _reachable(self) -> list[tuple[int, str, int, str | None]]:
+        found = ((broker, broker.endpoint(self.listener)) for broker in self.image.brokers.values())
+        return [
+            (broker.broker_id, endpoint.host, endpoint.port, broker.rack)
+            for broker, endpoint in found
+            if endpoint is not None
+        ]
+
+    def _make_topic(self, topic: TopicMetadata, version: int) -> TopicAnswer:
+        return TopicAnswer(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            is_internal=topic.name in INTERNAL_TOPICS,
+            partitions=[
+                self._make_partition(index, partition, version)
+                for index, partition in sorted(topic.partitions.items())
+            ],
+        )
+
+    def _make_partition(self, index: int, partition: PartitionMetadata, version: int) -> PartitionAnswer:
+        replicas, isr = list(partition.replicas), list(partition.isr)
+        error = self._leader_error(partition.leader, version)
+        if version == _VERSION_WITH_REPLICA_ERRORS:
+            live_replicas, live_isr = self._reachable_of(replicas), self._reachable_of(isr)
+            if error is ErrorCode.NONE and (live_replicas, live_isr) != (replicas, isr):
+                error = ErrorCode.REPLICA_NOT_AVAILABLE
+            replicas, isr = live_replicas, live_isr
+        return PartitionAnswer(
+            error_code=error,
+            partition_index=index,
+            leader_id=self._leader_told(partition.leader),
+            leader_epoch=partition.leader_epoch,
+            replica_nodes=replicas,
+            isr_nodes=isr,
+            offline_replicas=list(partition.offline_replicas),
+        )
+
+    def _describe_topic(self, topic: TopicMetadata, indexes: Sequence[int]) -> TopicDescription:
+        return TopicDescription(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            is_internal=topic.name in INTERNAL_TOPICS,
+            partitions=[self._describe_partition(index, topic.partitions[index]) for index in indexes],
+        )
+
+    def _describe_partition(self, index: int, partition: PartitionMetadata) -> PartitionDescription:
+        return PartitionDescription(
+            error_code=self._leader_error(partition.leader, _FIRST_WITH_LISTENER_NOT_FOUND),
+            partition_index=index,
+            leader_id=self._leader_told(partition.leader),
+            leader_epoch=partition.leader_epoch,
+            replica_nodes=list(partition.replicas),
+            isr_nodes=list(partition.isr),
+            eligible_leader_replicas=list(partition.eligible_leader_replicas),
+            last_known_elr=list(partition.last_known_elr),
+            offline_replicas=list(partition.offline_replicas),
+        )
+
+    def _leader_told(self, leader: int) -> int:
+        return leader if self.image.is_alive(leader, self.listener) else NO_LEADER
+
+    def _leader_error(self, leader: int, version: int) -> ErrorCode:
+        if self.image.is_alive(leader, self.listener):
+            return ErrorCode.NONE
+        if leader in self.image.brokers and version >= _FIRST_WITH_LISTENER_NOT_FOUND:
+            return ErrorCode.LISTENER_NOT_FOUND
+        return ErrorCode.LEADER_NOT_AVAILABLE
+
+    def _reachable_of(self, broker_ids: Sequence[int]) -> list[int]:
+        return [id_ for id_ in broker_ids if self.image.is_alive(id_, self.listener)]
+
+
+def unknown_topic_error(name: str) -> ErrorCode:
+    """What to say of a topic that is not there: whether it ever could be."""
+    if topic_name_problem(name) is not None:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _answer_kind(version: int) -> int:
+    """Versions that get the same topic share one."""
+    if version == _VERSION_WITH_REPLICA_ERRORS:
+        return version
+    return min(version, _FIRST_WITH_LISTENER_NOT_FOUND) // _FIRST_WITH_LISTENER_NOT_FOUND + 1
+
+
+def _next_cursor(topic_name: str, partition_index: int) -> DescribeTopicPartitionsResponse.NextCursor:
+    return DescribeTopicPartitionsResponse.NextCursor(topic_name=topic_name, partition_index=partition_index)

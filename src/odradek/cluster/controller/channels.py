@@ -1,0 +1,124 @@
+"""Requests from the controller to each broker: in order, one at a time, again until they arrive."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from odradek.cluster.brokers import Broker
+from odradek.cluster.controller.events import ControlResponse
+from odradek.cluster.controller.requests import ControlRequest
+from odradek.common.errors import OdradekError
+
+logger = logging.getLogger(__name__)
+
+RETRY_BACKOFF_S = 0.1
+
+
+class DeliveryFailed(OdradekError):
+    """A request did not reach its broker, or its answer did not come back; it will be sent again."""
+
+
+class BrokerChannel(Protocol):
+    """A way to one broker."""
+
+    async def send(self, request: ControlRequest) -> ControlResponse:
+        """Deliver one request and wait for its answer; DeliveryFailed when either got lost."""
+
+    async def close(self) -> None:
+        """Give up the way; nothing is sent afterwards."""
+
+
+Connect = Callable[[Broker], BrokerChannel]
+OnResponse = Callable[[int, ControlRequest, ControlResponse], None]
+
+
+@dataclass(slots=True)
+class LocalChannel:
+    """The way to our own broker: a call."""
+
+    obey: Callable[[ControlRequest], Awaitable[ControlResponse]]
+
+    async def send(self, request: ControlRequest) -> ControlResponse:
+        """Let the broker obey at once."""
+        return await self.obey(request)
+
+    async def close(self) -> None:
+        """Nothing to give up."""
+
+
+class Channels:
+    """One queue and one task per live broker. Owned by the controller's event loop."""
+
+    def __init__(
+        self, connect: Connect, on_response: OnResponse, retry_backoff_s: float = RETRY_BACKOFF_S
+    ) -> None:
+        self._connect = connect
+        self._on_response = on_response
+        self._retry_backoff_s = retry_backoff_s
+        self._queues: dict[int, asyncio.Queue[ControlRequest]] = {}
+        self._senders: dict[int, asyncio.Task[None]] = {}
+        self._is_open = asyncio.Event()
+        self._is_open.set()
+
+    def add(self, broker: Broker) -> None:
+        """Open the way to a broker; an earlier one with that id must have been removed."""
+        queue: asyncio.Queue[ControlRequest] = asyncio.Queue()
+        self._queues[broker.broker_id] = queue
+        self._senders[broker.broker_id] = asyncio.create_task(self._deliver(broker, queue))
+
+    def remove(self, broker_id: int) -> None:
+        """Close the way; what was not delivered is dropped."""
+        self._queues.pop(broker_id, None)
+        sender = self._senders.pop(broker_id, None)
+        if sender is not None:
+            sender.cancel()
+
+    def send(self, broker_id: int, request: ControlRequest) -> None:
+        """Queue a request; dropped when the broker is not there, since its return is told everything."""
+        queue = self._queues.get(broker_id)
+        if queue is not None:
+            queue.put_nowait(request)
+
+    def pause(self) -> None:
+        """Send nothing more until `resume`: the controller is not sure of its office."""
+        self._is_open.clear()
+
+    def resume(self) -> None:
+        """Go on with what is queued."""
+        self._is_open.set()
+
+    async def close(self) -> None:
+        """Close every way and wait for the senders to end."""
+        senders = list(self._senders.values())
+        for broker_id in list(self._senders):
+            self.remove(broker_id)
+        await asyncio.gather(*senders, return_exceptions=True)
+
+    async def _deliver(self, broker: Broker, queue: asyncio.Queue[ControlRequest]) -> None:
+        channel = self._connect(broker)
+        try:
+            while True:
+                request = await queue.get()
+                response = await self._send(channel, broker.broker_id, request)
+                if response is not None:
+                    self._on_response(broker.broker_id, request, response)
+        finally:
+            await channel.close()
+
+    async def _send(
+        self, channel: BrokerChannel, broker_id: int, request: ControlRequest
+    ) -> ControlResponse | None:
+        while True:
+            await self._is_open.wait()
+            try:
+                return await channel.send(request)
+            except DeliveryFailed as error:
+                logger.warning("%s to broker %d failed: %s", type(request).__name__, broker_id, error)
+                await asyncio.sleep(self._retry_backoff_s)
+            except Exception:  # a task root: one bad request must not close the way for the rest
+                logger.exception("%s to broker %d is dropped", type(request).__name__, broker_id)
+                return None

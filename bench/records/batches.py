@@ -69,7 +69,6 @@ def contests(count: int) -> dict[str, Contestants]:
     content = columns(count)
     keys, values, timestamps_ms = content
     batch = bytes(build_batch_from_columns(keys, values, timestamps_ms))
-    deltas = [timestamp_ms - TIME_MS for timestamp_ms in timestamps_ms]
     return {
         "index": against_peers(
             lambda: index_batch(batch, max_bytes=LIMIT), lambda peer: peer_walk(peer, batch)
@@ -82,7 +81,7 @@ def contests(count: int) -> dict[str, Contestants]:
             lambda peer: peer_validate(peer, batch),
         ),
         "encode lists of bytes": against_peers(
-            lambda: encode_records(keys, values, deltas, None, None, 61),
+            lambda: encode_records(keys, values, timestamps_ms, TIME_MS, None, None, 61),
             lambda peer: peer_build(peer, content),
         ),
         "build a batch from lists": against_peers(

@@ -120,8 +120,14 @@ def test_snappy_is_written_in_javas_frame_and_read_raw_too():
 
 @pytest.mark.parametrize(
     "blocks",
-    [b"\x00\x00", b"\x00\x00\x00\x09abc", b"\xff\xff\xff\xff", b"\x00\x00\x00\x05\xff\xff\xff\xff\x0f"],
-    ids=["length cut", "block cut", "length of 4 GiB", "block that claims 4 GiB"],
+    [
+        b"\x00\x00",
+        b"\x00\x00\x00\x09abc",
+        b"\xff\xff\xff\xff",
+        b"\x00\x00\x00\x05\xff\xff\xff\xff\x0f",
+        b"\x00\x00\x00\x00" * 1000,
+    ],
+    ids=["length cut", "block cut", "length of 4 GiB", "block that claims 4 GiB", "empty blocks"],
 )
 def test_a_lying_snappy_frame_is_refused_without_allocating(blocks):
     with pytest.raises(CorruptBatch):

@@ -18,6 +18,7 @@ def columns_of(records: list[Any]) -> tuple[Any, ...]:
         [r.key for r in records],
         [r.value for r in records],
         [r.timestamp_ms for r in records],
+        0,
         [r.offset for r in records],
         [r.headers for r in records],
     )
@@ -30,14 +31,14 @@ def read(kernel: Kernels, encoded: bytes | bytearray, count: int) -> list[tuple[
 
 
 def test_a_record_has_kafkas_bytes(kernel):
-    encoded = kernel.encode_records([b"key"], [b"value"], [-3], [300], [[("h", None), ("é", b"x")]], 2)
+    encoded = kernel.encode_records([b"key"], [b"value"], [97], 100, [300], [[("h", None), ("é", b"x")]], 2)
 
     fields = b"\x00\x05\xd8\x04\x06key\x0avalue\x04\x02h\x01\x04\xc3\xa9\x02x"
     assert encoded[2:] == bytes([2 * len(fields)]) + fields
 
 
 def test_columns_may_be_left_out(kernel):
-    encoded = kernel.encode_records(None, [b"a", None], None, None, None, 0)
+    encoded = kernel.encode_records(None, [b"a", None], None, 0, None, None, 0)
 
     assert read(kernel, encoded, 2) == [(0, 0, None, b"a", ()), (1, 0, None, None, ())]
 
@@ -64,12 +65,12 @@ def test_varints_are_zigzag_and_have_the_size_they_say(number):
 
 def test_columns_of_different_lengths_are_refused(kernel):
     with pytest.raises(ValueError, match="different lengths"):
-        kernel.encode_records([b"k"], [b"v", b"v"], None, None, None, 0)
+        kernel.encode_records([b"k"], [b"v", b"v"], None, 0, None, None, 0)
 
 
 @pytest.mark.parametrize("wrong", ["text", 5, bytearray(b"x")])
 def test_keys_and_values_are_bytes_or_none(wrong):
     with pytest.raises(TypeError):
-        COMPILED.encode_records([wrong], [b"v"], None, None, None, 0)
+        COMPILED.encode_records([wrong], [b"v"], None, 0, None, None, 0)
     with pytest.raises(TypeError):
-        COMPILED.encode_records(None, [wrong], None, None, None, 0)
+        COMPILED.encode_records(None, [wrong], None, 0, None, None, 0)

@@ -113,7 +113,7 @@ def test_hashes_are_javas():
 
 
 # What a broker says to each; the same as validate_for_produce unless noted below.
-ONE_RECORD = bytes(encode_records([b"k"], [b"v"], None, None, None, 0))
+ONE_RECORD = bytes(encode_records([b"k"], [b"v"], None, 0, None, None, 0))
 TO_PRODUCE = {
     "good": a_batch(),
     "crc": a_batch()[:-1] + b"?",

@@ -267,7 +267,7 @@ def test_both_twins_agree_on_any_bytes(content, count):
 @given(records=record_lists(), draws=st.data())
 def test_both_twins_agree_on_damaged_records(records, draws):
     encoded = COMPILED.encode_records(
-        [r.key for r in records], [r.value for r in records], None, None, [r.headers for r in records], 0
+        [r.key for r in records], [r.value for r in records], None, 0, None, [r.headers for r in records], 0
     )
     for _ in range(draws.draw(st.integers(1, 3))):
         encoded[draws.draw(st.integers(0, len(encoded) - 1))] = draws.draw(st.integers(0, 255))

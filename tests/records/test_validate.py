@@ -25,7 +25,7 @@ from odradek.records.record import Record
 from odradek.records.validate import validate_for_log, validate_for_produce
 from records.samples import LIMIT, a_batch, batch_of, patched, record_lists, some_records
 
-ONE_RECORD = bytes(encode_records([b"k"], [b"v"], None, None, None, 0))
+ONE_RECORD = bytes(encode_records([b"k"], [b"v"], None, 0, None, None, 0))
 
 
 def produced(batch: bytes | bytearray, **rules: object) -> BatchHeader:

@@ -73,6 +73,11 @@ class TimestampType(IntEnum):
     LOG_APPEND_TIME = 1
 
 
+# Looking a member up is several times faster than making it from its number.
+_CODECS = tuple(Codec)
+_TIMESTAMP_TYPES = tuple(TimestampType)
+
+
 class BatchHeader(NamedTuple):
     """The fields of a batch header, in the order of the bytes."""
 
@@ -118,12 +123,12 @@ class BatchHeader(NamedTuple):
         number = self.attributes & CODEC_MASK
         if number > Codec.ZSTD:
             raise UnsupportedCodec(f"compression codec {number} is unknown")
-        return Codec(number)
+        return _CODECS[number]
 
     @property
     def timestamp_type(self) -> TimestampType:
         """Whether the producer or the broker set the timestamps."""
-        return TimestampType((self.attributes & LOG_APPEND_TIME_FLAG) >> 3)
+        return _TIMESTAMP_TYPES[(self.attributes & LOG_APPEND_TIME_FLAG) >> 3]
 
     @property
     def is_transactional(self) -> bool:
@@ -149,11 +154,13 @@ class BatchHeader(NamedTuple):
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """Read the header that begins at `position`; the records need not be in the buffer."""
     available = len(buffer) - position
-    if available > MAGIC_POSITION and buffer[position + MAGIC_POSITION] != MAGIC:
-        raise UnsupportedMagic(_signed_byte(buffer[position + MAGIC_POSITION]), position)
     if available < HEADER_SIZE:
+        if available > MAGIC_POSITION and buffer[position + MAGIC_POSITION] != MAGIC:
+            raise UnsupportedMagic(_signed_byte(buffer[position + MAGIC_POSITION]), position)
         raise TruncatedBatch(f"{available} bytes left, a batch header has {HEADER_SIZE}", position)
     header = BatchHeader._make(HEADER.unpack_from(buffer, position))
+    if header.magic != MAGIC:
+        raise UnsupportedMagic(header.magic, position)
     if header.batch_length < HEADER_SIZE - LOG_OVERHEAD:
         raise CorruptBatch(f"batch length {header.batch_length} is less than a header has", position)
     return header

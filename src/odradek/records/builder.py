@@ -67,7 +67,8 @@ def build_batch(
     batch = encode_records(
         [record.key for record in records],
         [record.value for record in records],
-        _timestamp_deltas(timestamps_ms, base_timestamp_ms),
+        timestamps_ms,
+        base_timestamp_ms,
         offset_deltas,
         [record.headers for record in records] if any(record.headers for record in records) else None,
         HEADER_SIZE,
@@ -111,9 +112,7 @@ def build_batch_from_columns(
     """A producer's batch from one list per field, offsets 0, 1, 2 …: no Python object per record is made."""
     if not values:
         raise InvalidRecord("a producer's batch needs a record")
-    batch = encode_records(
-        keys, values, _timestamp_deltas(timestamps_ms, timestamps_ms[0]), None, headers, HEADER_SIZE
-    )
+    batch = encode_records(keys, values, timestamps_ms, timestamps_ms[0], None, headers, HEADER_SIZE)
     return finish_batch(
         batch,
         codec=codec,
@@ -193,10 +192,3 @@ def _check_deltas(offset_deltas: list[int], last_offset_delta: int) -> None:
         previous = delta
     if not 0 <= last_offset_delta <= MAX_OFFSET_DELTA:
         raise InvalidRecord(f"last offset delta {last_offset_delta} is no int32 from 0 on")
-
-
-def _timestamp_deltas(timestamps_ms: list[int], base_timestamp_ms: int) -> list[int]:
-    deltas = [timestamp_ms - base_timestamp_ms for timestamp_ms in timestamps_ms]
-    if deltas and not -(2**63) <= min(deltas) <= max(deltas) < 2**63:
-        raise InvalidRecord("timestamps too far apart for one batch")
-    return deltas

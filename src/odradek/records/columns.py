@@ -20,10 +20,10 @@ from odradek.records.layout import HEADER_SIZE, ROW_WIDTH, Column
 if cython.compiled:
     from cython.cimports.libc.string import memcpy
     from cython.cimports.odradek.records.encoding import put_varint, size_of_varint
-    from cython.cimports.odradek.records.kernels import take_bytes, wrapping_sum
+    from cython.cimports.odradek.records.kernels import take_bytes, wrapping_difference, wrapping_sum
 else:
     from odradek.records.encoding import put_varint, size_of_varint
-    from odradek.records.kernels import take_bytes, wrapping_sum
+    from odradek.records.kernels import take_bytes, wrapping_difference, wrapping_sum
 
 # C integers by columns.pxd; layout.py decides the numbers.
 _ROW_WIDTH = ROW_WIDTH
@@ -321,7 +321,7 @@ class RecordSource:
         """What the length of a record will say."""
         header: cython.Py_ssize_t
         size: cython.longlong = 1 + size_of_varint(self.offset_delta(index, start))
-        size += size_of_varint(wrapping_sum(self.timestamps_ms[index], -self.timestamps_ms[start]))
+        size += size_of_varint(wrapping_difference(self.timestamps_ms[index], self.timestamps_ms[start]))
         size += self.keys.size(index) + self.values.size(index)
         size += size_of_varint(self.header_offsets[index + 1] - self.header_offsets[index])
         for header in range(self.header_offsets[index], self.header_offsets[index + 1]):
@@ -344,7 +344,7 @@ class RecordSource:
         out[position] = 0
         position += 1
         position = put_varint(
-            out, position, wrapping_sum(self.timestamps_ms[index], -self.timestamps_ms[start])
+            out, position, wrapping_difference(self.timestamps_ms[index], self.timestamps_ms[start])
         )
         position = put_varint(out, position, self.offset_delta(index, start))
         position = self.keys.put(index, out, position)

@@ -12,7 +12,7 @@ LZ4 is the frame format with independent blocks: Java refuses blocks that lean o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import Any
 
@@ -134,30 +134,29 @@ def _compress_xerial(plain: Buffer) -> bytearray:
 
 def _decompress_snappy(compressed: memoryview, max_bytes: int) -> bytearray:
     """Sum the sizes that the blocks claim, check the sum, then fill one exact buffer."""
-    blocks = _xerial_blocks(compressed) if compressed[:8] == XERIAL_MAGIC else [compressed]
     try:
-        sizes = [cramjam.snappy.decompress_raw_len(block) for block in blocks]
-        total = sum(sizes)
+        total = sum(cramjam.snappy.decompress_raw_len(block) for block in _snappy_blocks(compressed))
         if total > max_bytes:
             raise DecompressedTooLarge(max_bytes)
         plain = new_bytearray(total)
         room = memoryview(plain)
-        for block, size in zip(blocks, sizes, strict=True):
-            cramjam.snappy.decompress_raw_into(block, room[:size])
-            room = room[size:]
+        for block in _snappy_blocks(compressed):
+            room = room[cramjam.snappy.decompress_raw_into(block, room) :]
     except cramjam.DecompressionError as error:
         raise CorruptBatch(f"records do not decompress: {error}") from None
     return plain
 
 
-def _xerial_blocks(framed: memoryview) -> list[memoryview]:
-    blocks = []
+def _snappy_blocks(compressed: memoryview) -> Iterator[memoryview]:
+    """The raw blocks of either shape; made anew for each walk, as a hostile frame has very many."""
+    if compressed[: len(XERIAL_MAGIC)] != XERIAL_MAGIC:
+        yield compressed
+        return
     position = len(XERIAL_HEADER)
-    while position < len(framed):
-        length = int.from_bytes(framed[position : position + 4], "big")
+    while position < len(compressed):
+        length = int.from_bytes(compressed[position : position + 4], "big")
         start = position + 4
         position = start + length
-        if position > len(framed):
-            raise CorruptBatch("records do not decompress: a snappy block passes the end")
-        blocks.append(framed[start:position])
-    return blocks
+        if length == 0 or position > len(compressed):
+            raise CorruptBatch(f"records do not decompress: a snappy block of {length} bytes")
+        yield compressed[start:position]

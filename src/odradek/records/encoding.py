@@ -15,6 +15,9 @@ from odradek.records.kernels import new_bytearray
 if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_AS_STRING
     from cython.cimports.libc.string import memcpy
+    from cython.cimports.odradek.records.kernels import wrapping_difference
+else:
+    from odradek.records.kernels import wrapping_difference
 
 
 @cython.ccall
@@ -134,18 +137,19 @@ def _put_record(
 def encode_records(
     keys: list | None,
     values: list,
-    timestamp_deltas: list | None,
+    timestamps_ms: list | None,
+    base_timestamp_ms: cython.longlong,
     offset_deltas: list | None,
     headers: list | None,
     reserved: cython.Py_ssize_t,
 ):
     """The records of a batch as one bytearray that begins with `reserved` bytes for the header.
 
-    Each column is a list with one entry per record, or None: no keys, all timestamp deltas 0, offset deltas
+    Each column is a list with one entry per record, or None: no keys, all times the base's, offset deltas
     0, 1, 2 …, no headers. Keys and values are bytes or None; headers are sequences of (str, bytes or None).
     """
     count: cython.Py_ssize_t = len(values)
-    for column in (keys, timestamp_deltas, offset_deltas, headers):
+    for column in (keys, timestamps_ms, offset_deltas, headers):
         if column is not None and len(column) != count:
             raise ValueError(f"columns of different lengths: {len(column)} and {count}")
     total: cython.Py_ssize_t = reserved
@@ -153,7 +157,7 @@ def encode_records(
     i: cython.Py_ssize_t
     for i in range(count):
         body = _size_of_body(
-            0 if timestamp_deltas is None else timestamp_deltas[i],
+            0 if timestamps_ms is None else wrapping_difference(timestamps_ms[i], base_timestamp_ms),
             i if offset_deltas is None else offset_deltas[i],
             None if keys is None else keys[i],
             values[i],
@@ -167,7 +171,7 @@ def encode_records(
         position = _put_record(
             out,
             position,
-            0 if timestamp_deltas is None else timestamp_deltas[i],
+            0 if timestamps_ms is None else wrapping_difference(timestamps_ms[i], base_timestamp_ms),
             i if offset_deltas is None else offset_deltas[i],
             None if keys is None else keys[i],
             values[i],

@@ -7,7 +7,8 @@ def put_varint(out: bytearray | memoryview, position: int, number: int) -> int: 
 def encode_records(
     keys: list[bytes | None] | None,
     values: list[bytes | None],
-    timestamp_deltas: list[int] | None,
+    timestamps_ms: list[int] | None,
+    base_timestamp_ms: int,
     offset_deltas: list[int] | None,
     headers: list[Sequence[tuple[str, bytes | None]]] | None,
     reserved: int,

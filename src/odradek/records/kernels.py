@@ -149,6 +149,20 @@ def wrapping_sum(base: cython.longlong, delta: cython.longlong) -> cython.longlo
     return total
 
 
+@cython.ccall
+@cython.nogil
+@cython.exceptval(check=False)
+def wrapping_difference(number: cython.longlong, base: cython.longlong) -> cython.longlong:
+    """The delta that wrapping_sum undoes."""
+    if cython.compiled:
+        delta = cython.cast(
+            cython.longlong, cython.cast(cython.ulonglong, number) - cython.cast(cython.ulonglong, base)
+        )
+    else:
+        delta = (number - base + 2**63) % 2**64 - 2**63
+    return delta
+
+
 # One record.
 
 

@@ -110,7 +110,7 @@ def command(
 
     PATHS are files, partition directories or log directories; of a directory everything in it is printed.
     Lines and flags are those of Kafka's DumpLogSegments. What is wrong goes to standard error at the end,
-    and the exit code is then 1. Gaps between offsets are mentioned too, but a compacted log has them by right.
+    and the exit code is then 1. Gaps between offsets are mentioned, but a compacted log has them by right.
     """
     found = list(_segment_files([*paths, *_split(files)]))
     decoder = _decoder(offsets_decoder, transaction_log_decoder, key_decoder_class, value_decoder_class)

@@ -18,6 +18,7 @@ from odradek.broker.dispatch import Dispatcher
 from odradek.broker.fetch_sessions import FetchSessions
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.services import Services
+from odradek.cluster.metadata import MetadataImage
 from odradek.common.clock import SystemClock
 from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig
@@ -76,6 +77,7 @@ class Broker:
             fetch_sessions=FetchSessions(1000),
             waiting_produces=Purgatory(loop),
             waiting_fetches=Purgatory(loop),
+            image=MetadataImage("test"),
         )
         self.listener = Listener(Dispatcher(self.services, "PLAINTEXT").handle)
         self.listener.start("127.0.0.1", 0)

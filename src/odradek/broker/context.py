@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.cluster.metadata_answers import MetadataAnswers
 from odradek.net.connection import Connection
 from odradek.net.exchange import Exchange
 from odradek.protocol.api_key import ApiKey
@@ -47,6 +48,10 @@ class RequestContext:
         self.version = version
         self.correlation_id = correlation_id
         self.client_id = client_id
+
+    def answers(self) -> MetadataAnswers:
+        """What the clients of this listener are told of the cluster."""
+        return self.services.answers_for(self.listener)
 
     def answer(self, response: Message) -> None:
         """Send the response; once per request."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from odradek.broker.fetch_sessions import FetchSessions
 from odradek.broker.purgatory import Purgatory
+from odradek.cluster.metadata import MetadataImage
+from odradek.cluster.metadata_answers import MetadataAnswers
 from odradek.common.clock import Clock
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
@@ -28,6 +30,14 @@ class Services:
     fetch_sessions: FetchSessions
     waiting_produces: Purgatory
     waiting_fetches: Purgatory
+    image: MetadataImage
+    _answers: dict[str, MetadataAnswers] = field(default_factory=dict)
+
+    def answers_for(self, listener: str) -> MetadataAnswers:
+        """What the clients of a listener are told of the cluster."""
+        if listener not in self._answers:
+            self._answers[listener] = MetadataAnswers(self.image, listener)
+        return self._answers[listener]
 
     def on_progress(self, partition: Partition) -> None:
         """More can be read, or something was committed, or the partition changed hands."""
@@ -38,4 +48,6 @@ class Services:
         """The error for a partition that has no replica here."""
         if self.replicas.logs.directory_of(TopicPartition(topic, partition)) is not None:
             return ErrorCode.KAFKA_STORAGE_ERROR
+        if self.image.partition(topic, partition) is not None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -3,6 +3,9 @@
 from odradek.broker.handlers import (
     api_versions,
     delete_records,
+    describe_cluster,
+    describe_log_dirs,
+    describe_topic_partitions,
     fetch,
     list_offsets,
     offset_for_leader_epoch,
@@ -12,6 +15,9 @@ from odradek.broker.handlers import (
 __all__ = [
     "api_versions",
     "delete_records",
+    "describe_cluster",
+    "describe_log_dirs",
+    "describe_topic_partitions",
     "fetch",
     "list_offsets",
     "offset_for_leader_epoch",

@@ -1,0 +1,56 @@
+"""DescribeLogDirs, API key 35: what lies in which log directory, and how much room it has.
+
+Versions 0-5.  2: flexible.  3: an error for the whole answer.  4: total and usable bytes.  5: cordoned.
+"""
+
+from __future__ import annotations
+
+import os
+
+from odradek.broker.context import RequestContext
+from odradek.broker.dispatch import handles
+from odradek.common.error_codes import ErrorCode
+from odradek.log.log_directory import LogDirectory
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
+
+Result = DescribeLogDirsResponse.Results
+Wanted = dict[str, set[int]] | None
+
+
+@handles(ApiKey.DESCRIBE_LOG_DIRS, versions=(0, 5))
+def describe_log_dirs(context: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+    """Every directory, with the partitions asked for; null asks for all."""
+    wanted: Wanted = None
+    if request.topics is not None:
+        wanted = {topic.topic: set(topic.partitions) for topic in request.topics}
+    return DescribeLogDirsResponse(
+        results=[
+            _describe(context, directory, wanted) for directory in context.services.replicas.logs.directories
+        ]
+    )
+
+
+def _describe(context: RequestContext, directory: LogDirectory, wanted: Wanted) -> Result:
+    result = Result(log_dir=os.path.abspath(directory.path))
+    if directory.failure is not None:
+        result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        return result
+    topics: dict[str, Result.Topics] = {}
+    for log in context.services.replicas.logs.logs_in(directory):
+        name, index = log.partition
+        if wanted is not None and index not in wanted.get(name, ()):
+            continue
+        topic = topics.setdefault(name, Result.Topics(name=name))
+        topic.partitions.append(
+            Result.Topics.Partitions(
+                partition_index=index,
+                partition_size=log.size_in_bytes,
+                offset_lag=max(log.high_watermark - log.log_end_offset, 0),
+            )
+        )
+    result.topics = list(topics.values())
+    room = os.statvfs(directory.path)
+    result.total_bytes = room.f_frsize * room.f_blocks
+    result.usable_bytes = room.f_frsize * room.f_bavail
+    return result

@@ -111,7 +111,7 @@ def loaded_or_refused(path: Path, checkpoints: Checkpoints) -> PartitionLog | Lo
         return corrupted
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(draw=st.data())
 def test_after_a_crash_the_longest_whole_prefix_is_found(draw: st.DataObject) -> None:
     written = a_written_log()
@@ -147,7 +147,7 @@ def test_after_a_crash_the_longest_whole_prefix_is_found(draw: st.DataObject) ->
         shutil.rmtree(target.parent)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(draw=st.data(), is_clean=st.booleans())
 def test_damage_to_any_other_file_costs_no_record(draw: st.DataObject, is_clean: bool) -> None:
     written = a_written_log()
@@ -191,7 +191,7 @@ def a_life(log: PartitionLog) -> None:
     log.close(NOW_MS)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(changes=st.integers(0, 260))
 def test_a_crash_at_any_change_leaves_a_log_that_loads_with_a_prefix(changes: int) -> None:
     directory = Path(mkdtemp(prefix="odradek-crash-"))

@@ -235,7 +235,7 @@ class _Loader:
             scan = scan_segment(
                 segment,
                 allows_gaps=allows_gaps,
-                latest_epoch=self.epochs.latest if self.epochs_are_known else None,
+                epochs=self.epochs if self.epochs_are_known else None,
                 producers=producers,
             )
             scans.append((segment, scan))

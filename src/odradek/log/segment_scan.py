@@ -15,7 +15,7 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from odradek.log.batch_chunks import CHUNK_BYTES, BatchChunk, batch_chunks
-from odradek.log.epochs import EpochEntry
+from odradek.log.epochs import EpochEntry, LeaderEpochs
 from odradek.log.offset_index import OffsetPosition
 from odradek.log.producers import ProducerStates
 from odradek.log.replay import replay_chunk
@@ -23,7 +23,7 @@ from odradek.log.roll import MAX_RELATIVE_OFFSET
 from odradek.log.segment import Segment
 from odradek.log.time_index import TimestampOffset
 from odradek.log.txn_index import AbortedTxn
-from odradek.records.batch import ATTRIBUTES_POSITION
+from odradek.records.batch import ATTRIBUTES_POSITION, NO_PARTITION_LEADER_EPOCH
 from odradek.records.layout import BatchColumn
 
 
@@ -48,17 +48,17 @@ def scan_segment(
     *,
     checks_crc: bool = True,
     allows_gaps: bool = True,
-    latest_epoch: int | None = None,
+    epochs: LeaderEpochs | None = None,
     producers: ProducerStates | None = None,
 ) -> SegmentScan:
     """Read all of a segment; may block for as long as that takes.
 
-    `latest_epoch`: no batch can have a greater one, because the epoch file is written first. `producers`: the
-    state at the beginning of the segment, which is brought to its end.
+    `epochs`: what the epoch file says, if it can be believed; no batch has an epoch above the latest, because
+    the file is written first. `producers`: the state at the segment's beginning, which is brought to its end.
     """
     found = SegmentScan(segment.base_offset, TimestampOffset(-1, segment.base_offset))
-    judge = _Judge(segment.base_offset, checks_crc, allows_gaps, latest_epoch)
-    index = _IndexBuilder(segment.index_interval_bytes, found)
+    judge = _Judge(segment.base_offset, checks_crc, allows_gaps, epochs)
+    index = IndexBuilder(segment.index_interval_bytes, found)
     chunk_bytes = CHUNK_BYTES
     while found.valid_size < segment.size and found.problem is None:
         start = found.valid_size
@@ -86,17 +86,17 @@ class _Verdict(NamedTuple):
 class _Judge:
     """Decides how many batches at the front of a chunk can be believed; knows where the last one ended."""
 
-    __slots__ = ("allows_gaps", "base_offset", "checks_crc", "epoch", "latest_epoch", "next_offset")
+    __slots__ = ("allows_gaps", "base_offset", "checks_crc", "epoch", "epochs", "next_offset")
 
     def __init__(
-        self, base_offset: int, checks_crc: bool, allows_gaps: bool, latest_epoch: int | None
+        self, base_offset: int, checks_crc: bool, allows_gaps: bool, epochs: LeaderEpochs | None
     ) -> None:
         self.base_offset = base_offset
         self.next_offset = base_offset
-        self.epoch = -1
+        self.epoch = epochs.epoch_for(base_offset) if epochs is not None else NO_PARTITION_LEADER_EPOCH
         self.checks_crc = checks_crc
         self.allows_gaps = allows_gaps
-        self.latest_epoch = latest_epoch
+        self.epochs = epochs
 
     def judge(self, chunk: BatchChunk, *, is_last: bool) -> _Verdict:
         """The verdict on one chunk; the state moves behind the batches it counts."""
@@ -129,12 +129,13 @@ class _Judge:
             if base < next_offset:
                 return _Verdict(index - offset_jumped, f"offset {base} where {next_offset} or more must be")
             if epoch < current_epoch:
-                return _Verdict(index - epoch_jumped, f"leader epoch {epoch} after {current_epoch}")
+                blamed = index - (epoch_jumped and self._is_foreign(current_epoch, bases[index - 1]))
+                return _Verdict(blamed, f"leader epoch {epoch} after {current_epoch}")
             if last < base or last - self.base_offset > MAX_RELATIVE_OFFSET:
                 return _Verdict(index, f"last offset {last} of a batch that begins with {base}")
-            if self.latest_epoch is not None and epoch > self.latest_epoch:
-                return _Verdict(index, f"leader epoch {epoch}, but the latest is {self.latest_epoch}")
-            offset_jumped, epoch_jumped = base > next_offset, epoch > current_epoch
+            if self.epochs is not None and epoch > self.epochs.latest:
+                return _Verdict(index, f"leader epoch {epoch}, but the latest is {self.epochs.latest}")
+            offset_jumped, epoch_jumped = base > next_offset, epoch > current_epoch >= 0
             next_offset, current_epoch = last + 1, epoch
         if not (offset_jumped or epoch_jumped):
             return _Verdict(len(bases))
@@ -143,6 +144,10 @@ class _Judge:
         if offset_jumped and not self.allows_gaps:
             return _Verdict(len(bases) - 1, f"offset {bases[-1]} leaves a gap before the last batch")
         return _Verdict(len(bases))
+
+    def _is_foreign(self, epoch: int, offset: int) -> bool:
+        """Whether the epoch file does not know of such an epoch at that offset."""
+        return self.epochs is None or self.epochs.epoch_for(offset) != epoch
 
 
 def _count_whole(chunk: BatchChunk, count: int) -> int:
@@ -157,7 +162,7 @@ def _count_whole(chunk: BatchChunk, count: int) -> int:
     return count
 
 
-class _IndexBuilder:
+class IndexBuilder:
     """Turns batches into the index entries that appending them would have made."""
 
     __slots__ = ("_last_position", "found", "interval_bytes")

@@ -2,14 +2,17 @@
 
 A room keeps its settings in a frozen dataclass whose fields are made by `setting(...)`. Help, documents and
 DescribeConfigs are printed from `settings_of`; a properties file becomes such an object by `from_properties`.
+A value that cannot be is refused in Kafka's words, because clients see them.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import IntEnum
+from decimal import Decimal
+from enum import IntEnum, StrEnum
 from typing import Any, TypeVar
 
 from odradek.common.errors import ConfigError
@@ -35,16 +38,55 @@ class Kind(IntEnum):
     PASSWORD = 9
 
 
+class UpdateMode(StrEnum):
+    """Where a broker's setting may change while it runs: nowhere, for one broker, or for the cluster too."""
+
+    READ_ONLY = "read-only"
+    PER_BROKER = "per-broker"
+    CLUSTER_WIDE = "cluster-wide"
+
+
+class Importance(StrEnum):
+    """How likely somebody needs to know the setting."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+class InvalidValue(ConfigError):
+    """A value that a setting cannot have: its key, the value as it may be shown, and what is wrong."""
+
+    def __init__(self, key: str, shown: str, problem: str) -> None:
+        self.key = key
+        self.shown = shown
+        self.problem = problem
+        super().__init__(f"Invalid value {shown} for configuration {key}: {problem}")
+
+
+HIDDEN = "[hidden]"
 _BOOLEANS = {"true": True, "false": False}
 _BITS = {Kind.SHORT: 16, Kind.INT: 32, Kind.LONG: 64}
+# Python's own parsers would take 1_000, nan and inf as well.
+_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Valid:
-    """What a value must be: a predicate, and its words for people."""
+    """What a value must be: a predicate, its words for people, and what is said of a value that is not so.
+
+    `each` checks the elements of a list one by one, so that the complaint names the wrong one.
+    """
 
     accepts: Callable[[Any], bool]
     description: str
+    complaint: Callable[[Any], str] | None = None
+    each: Valid | None = None
+
+    def problem(self, value: Any) -> str:
+        """What is wrong with a value that is not accepted."""
+        return self.complaint(value) if self.complaint is not None else f"Value must be {self.description}"
 
 
 ANYTHING = Valid(lambda _: True, "")
@@ -52,25 +94,33 @@ ANYTHING = Valid(lambda _: True, "")
 
 def at_least(lowest: float) -> Valid:
     """A number with a lower bound."""
-    return Valid(lambda value: bool(value >= lowest), f"[{lowest},...]")
+    return Valid(
+        lambda value: bool(value >= lowest),
+        f"[{lowest},...]",
+        lambda _: f"Value must be at least {lowest}",
+    )
 
 
 def between(lowest: float, highest: float) -> Valid:
     """A number with both bounds, each included."""
-    return Valid(lambda value: bool(lowest <= value <= highest), f"[{lowest},...,{highest}]")
+    return Valid(
+        lambda value: bool(lowest <= value <= highest),
+        f"[{lowest},...,{highest}]",
+        lambda value: (
+            f"Value must be at least {lowest}" if value < lowest else f"Value must be no more than {highest}"
+        ),
+    )
 
 
 def one_of(*choices: str) -> Valid:
     """One word out of a few."""
-    return Valid(lambda value: value in choices, f"[{', '.join(choices)}]")
+    words = ", ".join(choices)
+    return Valid(lambda value: value in choices, f"[{words}]", lambda _: f"String must be one of: {words}")
 
 
 def each_of(*choices: str) -> Valid:
-    """A list that only has these words in it, each at most once."""
-    return Valid(
-        lambda value: set(value) <= set(choices) and len(set(value)) == len(value),
-        f"[{', '.join(choices)}]",
-    )
+    """A list that only has these words in it."""
+    return Valid(lambda _: True, f"[{', '.join(choices)}]", each=one_of(*choices))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,53 +132,81 @@ class Setting:
     default: Value
     doc: str
     valid: Valid = ANYTHING
-    is_dynamic: bool = True
+    update_mode: UpdateMode = UpdateMode.CLUSTER_WIDE
     is_internal: bool = False
+    importance: Importance = Importance.MEDIUM
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether it may change while the broker runs."""
+        return self.update_mode is not UpdateMode.READ_ONLY
+
+    @property
+    def is_sensitive(self) -> bool:
+        """Whether its value must never be shown or logged."""
+        return self.kind is Kind.PASSWORD
 
     def parse(self, text: str) -> Value:
-        """The value that `text` means; ConfigError naming the key when it means none."""
+        """The value that `text` means; InvalidValue when it means none."""
         try:
             value = _parse(self.kind, text.strip())
-        except ValueError:
-            raise ConfigError(f"{self.key}={text}: not a value of type {self.kind.name.lower()}") from None
+        except ValueError as refused:
+            raise self._invalid(text, str(refused)) from None
         self.check(value)
         return value
 
     def check(self, value: Value) -> None:
-        """ConfigError when the value is out of bounds; None passes where it is the default."""
-        if value is None and self.default is None:
+        """InvalidValue when the value is out of bounds; None passes where it is the default."""
+        if value is None:
+            if self.default is not None:
+                raise self._invalid("null", "entry must be non null")
             return
-        if value is None or not self.valid.accepts(value):
-            expected = self.valid.description or self.kind.name.lower()
-            raise ConfigError(f"{self.key}={self.print(value)}: must be {expected}")
+        if not self.valid.accepts(value):
+            shown = f"[{', '.join(value)}]" if isinstance(value, tuple) else self.print(value)
+            raise self._invalid(shown, self.valid.problem(value))
+        if self.valid.each is not None and isinstance(value, tuple):
+            for element in value:
+                if not self.valid.each.accepts(element):
+                    raise self._invalid(element, self.valid.each.problem(element))
 
     def print(self, value: Value) -> str | None:
-        """The text that `parse` would read back."""
+        """The text that `parse` would read back, as Java writes it."""
         if value is None:
             return None
         if isinstance(value, bool):
             return "true" if value else "false"
         if isinstance(value, tuple):
             return ",".join(value)
-        return str(value)
+        return _print_double(value) if isinstance(value, float) else str(value)
+
+    def _invalid(self, shown: str | None, problem: str) -> InvalidValue:
+        return InvalidValue(self.key, HIDDEN if self.is_sensitive else str(shown), problem)
 
 
 def _parse(kind: Kind, text: str) -> Value:
     if kind is Kind.BOOLEAN:
-        return _BOOLEANS[text.lower()] if text.lower() in _BOOLEANS else _refuse()
-    if kind is Kind.DOUBLE:
-        return float(text)
+        if text.lower() not in _BOOLEANS:
+            raise ValueError("Expected value to be either true or false")
+        return _BOOLEANS[text.lower()]
     if kind is Kind.LIST:
-        return tuple(part.strip() for part in text.split(",") if part.strip())
-    if kind not in _BITS:
-        return text
-    number = int(text)
-    limit = 1 << (_BITS[kind] - 1)
-    return number if -limit <= number < limit else _refuse()
+        return tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if kind is Kind.DOUBLE and _DECIMAL.fullmatch(text):
+        return float(text)
+    if kind in _BITS and _INTEGER.fullmatch(text):
+        number, limit = int(text), 1 << (_BITS[kind] - 1)
+        if -limit <= number < limit:
+            return number
+    if kind is Kind.DOUBLE or kind in _BITS:
+        raise ValueError(f"Not a number of type {kind.name}")
+    return text
 
 
-def _refuse() -> Value:
-    raise ValueError
+def _print_double(value: float) -> str:
+    """Java writes 1.0E7 and 1.0E-4 where Python still writes all the zeros."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(float(value))
+    digits, exponent = f"{Decimal(repr(value)).normalize():E}".split("E")
+    return f"{digits if '.' in digits else digits + '.0'}E{int(exponent)}"
 
 
 def setting(
@@ -140,15 +218,19 @@ def setting(
     *,
     is_dynamic: bool = True,
     is_internal: bool = False,
+    update_mode: UpdateMode = UpdateMode.CLUSTER_WIDE,
+    importance: Importance = Importance.MEDIUM,
 ) -> Any:
     """A dataclass field that remembers how users spell and set it."""
-    declared = Setting(key, kind, default, doc, valid, is_dynamic, is_internal)
+    update_mode = update_mode if is_dynamic else UpdateMode.READ_ONLY
+    declared = Setting(key, kind, default, doc, valid, update_mode, is_internal, importance)
     return dataclasses.field(default=default, metadata={"setting": declared})
 
 
 def settings_of(configuration: type[Any]) -> dict[str, Setting]:
     """Every setting of a configuration class by key, in the order of declaration."""
-    declared = (field.metadata["setting"] for field in dataclasses.fields(configuration))
+    fields = dataclasses.fields(configuration)
+    declared = (field.metadata["setting"] for field in fields if "setting" in field.metadata)
     return {one.key: one for one in declared}
 
 

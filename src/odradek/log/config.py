@@ -7,6 +7,7 @@ dropped (`message.downconversion.enable`, `message.format.version`, `message.tim
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import dataclass
 
 from odradek.common.config import (
@@ -24,7 +25,20 @@ from odradek.common.errors import ConfigError
 
 __all__ = ["LogConfig", "from_properties"]
 
-_GZIP_LEVEL = Valid(lambda level: level == -1 or 1 <= level <= 9, "[1,...,9] or -1")
+GZIP_LEVEL = Valid(
+    lambda level: level == -1 or 1 <= level <= 9,
+    "[1,...,9] or -1",
+    lambda _: "Value must be between 1 and 9 or equal to -1",
+)
+_PAIRS = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+
+
+def _throttled_replicas(key: str) -> Valid:
+    return Valid(
+        lambda value: value == ("*",) or all(re.fullmatch("[0-9]+:[0-9]+", pair) for pair in value),
+        _PAIRS,
+        lambda _: f"{key} must be the literal '*' or a list of replicas in the following format: {_PAIRS}",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +60,7 @@ class LogConfig:
         one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
     )
     compression_gzip_level: int = setting(
-        "compression.gzip.level", Kind.INT, -1, "Level where the broker compresses by gzip.", _GZIP_LEVEL
+        "compression.gzip.level", Kind.INT, -1, "Level where the broker compresses by gzip.", GZIP_LEVEL
     )
     compression_lz4_level: int = setting(
         "compression.lz4.level", Kind.INT, 9, "Level where the broker compresses by lz4.", between(1, 17)
@@ -83,12 +97,14 @@ class LogConfig:
         Kind.LIST,
         (),
         "Replicas whose fetching is throttled: partition:broker pairs, or *.",
+        _throttled_replicas("follower.replication.throttled.replicas"),
     )
     leader_replication_throttled_replicas: tuple[str, ...] = setting(
         "leader.replication.throttled.replicas",
         Kind.LIST,
         (),
         "Replicas that a leader serves at a throttled rate: partition:broker pairs, or *.",
+        _throttled_replicas("leader.replication.throttled.replicas"),
     )
     index_interval_bytes: int = setting(
         "index.interval.bytes", Kind.INT, 4096, "Bytes of log between two index entries.", at_least(0)
@@ -184,14 +200,19 @@ class LogConfig:
     def __post_init__(self) -> None:
         if self.min_compaction_lag_ms > self.max_compaction_lag_ms:
             raise ConfigError(
-                f"min.compaction.lag.ms={self.min_compaction_lag_ms}: "
-                f"must not exceed max.compaction.lag.ms={self.max_compaction_lag_ms}"
+                f"conflict topic config setting min.compaction.lag.ms ({self.min_compaction_lag_ms}) > "
+                f"max.compaction.lag.ms ({self.max_compaction_lag_ms})"
             )
 
     @property
     def max_segment_bytes(self) -> int:
         """Where a segment ends, the test override included."""
         return self.segment_bytes if self.internal_segment_bytes is None else self.internal_segment_bytes
+
+    @property
+    def max_segment_ms(self) -> int:
+        """Age at which a segment is closed; sooner for compaction, which leaves the active one alone."""
+        return min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms
 
     @property
     def is_compacted(self) -> bool:

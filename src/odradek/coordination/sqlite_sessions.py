@@ -1,0 +1,152 @@
+"""The files by which processes of one machine see each other live: a lock for death, a beat against hanging.
+
+    DATABASE-sessions/<session id, 16 hex digits>
+
+    bytes | what
+    ------+---------------------------------------------------------------------------
+    0-7   | beats so far, little endian: it grows as long as the owner's event loop runs
+
+The owner holds an exclusive `flock` on its file. The kernel frees it when the process dies, however it dies,
+so the others know at once. A session that keeps its lock but does not beat for its time-out hangs: it is over
+too. Files of a local file system only, as SQLite's WAL.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def session_file(directory: Path, session_id: int) -> Path:
+    """Where a session's file is."""
+    return directory / f"{session_id:016x}"
+
+
+class OwnSession:
+    """Our side: holds the lock, beats. Owned by the store's thread."""
+
+    def __init__(self, directory: Path, session_id: int) -> None:
+        self.path = session_file(directory, session_id)
+        self._fd = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self.beat(0)
+        _own_sessions.add(self)
+
+    def beat(self, count: int) -> None:
+        """Show the others that we run."""
+        os.pwrite(self._fd, count.to_bytes(8, "little"), 0)
+
+    def close(self) -> None:
+        """Free the lock: from here on everybody sees that this session is over."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def remove(self) -> None:
+        """Close and delete the file, after the session was taken out of the database."""
+        self.path.unlink(missing_ok=True)
+        self.close()
+
+
+# A forked child would hold the lock on after its parent's death, so it gives up its share at birth.
+_own_sessions: weakref.WeakSet[OwnSession] = weakref.WeakSet()
+
+
+def _forget_sessions_of_parent() -> None:
+    for session in list(_own_sessions):
+        session.close()
+
+
+os.register_at_fork(after_in_child=_forget_sessions_of_parent)
+
+
+class _Peer:
+    """Another process's session, as seen from here."""
+
+    def __init__(self, fd: int, timeout_ms: int) -> None:
+        self.fd = fd
+        self.timeout_ms = timeout_ms
+        self.last_beat = b""
+        self.silent_ms = 0
+
+    def holds_lock(self) -> bool:
+        """Whether its owner lives. A shared lock, so that several onlookers do not see each other."""
+        try:
+            fcntl.flock(self.fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        fcntl.flock(self.fd, fcntl.LOCK_UN)
+        return False
+
+    def hears_nothing_for(self, elapsed_ms: int) -> bool:
+        """Whether the time-out has passed without a beat, counting the time that we looked on."""
+        beat = os.pread(self.fd, 8, 0)
+        if beat != self.last_beat:
+            self.last_beat, self.silent_ms = beat, 0
+            return False
+        self.silent_ms += elapsed_ms
+        return self.silent_ms > self.timeout_ms
+
+
+class Peers:
+    """All other sessions of the store. Owned by the store's thread."""
+
+    def __init__(self, directory: Path, *, longest_step_ms: int) -> None:
+        self._directory = directory
+        # When we were stopped ourselves, time passed in which nobody could have beaten in our sight.
+        self._longest_step_ms = longest_step_ms
+        self._peers: dict[int, _Peer] = {}
+        self._without_file: set[int] = set()
+        self._looked_ms: int | None = None
+
+    def refresh(self, timeouts_ms: Mapping[int, int]) -> None:
+        """Look at exactly these sessions from now on."""
+        for session_id in self._peers.keys() - timeouts_ms.keys():
+            os.close(self._peers.pop(session_id).fd)
+        self._without_file = set()
+        for session_id in timeouts_ms.keys() - self._peers.keys():
+            self._open(session_id, timeouts_ms[session_id])
+
+    def _open(self, session_id: int, timeout_ms: int) -> None:
+        try:
+            fd = os.open(session_file(self._directory, session_id), os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            self._without_file.add(session_id)
+            return
+        self._peers[session_id] = _Peer(fd, timeout_ms)
+
+    def __len__(self) -> int:
+        return len(self._peers)
+
+    def find_dead(self, now_ms: int) -> set[int]:
+        """The sessions whose owner died or hangs."""
+        elapsed_ms = 0 if self._looked_ms is None else now_ms - self._looked_ms
+        elapsed_ms = min(elapsed_ms, self._longest_step_ms)
+        self._looked_ms = now_ms
+        dead = {
+            session_id
+            for session_id, peer in self._peers.items()
+            if not peer.holds_lock() or peer.hears_nothing_for(elapsed_ms)
+        }
+        return dead | self._without_file
+
+    def remove_files(self, session_ids: set[int]) -> None:
+        """Delete what sessions that are over left behind."""
+        for session_id in session_ids:
+            session_file(self._directory, session_id).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Stop looking."""
+        self.refresh({})
+
+
+def remove_orphans(directory: Path, known: set[int]) -> None:
+    """Delete files of sessions that never came into the database; call it with the write lock held."""
+    names = {session_file(directory, session_id).name for session_id in known}
+    for name in set(os.listdir(directory)) - names:
+        with contextlib.suppress(FileNotFoundError):
+            (directory / name).unlink()

@@ -1,0 +1,80 @@
+"""Where the shared store is, said as a URL, and opening it.
+
+sqlite:PATH                               the embedded store, for the brokers of one machine
+zookeeper://host:port,host:port/chroot    a ZooKeeper ensemble, for many machines
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from odradek.common.errors import ConfigError
+from odradek.coordination.sqlite import SqliteStore
+from odradek.coordination.store import Store
+
+DEFAULT_SESSION_TIMEOUT_MS = 18_000  # Kafka's zookeeper.session.timeout.ms
+DEFAULT_ZOOKEEPER_PORT = 2181
+
+_HOST = re.compile(r"(?P<name>[A-Za-z0-9._-]+|\[[0-9a-fA-F:.]+\])(?::(?P<port>[0-9]{1,5}))?\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class SqliteUrl:
+    """The embedded store."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperUrl:
+    """An ensemble; the chroot is `/a/b` or empty."""
+
+    servers: tuple[str, ...]
+    chroot: str = ""
+
+    @property
+    def hosts(self) -> str:
+        """As ZooKeeper's clients want it."""
+        return ",".join(self.servers) + self.chroot
+
+
+def parse_url(url: str) -> SqliteUrl | ZooKeeperUrl:
+    """What a URL says, or a ConfigError that tells how one looks."""
+    scheme, _, rest = url.partition(":")
+    if scheme == "sqlite" and rest.strip():
+        return SqliteUrl(Path(rest))
+    if scheme == "zookeeper" and rest.startswith("//"):
+        return _parse_ensemble(url, rest.removeprefix("//"))
+    raise ConfigError(f"{url!r} names no store: use sqlite:PATH or zookeeper://host:port,host:port/chroot")
+
+
+def _parse_ensemble(url: str, rest: str) -> ZooKeeperUrl:
+    servers, slash, chroot = rest.partition("/")
+    names = chroot.split("/") if chroot else []
+    if any(name in {"", ".", ".."} for name in names):
+        raise ConfigError(f"{url!r}: /{chroot} cannot be a chroot")
+    return ZooKeeperUrl(
+        servers=tuple(_parse_server(url, server) for server in servers.split(",")),
+        chroot=slash + chroot if chroot else "",
+    )
+
+
+def _parse_server(url: str, server: str) -> str:
+    match = _HOST.match(server)
+    if match is None or int(match["port"] or 1) not in range(1, 65536):
+        raise ConfigError(f"{url!r}: {server!r} is not host:port")
+    return f"{match['name']}:{match['port'] or DEFAULT_ZOOKEEPER_PORT}"
+
+
+async def open_store(url: str, *, session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS) -> Store:
+    """Begin a session at the store that the URL names."""
+    match parse_url(url):
+        case SqliteUrl(path):
+            return await SqliteStore.open(path, session_timeout_ms=session_timeout_ms)
+        case ZooKeeperUrl() as ensemble:
+            # kazoo costs 50 ms to import; who runs on the embedded store should not pay for it.
+            from odradek.coordination.zookeeper import ZooKeeperStore  # noqa: PLC0415
+
+            return await ZooKeeperStore.open(ensemble.hosts, session_timeout_ms=session_timeout_ms)

@@ -1,0 +1,424 @@
+"""The store over a real ZooKeeper ensemble, by kazoo.
+
+kazoo talks to the server in a thread of its own. Two of its habits are changed here. It runs answers and
+watch events in two threads, which may overtake each other; `_InOrderHandler` lets both hop to our loop in the
+order in which the server sent them. And it forgets all watches when a connection breaks; we keep our own
+list, set them anew once connected again, and fire those whose node changed, before any read is let through.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from kazoo import exceptions as kazoo_errors
+from kazoo.client import KazooClient
+from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
+from kazoo.protocol.states import EventType as KazooEventType
+from kazoo.protocol.states import KazooState, WatchedEvent, ZnodeStat
+
+from odradek.coordination.errors import (
+    BadVersion,
+    ConnectionLoss,
+    InvalidPath,
+    NoChildrenForEphemerals,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    OperationRefused,
+    SessionExpired,
+    StoreClosed,
+    StoreError,
+    StoreUnavailable,
+)
+from odradek.coordination.store import (
+    Check,
+    Create,
+    Created,
+    Delete,
+    EventType,
+    Node,
+    NodeStat,
+    Operation,
+    OperationResult,
+    SessionListener,
+    SessionState,
+    SetData,
+    Store,
+    Watcher,
+    WatchEvent,
+)
+from odradek.coordination.watches import Watch, Watches, WatchKind, missed_event
+from odradek.coordination.znodes import ROOT, check_create_path, check_path
+
+DEFAULT_SESSION_TIMEOUT_MS = 18_000
+DEFAULT_CONNECTION_TIMEOUT_MS = 18_000
+
+_REFUSALS: dict[type, type[OperationRefused]] = {
+    kazoo_errors.NoNodeError: NoNode,
+    kazoo_errors.NodeExistsError: NodeExists,
+    kazoo_errors.BadVersionError: BadVersion,
+    kazoo_errors.NotEmptyError: NotEmpty,
+    kazoo_errors.NoChildrenForEphemeralsError: NoChildrenForEphemerals,
+    kazoo_errors.BadArgumentsError: InvalidPath,
+}
+_EVENT_TYPES = {
+    KazooEventType.CREATED: EventType.CREATED,
+    KazooEventType.DELETED: EventType.DELETED,
+    KazooEventType.CHANGED: EventType.DATA_CHANGED,
+    KazooEventType.CHILD: EventType.CHILDREN_CHANGED,
+}
+
+
+class _AtOnce:
+    """Stands where kazoo expects a queue that a thread empties: what is put in is called on the spot."""
+
+    def put(self, function: Callable[[], None]) -> None:
+        function()
+
+
+class _InOrderHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
+    """Calls back in the connection's own thread, in order of arrival; our callbacks only hop to the loop."""
+
+    queue_impl = _AtOnce
+
+    def start(self) -> None:
+        self._running = True
+
+    def stop(self) -> None:
+        self._running = False
+
+
+class ZooKeeperStore(Store):
+    """One session at a ZooKeeper ensemble. Owned by the event loop that opened it."""
+
+    def __init__(self, hosts: str, session_timeout_ms: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._hosts = hosts
+        self._client = KazooClient(
+            hosts=hosts, timeout=session_timeout_ms / 1000, handler=_InOrderHandler(), randomize_hosts=True
+        )
+        self._session_id = 0
+        self._state = SessionState.CONNECTED
+        self._listeners: list[SessionListener] = []
+        self._watches = Watches()
+        self._ended: StoreError | None = None
+        # Reads wait for this: connected, and every watch set again.
+        self._is_ready = asyncio.Event()
+        self._connections = 0
+        self._rearming: asyncio.Task[None] | None = None
+        self._stopping: asyncio.Future[None] | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        hosts: str,
+        *,
+        session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS,
+        connection_timeout_ms: int = DEFAULT_CONNECTION_TIMEOUT_MS,
+    ) -> ZooKeeperStore:
+        """Begin a session; `hosts` is `host:port,host:port/chroot`, and the chroot is created if need be."""
+        await _create_chroot(hosts, connection_timeout_ms)
+        store = cls(hosts, session_timeout_ms)
+        await _start(store._client, hosts, connection_timeout_ms)
+        store._session_id, _password = store._client.client_id
+        store._is_ready.set()
+        store._client.add_listener(store._on_kazoo_state)
+        if not store._client.connected:
+            store._suspend()
+        return store
+
+    @property
+    def session_id(self) -> int:
+        """The id that the ensemble gave this session."""
+        return self._session_id
+
+    @property
+    def state(self) -> SessionState:
+        """How sure we are of our session."""
+        return self._state
+
+    def add_listener(self, listener: SessionListener) -> None:
+        """Be told of every later change of `state`."""
+        self._listeners.append(listener)
+
+    async def create(
+        self, path: str, payload: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
+    ) -> Created:
+        """Make one node."""
+        check_create_path(path, sequential=sequential)
+        created, stat = await self._write(
+            path,
+            lambda: self._client.create_async(
+                path, payload, ephemeral=ephemeral, sequence=sequential, include_data=True
+            ),
+        )
+        return Created(created, _stat(stat))
+
+    async def get(self, path: str, watcher: Watcher | None = None) -> Node:
+        """Payload and facts of a node."""
+        check_path(path)
+        payload, stat = await self._read(
+            path,
+            lambda: self._client.get_async(path, self._hook(watcher)),
+            lambda found: Watch(WatchKind.NODE, path, _stat(found[1])),
+            watcher,
+        )
+        return Node(payload or b"", _stat(stat))
+
+    async def exists(self, path: str, watcher: Watcher | None = None) -> NodeStat | None:
+        """Facts of a node, or None."""
+        check_path(path)
+        found = await self._read(
+            path,
+            lambda: self._client.exists_async(path, self._hook(watcher)),
+            lambda found: Watch(WatchKind.NODE, path, _stat_or_none(found)),
+            watcher,
+        )
+        return _stat_or_none(found)
+
+    async def children(self, path: str, watcher: Watcher | None = None) -> list[str]:
+        """Names of the children, in order."""
+        check_path(path)
+        names, _ = await self._read(
+            path,
+            lambda: self._client.get_children_async(path, self._hook(watcher), include_data=True),
+            lambda found: Watch(WatchKind.CHILDREN, path, _stat(found[1])),
+            watcher,
+        )
+        return sorted(names)
+
+    async def multi(self, operations: Sequence[Operation]) -> list[OperationResult]:
+        """All in one transaction, or nothing."""
+        for operation in operations:
+            is_sequential = isinstance(operation, Create) and operation.sequential
+            check_create_path(operation.path, sequential=is_sequential)
+        results = await self._write(ROOT, lambda: self._commit_async(operations))
+        for index, (operation, result) in enumerate(zip(operations, results, strict=True)):
+            refusal = _REFUSALS.get(type(result))
+            if refusal is not None:
+                raise refusal(operation.path, operation_index=index)
+        return [_operation_result(result) for result in results]
+
+    async def close(self) -> None:
+        """End the session."""
+        if self._ended is None:
+            self._end(StoreClosed("the store was closed"))
+        if self._stopping is not None:
+            await self._stopping
+
+    def _commit_async(self, operations: Sequence[Operation]) -> Any:
+        transaction = self._client.transaction()
+        for operation in operations:
+            match operation:
+                case Create(path, payload, ephemeral, sequential):
+                    transaction.create(path, payload, ephemeral=ephemeral, sequence=sequential)
+                case SetData(path, payload, version):
+                    transaction.set_data(path, payload, version)
+                case Delete(path, version):
+                    transaction.delete(path, version)
+                case Check(path, version):
+                    transaction.check(path, version)
+        return transaction.commit_async()
+
+    # Calls to kazoo
+
+    async def _read(
+        self, path: str, ask: Callable[[], Any], place: Callable[[Any], Watch], watcher: Watcher | None
+    ) -> Any:
+        """A read may be asked again: if the connection broke meanwhile, only a new answer counts."""
+        while True:
+            await self._ready()
+            connections = self._connections
+
+            def keep_watch(found: Any, connections: int = connections) -> None:
+                if watcher is not None and connections == self._connections:
+                    self._watches.add(place(found), watcher)
+
+            try:
+                found = await self._call(path, ask, keep_watch)
+            except ConnectionLoss:
+                await asyncio.sleep(0)
+                continue
+            if connections == self._connections:
+                return found
+
+    async def _write(self, path: str, ask: Callable[[], Any]) -> Any:
+        await self._ready()
+        return await self._call(path, ask)
+
+    async def _ready(self) -> None:
+        if self._ended is None:
+            await self._is_ready.wait()
+        if self._ended is not None:
+            raise self._ended
+
+    def _call(
+        self, path: str, ask: Callable[[], Any], keep: Callable[[Any], None] | None = None
+    ) -> Awaitable[Any]:
+        future = self._loop.create_future()
+        ask().rawlink(lambda result: self._hop(self._finish, path, future, result, keep))
+        return future
+
+    def _finish(
+        self, path: str, future: asyncio.Future[Any], result: Any, keep: Callable[[Any], None] | None
+    ) -> None:
+        if future.done():
+            return  # its caller was cancelled
+        if result.exception is not None:
+            future.set_exception(self._told(path, result.exception))
+            return
+        if keep is not None:
+            keep(result.value)  # now and not when the caller runs: the event may be the very next message
+        future.set_result(result.value)
+
+    def _told(self, path: str, error: Exception) -> StoreError:
+        if type(error) in _REFUSALS:
+            return _REFUSALS[type(error)](path)
+        if self._ended is not None:
+            return self._ended
+        if isinstance(error, kazoo_errors.SessionExpiredError):
+            return SessionExpired(f"ZooKeeper at {self._hosts} ended the session")
+        if isinstance(error, kazoo_errors.ConnectionLoss | kazoo_errors.ConnectionClosedError):
+            return ConnectionLoss(
+                f"{path}: the connection to ZooKeeper at {self._hosts} broke before an answer"
+            )
+        return StoreUnavailable(f"{path}: ZooKeeper at {self._hosts} answered {error!r}")
+
+    def _hop(self, function: Callable[..., None], *arguments: Any) -> None:
+        """From kazoo's thread to the loop, in order."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+    # Watches
+
+    def _hook(self, watcher: Watcher | None) -> Callable[[WatchedEvent], None] | None:
+        return None if watcher is None else self._on_kazoo_event
+
+    def _on_kazoo_event(self, event: WatchedEvent) -> None:
+        if event.type in _EVENT_TYPES:  # else: kazoo forgets its watches as the connection broke; we do not
+            self._hop(self._fire, WatchEvent(_EVENT_TYPES[event.type], event.path))
+
+    def _fire(self, event: WatchEvent) -> None:
+        for watcher, fired in self._watches.trigger([event]):
+            self._loop.call_soon(watcher, fired)
+
+    async def _rearm(self) -> None:
+        """Set every watch again on the new connection; fire those that missed something."""
+        try:
+            await asyncio.gather(*[self._rearm_one(watch) for watch in list(self._watches)])
+        except StoreError:
+            return  # the connection broke again, or the session is over: the next state tells
+        if self._ended is None:
+            self._is_ready.set()
+            self._change(SessionState.CONNECTED)
+
+    async def _rearm_one(self, watch: Watch) -> None:
+        try:
+            current = await self._ask_again(watch)
+        except NoNode:
+            current = None
+        event = missed_event(watch, current)
+        if event is not None:
+            self._fire(event)
+
+    async def _ask_again(self, watch: Watch) -> NodeStat | None:
+        path, hook = watch.path, self._on_kazoo_event
+        if watch.kind is WatchKind.NODE:
+            return _stat_or_none(await self._call(path, lambda: self._client.exists_async(path, hook)))
+        _, stat = await self._call(
+            path, lambda: self._client.get_children_async(path, hook, include_data=True)
+        )
+        return _stat(stat)
+
+    # How sure we are
+
+    def _on_kazoo_state(self, state: str) -> None:
+        self._hop(self._follow, state)
+
+    def _follow(self, state: str) -> None:
+        if self._ended is not None:
+            return
+        if state == KazooState.SUSPENDED:
+            self._suspend()
+        elif state == KazooState.CONNECTED:
+            self._rearming = self._loop.create_task(self._rearm())
+        else:
+            # kazoo would go on with another session; a store is one session, so it ends here.
+            self._end(SessionExpired(f"ZooKeeper at {self._hosts} ended the session"))
+            self._change(SessionState.EXPIRED)
+
+    def _suspend(self) -> None:
+        self._connections += 1
+        self._is_ready.clear()
+        if self._rearming is not None:
+            self._rearming.cancel()
+        self._change(SessionState.SUSPENDED)
+
+    def _end(self, reason: StoreError) -> None:
+        self._ended = reason
+        self._watches.clear()
+        self._is_ready.set()
+        self._stopping = self._loop.run_in_executor(None, _stop, self._client)
+
+    def _change(self, state: SessionState) -> None:
+        if state is not self._state:
+            self._state = state
+            for listener in list(self._listeners):
+                listener(state)
+
+
+async def _create_chroot(hosts: str, connection_timeout_ms: int) -> None:
+    """The root of our tree must exist before a session can live below it."""
+    servers, slash, chroot = hosts.partition("/")
+    if not chroot:
+        return
+    client = KazooClient(hosts=servers)
+    await _start(client, servers, connection_timeout_ms)
+    loop = asyncio.get_running_loop()
+    try:
+        await loop.run_in_executor(None, client.ensure_path, slash + chroot)
+    finally:
+        await loop.run_in_executor(None, _stop, client)
+
+
+async def _start(client: KazooClient, hosts: str, connection_timeout_ms: int) -> None:
+    loop = asyncio.get_running_loop()
+    try:
+        await loop.run_in_executor(None, client.start, connection_timeout_ms / 1000)
+    except KazooTimeoutError as error:
+        problem = f"no ZooKeeper answered at {hosts} within {connection_timeout_ms} ms"
+        raise StoreUnavailable(f"{problem}; check that it runs and can be reached") from error
+
+
+def _stop(client: KazooClient) -> None:
+    client.stop()
+    client.close()
+
+
+def _stat(stat: ZnodeStat) -> NodeStat:
+    return NodeStat(
+        czxid=stat.czxid,
+        mzxid=stat.mzxid,
+        pzxid=stat.pzxid,
+        ctime_ms=stat.ctime,
+        mtime_ms=stat.mtime,
+        version=stat.version,
+        cversion=stat.cversion,
+        ephemeral_owner=stat.ephemeralOwner,
+        data_length=stat.dataLength,
+        num_children=stat.numChildren,
+    )
+
+
+def _stat_or_none(stat: ZnodeStat | None) -> NodeStat | None:
+    return None if stat is None else _stat(stat)
+
+
+def _operation_result(result: Any) -> OperationResult:
+    if isinstance(result, Exception):
+        raise StoreUnavailable(f"ZooKeeper refused a transaction: {result!r}")
+    if isinstance(result, ZnodeStat):
+        return _stat(result)
+    return result if isinstance(result, str) else None

@@ -37,6 +37,11 @@ class BatchChunk(NamedTuple):
         """Where in the file the next batch begins, or the problem is."""
         return self.start + self.scan.position
 
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes of its batches."""
+        return self.scan.position - self.position(0) if self.scan.count else 0
+
     def column(self, column: BatchColumn) -> list[int]:
         """One header field of every batch."""
         return self.scan.column(column).tolist()

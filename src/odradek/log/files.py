@@ -132,6 +132,11 @@ class FileSystem:
         """Remove an empty directory."""
         os.rmdir(path)
 
+    def copy_modification_time(self, source: str, target: str) -> None:
+        """Let a file look as old as another."""
+        times = os.stat(source)
+        os.utime(target, ns=(times.st_atime_ns, times.st_mtime_ns))
+
     def read_file(self, path: str) -> bytes:
         """A small file, whole."""
         file = self.open_read_only(path)
@@ -171,9 +176,12 @@ class HandleCache:
         return len(self._open)
 
     def touch(self, file: LogFile) -> None:
-        """Mark as just used."""
-        with contextlib.suppress(KeyError):  # closed by another thread since; the caller has its reference
-            self._open.move_to_end(file)
+        """Mark as just used; while there is room for all, who was used last does not matter."""
+        if 2 * len(self._open) > self.limit:
+            with contextlib.suppress(
+                KeyError
+            ):  # closed by another thread since; the caller has its reference
+                self._open.move_to_end(file)
 
     def admit(self, file: LogFile) -> None:
         """Count a file that was just opened, and close the least recently used above the limit."""

@@ -72,7 +72,6 @@ class PartitionLog:
 
     __slots__ = (
         "_hw",
-        "_truncation_count",
         "config",
         "directory",
         "epochs",
@@ -87,6 +86,7 @@ class PartitionLog:
         "segments",
         "snapshots",
         "topic_id",
+        "truncation_count",
     )
 
     def __init__(
@@ -121,7 +121,7 @@ class PartitionLog:
         self.last_flush_ms = now_ms
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.garbage: list[Garbage] = []
-        self._truncation_count = 0
+        self.truncation_count = 0
         self._hw = log_start_offset
         self.update_high_watermark(high_watermark)
 
@@ -249,22 +249,34 @@ class PartitionLog:
     ) -> RollReason | None:
         if len(payload) > self.config.max_segment_bytes:
             raise RecordListTooLarge(len(payload), self.config.max_segment_bytes)
-        with self._storage_errors():
+        try:
             self._assign_epochs(headers)
             reason = self._roll_if_needed(len(payload), headers, now_ms)
             segment = self.segments.active
             segment.make_room()
-            try:
-                segment.append_batches(payload, headers)
-                for header, marker in zip(headers, markers, strict=True):
-                    completed = self.producers.apply(header, marker)
-                    if completed is not None and completed.is_aborted:
-                        segment.append_aborted(aborted_txn(completed))
-            except OSError:
-                self._undo_append(segment, now_ms)
-                raise
+            self._write(segment, payload, headers, markers, now_ms)
+        except OSError as error:
+            raise StorageError(error, self.directory.path) from error
         self.log_end_offset = headers[-1].next_offset
         return reason
+
+    def _write(
+        self,
+        segment: Segment,
+        payload: Buffer,
+        headers: Sequence[BatchHeader],
+        markers: Sequence[Marker | None],
+        now_ms: int,
+    ) -> None:
+        try:
+            segment.append_batches(payload, headers)
+            for header, marker in zip(headers, markers, strict=True):
+                completed = self.producers.apply(header, marker)
+                if completed is not None and completed.is_aborted:
+                    segment.append_aborted(aborted_txn(completed))
+        except OSError:
+            self._undo_append(segment, now_ms)
+            raise
 
     def _undo_append(self, segment: Segment, now_ms: int) -> None:
         """Back to the log end as it was; the batches may be in the log, and some with the producers."""
@@ -307,7 +319,7 @@ class PartitionLog:
             self.segments.active.facts(self.config.segment_index_bytes),
             incoming,
             max_segment_bytes=self.config.max_segment_bytes,
-            segment_ms=self.config.segment_ms,
+            segment_ms=self.config.max_segment_ms,
             now_ms=now_ms,
         )
         if reason is not None:
@@ -404,7 +416,7 @@ class PartitionLog:
             self.truncate_fully_and_start_at(offset, now_ms=now_ms)
             return True
         with self._storage_errors():
-            self._truncation_count += 1
+            self.truncation_count += 1
             # From the end backwards: a crash in between leaves a prefix, not a hole.
             self._discard(reversed(self.segments.begun_at_or_after(offset + 1)), now_ms)
             active = self.segments.active
@@ -420,7 +432,7 @@ class PartitionLog:
     ) -> None:
         """Drop everything; the next record gets `offset`. May block."""
         with self._storage_errors():
-            self._truncation_count += 1
+            self.truncation_count += 1
             self._discard(reversed(list(self.segments)), now_ms)
             self.snapshots.remove(list(self.snapshots.offsets))
             self.segments.add(self._create_segment(offset, now_ms))
@@ -504,7 +516,8 @@ class PartitionLog:
         """Put cleaned segments in the place of others, so that a crash leaves all of one or all of the other.
 
         `new` have the suffix .cleaned, are sealed and synced. Once one is renamed to .swap it counts: loading
-        drops the segments that it covers and gives it its name.
+        drops the segments that it covers and gives it its name. The last batch of a new segment tells how far
+        it reaches, so it must reach as far as the old ones.
         """
         with self._storage_errors():
             for segment in reversed(new):
@@ -512,8 +525,12 @@ class PartitionLog:
             self.directory.files.sync_directory(self.directory.path)
             self.segments.replace(old, new)
             self._bury(old, now_ms)
+            # The old names must be gone for good before nothing tells any more that they should be.
+            self.directory.files.sync_directory(self.directory.path)
             for segment in new:
                 segment.rename("")
+        kept = {segment.base_offset for segment in new}
+        self.snapshots.remove([segment.base_offset for segment in old if segment.base_offset not in kept])
 
     def _discard(self, segments: Iterable[Segment], now_ms: int) -> None:
         doomed = list(segments)
@@ -555,7 +572,7 @@ class PartitionLog:
             self.directory.path,
             self.log_end_offset,
             now_ms,
-            self._truncation_count,
+            self.truncation_count,
             syncs_directory=segments[-1].base_offset >= self.recovery_point,
         )
         with self._storage_errors():
@@ -567,7 +584,7 @@ class PartitionLog:
     def complete_flush(self, job: FlushJob) -> None:
         """Believe a job that has run, unless the log was truncated since it began."""
         self.last_flush_ms = job.started_ms
-        if job.truncation_count == self._truncation_count:
+        if job.truncation_count == self.truncation_count:
             self.recovery_point = max(self.recovery_point, job.end_offset)
 
     def flush(self, now_ms: int) -> None:
@@ -600,7 +617,7 @@ class PartitionLog:
 
 def draw_jitter_ms(config: LogConfig) -> int:
     """How much earlier than `segment.ms` a segment rolls."""
-    limit = min(config.segment_jitter_ms, config.segment_ms)
+    limit = min(config.segment_jitter_ms, config.max_segment_ms)
     return random.randrange(limit) if limit > 0 else 0
 
 

@@ -87,12 +87,11 @@ class SparseIndex:
         low, high = 0, count  # everything before low is <= target, everything from high on is greater
         while high - low > _BLOCK_ENTRIES:
             middle = (low + high) // 2
-            if self._rows(middle, 1)[0][column] <= target:
+            if self._column(column, middle, 1)[0] <= target:
                 low = middle
             else:
                 high = middle
-        block = [row[column] for row in self._rows(low, high - low)] if high > low else []
-        return low + bisect_right(block, target) - 1
+        return low + bisect_right(self._column(column, low, high - low), target) - 1
 
     def truncate_rows(self, count: int) -> None:
         """Keep the first `count` entries."""
@@ -116,8 +115,17 @@ class SparseIndex:
             raise DamagedIndex(f"{self.file.path}: {self.file.size} bytes are not a number of entries")
 
     def _rows(self, start: int, count: int) -> list[Entry]:
+        return list(self._entry.iter_unpack(self._block(start, count)))
+
+    def _column(self, column: int, start: int, count: int) -> tuple[int, ...]:
+        numbers: tuple[int, ...] = struct.unpack(
+            ">" + self._entry.format[1:] * count, self._block(start, count)
+        )
+        return numbers[column::2]
+
+    def _block(self, start: int, count: int) -> bytes:
         size = self._entry.size
         block = self.file.read(start * size, count * size)
         if len(block) != count * size:
             raise DamagedIndex(f"{self.file.path}: entry {start} is missing")
-        return list(self._entry.iter_unpack(block))
+        return block

@@ -13,6 +13,8 @@ COMPILED = {
     "odradek.records.encoding": "src/odradek/records/encoding.py",
     "odradek.records.columns": "src/odradek/records/columns.py",
     "odradek.records.hashes": "src/odradek/records/hashes.py",
+    "odradek.log.cleaner.kernels": "src/odradek/log/cleaner/kernels.py",
+    "odradek.log.cleaner.copy_kernels": "src/odradek/log/cleaner/copy_kernels.py",
     "odradek.protocol.native.plan": "src/odradek/protocol/native/plan.pyx",
     "odradek.protocol.native.reader": "src/odradek/protocol/native/reader.pyx",
     "odradek.protocol.native.writer": "src/odradek/protocol/native/writer.pyx",

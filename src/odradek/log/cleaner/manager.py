@@ -1,0 +1,233 @@
+"""Which logs are cleaned, when, and how far each is clean: the cleaner on the side of the logs' owner."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, NamedTuple
+
+from odradek.common.ids import TopicPartition
+from odradek.log import filenames
+from odradek.log.checkpoints import decode_offsets, encode_offsets
+from odradek.log.cleaner.cleaning import Cleaning, Workspace, log_state
+from odradek.log.cleaner.config import CleanerConfig
+from odradek.log.cleaner.errors import CleaningAborted, UncleanableLog
+from odradek.log.cleaner.offset_map import OffsetMap
+from odradek.log.cleaner.plan import LogToClean, dirtiest, log_to_clean, wants_cleaning
+from odradek.log.cleaner.statistics import CleanerStatistics
+from odradek.log.cleaner.throttle import Throttle
+from odradek.log.errors import StorageError
+from odradek.log.files import FileSystem
+from odradek.log.partition_log import PartitionLog
+
+logger = logging.getLogger(__name__)
+
+Step = Callable[[], Any]
+Steps = Generator[Step, Any, "Outcome"]
+
+
+class Outcome(NamedTuple):
+    """How a run ended: with numbers, or not at all, and why."""
+
+    partition: TopicPartition
+    statistics: CleanerStatistics
+    problem: str | None = None
+    storage_error: StorageError | None = None  # for LogManager.report_failure
+
+
+class CleanerManager:
+    """The state of cleaning; owned by the event loop, like the logs.
+
+    The broker tells it when a log is truncated or removed. It looks at `logs` each time anew.
+    """
+
+    def __init__(
+        self,
+        config: CleanerConfig,
+        files: FileSystem,
+        logs: Mapping[TopicPartition, PartitionLog],
+        *,
+        clock: Callable[[], float] = time.perf_counter,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.config = config
+        self.files = files
+        self.logs = logs
+        self.uncleanable: dict[TopicPartition, str] = {}
+        self._running: dict[TopicPartition, Cleaning] = {}
+        self._paused: dict[TopicPartition, int] = {}
+        self._checkpoints: dict[str, dict[TopicPartition, int]] = {}  # by log directory
+        self._checkpoint_lock = threading.Lock()
+        self._workspaces = [
+            Workspace(
+                OffsetMap(config.dedupe_bytes_per_thread, config.log_cleaner_io_buffer_load_factor),
+                Throttle(config.bytes_per_second_per_thread, clock, sleep),
+                config.io_bytes_per_thread,
+                clock,
+            )
+            for _ in range(config.log_cleaner_threads if config.runs else 0)
+        ]
+
+    # Choosing
+
+    def targets(self, now_ms: int) -> list[tuple[PartitionLog, LogToClean]]:
+        """Every log that may be cleaned now and has reason to, with what there is to do."""
+        found = []
+        for partition, log in self.logs.items():
+            if not log.config.is_compacted or partition in self.uncleanable:
+                continue
+            if partition in self._running or partition in self._paused:
+                continue
+            target = log_to_clean(log_state(log), self.checkpoint(log), now_ms)
+            if wants_cleaning(target, log.config.min_cleanable_dirty_ratio):
+                found.append((log, target))
+        return found
+
+    def begin(self, now_ms: int) -> Cleaning | None:
+        """A run over the dirtiest log; None if no log wants one or every thread has one."""
+        if not self._workspaces:
+            return None
+        chosen = dirtiest(self.targets(now_ms))
+        if chosen is None:
+            return None
+        log, target = chosen
+        cleaning = Cleaning(log, target, self._workspaces.pop(), now_ms=now_ms)
+        self._running[log.partition] = cleaning
+        return cleaning
+
+    # Running
+
+    def steps(self, cleaning: Cleaning) -> Steps:
+        """The whole run, as steps that the caller makes in a thread where blocking is allowed.
+
+        What lies between them happens here, where the logs are owned. What a step answers is to be sent in,
+        an error of it to be thrown in.
+        """
+        partition = cleaning.log.partition
+        try:
+            yield cleaning.build_map
+            while (group := (yield cleaning.clean_next_group)) is not None:
+                cleaning.swap(group, now_ms=cleaning.now_ms)
+            yield self._move_checkpoint(cleaning.log, cleaning.end_offset)
+        except CleaningAborted as error:
+            return Outcome(partition, cleaning.statistics, str(error))
+        except UncleanableLog as error:
+            logger.error("%s is left uncleaned from now on: %s", partition, error)
+            self.uncleanable[partition] = str(error)
+            return Outcome(partition, cleaning.statistics, str(error))
+        except (OSError, StorageError) as error:
+            return self._storage_failed(cleaning, error)
+        finally:
+            self._end(cleaning)
+        logger.info("%s: cleaned %s", partition, cleaning.statistics)
+        return Outcome(partition, cleaning.statistics)
+
+    def run(self, now_ms: int) -> Outcome | None:
+        """Clean the dirtiest log, all in this thread; None if no log wants it. Blocks."""
+        cleaning = self.begin(now_ms)
+        if cleaning is None:
+            return None
+        steps = self.steps(cleaning)
+        step = next(steps)
+        try:
+            while True:
+                try:
+                    answer = step()
+                except Exception as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(answer)
+        except StopIteration as stop:
+            outcome: Outcome = stop.value
+            return outcome
+
+    def _storage_failed(self, cleaning: Cleaning, error: OSError | StorageError) -> Outcome:
+        partition, path = cleaning.log.partition, cleaning.log.directory.path
+        if self.logs.get(partition) is not cleaning.log:
+            return Outcome(partition, cleaning.statistics, "the log was removed while it was cleaned")
+        logger.error("%s: cleaning failed: %s", partition, error)
+        storage_error = error if isinstance(error, StorageError) else StorageError(error, path)
+        return Outcome(partition, cleaning.statistics, str(error), storage_error)
+
+    def _end(self, cleaning: Cleaning) -> None:
+        cleaning.workspace.offset_map.clear(max_keys=0)  # its memory goes back to the system
+        self._workspaces.append(cleaning.workspace)
+        del self._running[cleaning.log.partition]
+
+    # What happens to logs meanwhile
+
+    @property
+    def running(self) -> list[TopicPartition]:
+        """The logs that are being cleaned."""
+        return list(self._running)
+
+    def abort(self, partition: TopicPartition) -> None:
+        """End a run, if there is one; it ends soon, and leaves the log as it is."""
+        cleaning = self._running.get(partition)
+        if cleaning is not None:
+            cleaning.abort()
+
+    def pause(self, partition: TopicPartition) -> None:
+        """End a run, and begin no other until `resume` was called as often."""
+        self._paused[partition] = self._paused.get(partition, 0) + 1
+        self.abort(partition)
+
+    def resume(self, partition: TopicPartition) -> None:
+        """Undo one `pause`."""
+        left = self._paused.pop(partition) - 1
+        if left:
+            self._paused[partition] = left
+
+    def truncated(self, log: PartitionLog) -> None:
+        """The end of the log was cut: what comes anew is dirty. Writes a checkpoint, so it may block."""
+        self.abort(log.partition)
+        if (self.checkpoint(log) or 0) > log.log_end_offset:
+            self._move_checkpoint(log, log.log_end_offset)()
+
+    def removed(self, log: PartitionLog) -> None:
+        """The log is gone from this broker, or is made anew. Writes a checkpoint, so it may block."""
+        self.abort(log.partition)
+        self.uncleanable.pop(log.partition, None)
+        directory = _directory_of(log)
+        if self._read_checkpoints(directory).pop(log.partition, None) is not None:
+            self._write_checkpoints(directory)
+
+    # Checkpoints
+
+    def checkpoint(self, log: PartitionLog) -> int | None:
+        """Up to where the log is clean; None if no run has got to its end."""
+        return self._read_checkpoints(_directory_of(log)).get(log.partition)
+
+    def _read_checkpoints(self, directory: str) -> dict[TopicPartition, int]:
+        if directory not in self._checkpoints:
+            path = f"{directory}/{filenames.CLEANER_CHECKPOINT}"
+            try:
+                offsets = decode_offsets(self.files.read_file(path))
+            except FileNotFoundError:
+                offsets = {}
+            except ValueError as error:
+                # Everything counts as dirty then: slower, not wrong.
+                logger.warning("%s is damaged and ignored: %s", path, error)
+                offsets = {}
+            self._checkpoints[directory] = offsets
+        return self._checkpoints[directory]
+
+    def _move_checkpoint(self, log: PartitionLog, offset: int) -> Step:
+        """Note that a log is clean up to `offset`; the step that writes it down."""
+        directory = _directory_of(log)
+        self._read_checkpoints(directory)[log.partition] = offset
+        return lambda: self._write_checkpoints(directory)
+
+    def _write_checkpoints(self, directory: str) -> None:
+        path = f"{directory}/{filenames.CLEANER_CHECKPOINT}"
+        # Threads write here one after another, and each what is true by then.
+        with self._checkpoint_lock:
+            content = encode_offsets(self._checkpoints[directory].copy())
+            self.files.write_file_atomically(path, content)
+
+
+def _directory_of(log: PartitionLog) -> str:
+    return os.path.dirname(log.directory.path)

@@ -1,0 +1,182 @@
+"""The last offset of each key, as far as a fixed amount of memory goes.
+
+24 bytes for each key: 16 of its hash, 8 of its offset. One buffer, reserved whole before the first key
+comes; pages that no key falls on cost nothing. A run over few records reserves less than it may, so that it
+fits into the caches.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import secrets
+
+from odradek.log.cleaner import kernels
+from odradek.log.cleaner.layout import DIGEST_WIDTH, ENTRY_BYTES, ROW_WIDTH, Row, max_records
+from odradek.records.batch import Buffer
+from odradek.records.errors import CorruptBatch
+from odradek.records.kernels import new_bytearray
+from odradek.records.layout import SENTENCES, Problem
+
+MAX_SLOTS = 2**32 - 1
+_LEAST_SLOTS = 64
+_ROOMY = 2
+"""Places for each record that may come, where memory allows: a map half empty is found through faster."""
+
+
+class RecordTable:
+    """Where the kernels put what they find out about records; used by one thread, again and again."""
+
+    __slots__ = ("count", "digests", "rows")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.rows = memoryview(b"")
+        self.digests = memoryview(b"")
+
+    def make_room(self, size: int) -> None:
+        """Have a row for every record that could be in `size` bytes."""
+        capacity = max_records(size)
+        if len(self.rows) < capacity * ROW_WIDTH:
+            self.rows = memoryview(new_bytearray(capacity * ROW_WIDTH * 8)).cast("q")
+            self.digests = memoryview(new_bytearray(capacity * DIGEST_WIDTH * 8)).cast("Q")
+
+    def offset(self, number: int) -> int:
+        """The offset of one record."""
+        offset: int = self.rows[number * ROW_WIDTH + Row.OFFSET]
+        return offset
+
+
+class OffsetMap:
+    """Keys to offsets; used by one thread at a time.
+
+    `latest_offset`: every record up to it is in the map, so the map can tell what survives up to there, and
+    no further.
+    """
+
+    def __init__(self, buffer_bytes: int, load_factor: float = 0.9) -> None:
+        """A map of at most `buffer_bytes`, of which the share `load_factor` may be used."""
+        self.capacity = min(buffer_bytes // ENTRY_BYTES, MAX_SLOTS)
+        if self.capacity < 2:
+            raise ValueError(f"{buffer_bytes} bytes are no room for an offset map")
+        self.load_factor = load_factor
+        self.clear()
+
+    def clear(self, max_keys: int | None = None) -> None:
+        """Begin anew; no more than `max_keys` different keys will come."""
+        self.slots = self.capacity
+        if max_keys is not None:
+            self.slots = min(self.capacity, max(_ROOMY * max_keys, _LEAST_SLOTS))
+        self.max_size = min(max(int(self.slots * self.load_factor), 1), self.slots - 1)
+        self.size = 0
+        self.latest_offset = -1
+        self._secret = (secrets.randbits(64), secrets.randbits(64))
+        self._entries = memoryview(_fresh_memory(self.slots * ENTRY_BYTES)).cast("Q")
+
+    def __len__(self) -> int:
+        return self.size
+
+    @property
+    def utilization(self) -> float:
+        """Share of the memory given to this map that is in use."""
+        return self.size / self.capacity
+
+    @property
+    def is_full(self) -> bool:
+        """Whether another key would not be taken."""
+        return self.size >= self.max_size
+
+    def get(self, key: Buffer) -> int:
+        """The last offset of a key; -1 if it is not in the map."""
+        return kernels.find_offset(self._entries, self.slots, *kernels.siphash(key, *self._secret))
+
+    # In bulk, by way of a table
+
+    def digest_batches(
+        self,
+        table: RecordTable,
+        buffer: memoryview,
+        batches: memoryview,
+        first: int,
+        stop: int,
+        verdicts: Buffer,
+        now_ms: int,
+    ) -> None:
+        """Fill the table from batches [first, stop); CorruptBatch, placed in `buffer`, if one is damaged."""
+        table.make_room(len(buffer))
+        table.count, problem, position, _ = kernels.digest_batches(
+            buffer, batches, first, stop, verdicts, now_ms, *self._secret, table.rows, table.digests
+        )
+        if problem:
+            raise CorruptBatch(SENTENCES[Problem(problem)], position)
+
+    def digest_records(
+        self,
+        table: RecordTable,
+        records: Buffer,
+        start: int,
+        end: int,
+        count: int,
+        base_offset: int,
+        *,
+        tombstones_expired: bool,
+    ) -> None:
+        """Fill the table from the records of one batch; CorruptBatch if they are damaged."""
+        table.make_room(end - start)
+        problem, _ = kernels.digest_records(
+            records,
+            start,
+            end,
+            count,
+            base_offset,
+            tombstones_expired,
+            *self._secret,
+            table.rows,
+            table.digests,
+        )
+        if problem:
+            raise CorruptBatch(SENTENCES[Problem(problem)])
+        table.count = count
+
+    def put(self, table: RecordTable, start_offset: int = 0) -> bool:
+        """Note the offsets of a table, from `start_offset` on; False if the map was full before its end.
+
+        `latest_offset` then is where it stopped. Otherwise it stays: the caller knows where the batches end.
+        """
+        done, self.size = kernels.put_offsets(
+            self._entries,
+            self.slots,
+            self.size,
+            self.max_size,
+            table.rows,
+            table.digests,
+            table.count,
+            start_offset,
+        )
+        if done == table.count:
+            return True
+        self.latest_offset = max(self.latest_offset, table.offset(done) - 1)
+        return False
+
+    def choose_survivors(self, table: RecordTable, latest_offset: int | None = None) -> int:
+        """Mark what survives in a table; how many records went for having no key.
+
+        `latest_offset` is the map's own if not given; -1 lets everything survive.
+        """
+        return kernels.choose_survivors(
+            self._entries,
+            self.slots,
+            table.rows,
+            table.digests,
+            table.count,
+            self.latest_offset if latest_offset is None else latest_offset,
+        )
+
+
+def _fresh_memory(size: int) -> mmap.mmap:
+    """Zeroes, which mean empty; in large pages where there are such, since keys fall everywhere."""
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with contextlib.suppress(OSError):  # a kernel without them
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    return memory

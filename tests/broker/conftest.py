@@ -29,6 +29,8 @@ from odradek.protocol.headers import decode_response, encode_request
 from odradek.protocol.structs import Message
 from odradek.replication.partition import Partition, PartitionState
 from odradek.replication.replica_manager import ReplicaManager
+from odradek.testing.memory_store import MemoryEnsemble
+from odradek.transactions.producer_ids import ProducerIds
 
 assert odradek.broker.handlers.__all__
 TOPIC_ID = UUID(int=7).bytes
@@ -78,6 +80,7 @@ class Broker:
             waiting_produces=Purgatory(loop),
             waiting_fetches=Purgatory(loop),
             image=MetadataImage("test"),
+            producer_ids=ProducerIds(MemoryEnsemble().open_session(), BROKER_ID),
         )
         self.listener = Listener(Dispatcher(self.services, "PLAINTEXT").handle)
         self.listener.start("127.0.0.1", 0)

@@ -15,6 +15,7 @@ from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 from odradek.replication.partition import Partition
 from odradek.replication.replica_manager import ReplicaManager
+from odradek.transactions.producer_ids import ProducerIds
 
 
 @dataclass(slots=True)
@@ -31,6 +32,7 @@ class Services:
     waiting_produces: Purgatory
     waiting_fetches: Purgatory
     image: MetadataImage
+    producer_ids: ProducerIds
     _answers: dict[str, MetadataAnswers] = field(default_factory=dict)
 
     def answers_for(self, listener: str) -> MetadataAnswers:

@@ -1,0 +1,26 @@
+"""InitProducerId, API key 22: an id for an idempotent producer.
+
+Versions 0-5.  2: flexible.  3: an id to go on with.  Transactional ids are refused until there is a
+transaction coordinator.
+"""
+
+from __future__ import annotations
+
+from odradek.broker.context import RequestContext
+from odradek.broker.dispatch import handles
+from odradek.common.error_codes import ErrorCode
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
+
+FIRST_EPOCH = 0
+
+
+@handles(ApiKey.INIT_PRODUCER_ID, versions=(0, 5))
+async def init_producer_id(context: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse:
+    """A new id each time: without a transactional id there is no earlier life to fence."""
+    if request.transactional_id is not None:
+        empty = request.transactional_id == ""
+        code = ErrorCode.INVALID_REQUEST if empty else ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
+    producer_id = await context.services.producer_ids.next()
+    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=FIRST_EPOCH)

@@ -1,0 +1,1 @@
+"""Transactions, and the producer ids that idempotence alone needs too."""

@@ -6,6 +6,7 @@ read-only disk, or one that a broker is writing, can be looked at as well.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,10 +15,12 @@ from odradek.common.errors import OdradekError
 from odradek.common.ids import TopicPartition
 from odradek.log import filenames
 from odradek.log.checkpoints import decode_offsets
+from odradek.log.errors import DamagedIndex
 from odradek.log.filenames import DirectoryState, parse_directory_name, parse_segment_filename
 from odradek.log.files import FileSystem, HandleCache, LogFile, OpenFile, PartitionDirectory
 from odradek.log.segment import Segment
 from odradek.log.segments import Segments
+from odradek.records.errors import RecordsError
 
 MAX_DECOMPRESSED_BYTES = 256 * 1024 * 1024
 """No batch of a log is decompressed to more than this, whatever it claims."""
@@ -77,12 +80,27 @@ class PartitionFiles:
         return os.path.join(self.path, filenames.segment_filename(base_offset, kind))
 
     def open_segments(self) -> Segments:
-        """The segments, for reading."""
+        """The segments, for reading; of the last one the whole batches only, for it may be torn or growing."""
         directory = read_only_directory(self.path)
-        return Segments(
+        segments = Segments(
             Segment(directory, base, index_interval_bytes=0, created_ms=0, sizes=self.segments[base])
             for base in self.base_offsets
         )
+        if len(segments):
+            segments.active.log.size = _whole_size(segments.active)
+        return segments
+
+
+def _whole_size(segment: Segment) -> int:
+    """Where the last whole batch ends, by the headers from the last index entry on."""
+    end = 0
+    with contextlib.suppress(DamagedIndex, RecordsError):
+        last = segment.offset_index.last()
+        end = segment.span_at(last.position).position if last is not None else 0
+    with contextlib.suppress(RecordsError):
+        for span in segment.walk(end):
+            end = span.end_position
+    return end
 
 
 def list_partition(path: str) -> PartitionFiles:

@@ -10,8 +10,8 @@ from uuid import UUID
 from odradek.common.ids import TopicPartition
 from odradek.log import filenames
 from odradek.log.read_only import NotALog, find_partitions, is_partition, list_partition
-from odradek.log.verify import finding, side_files
-from odradek.log.verify.finding import Finding, Report
+from odradek.log.verify import side_files
+from odradek.log.verify.finding import Finding, Kind, Report
 from odradek.log.verify.partition import PartitionSummary, Surroundings, verify_partition
 
 OFFSET_CHECKPOINTS = (
@@ -105,7 +105,7 @@ class _Directory:
             for partition, (position, offset) in (offsets or {}).items():
                 problem = self._offset_problem(name, offset, found.get(partition))
                 if problem is not None:
-                    self._tell(name, position, f"{partition}: {problem}", finding.CHECKPOINT)
+                    self._tell(name, position, f"{partition}: {problem}", Kind.CHECKPOINT)
         self._judge_topic_ids(found)
 
     def _offset_problem(self, name: str, offset: int, partition: PartitionSummary | None) -> str | None:
@@ -128,7 +128,7 @@ class _Directory:
             first, topic_id = ids.setdefault(partition.topic, (partition, one.topic_id))
             if topic_id != one.topic_id:
                 path = os.path.join(str(partition), filenames.PARTITION_METADATA)
-                self._tell(path, None, f"another topic id than {first} has", finding.RESTORE)
+                self._tell(path, None, f"another topic id than {first} has", Kind.LOST)
 
     def _read_offsets(self, name: str) -> Offsets | None:
         """None if the file is missing or damaged."""
@@ -138,7 +138,7 @@ class _Directory:
         except FileNotFoundError:
             return None
         except side_files.Damaged as error:
-            self._tell(name, error.position, str(error), finding.CHECKPOINT)
+            self._tell(name, error.position, str(error), Kind.CHECKPOINT)
             return None
         return {partition: (position, offset) for position, partition, offset in lines}
 
@@ -149,10 +149,10 @@ class _Directory:
         except FileNotFoundError:
             return
         except side_files.Damaged as error:
-            self._tell(name, error.position, str(error), finding.RESTORE)
+            self._tell(name, error.position, str(error), Kind.LOST)
 
-    def _tell(self, name: str, position: int | None, problem: str, advice: str) -> None:
-        self.report(Finding(self._join(name), position, problem, advice))
+    def _tell(self, name: str, position: int | None, problem: str, kind: Kind) -> None:
+        self.report(Finding(self._join(name), position, problem, kind))
 
     def _join(self, name: str) -> str:
         return os.path.join(self.path, name)

@@ -13,8 +13,8 @@ from odradek.log.epochs import EpochEntry
 from odradek.log.producer_snapshots import CorruptSnapshot, decode_snapshot
 from odradek.log.read_only import MAX_DECOMPRESSED_BYTES, PartitionFiles, read_only_file
 from odradek.log.replay import marker_of
-from odradek.log.verify import finding, side_files
-from odradek.log.verify.finding import Finding, Report
+from odradek.log.verify import side_files
+from odradek.log.verify.finding import Finding, Kind, Report
 from odradek.log.verify.indexes import OffsetIndexCheck, Problem, TimeIndexCheck
 from odradek.log.verify.order import EpochOrder, OffsetOrder
 from odradek.log.verify.transactions import TransactionCheck
@@ -92,12 +92,16 @@ class _Verifier:
         self.summary.topic_id = self._read_topic_id()
         return self.summary
 
-    def _tell(self, path: str, position: int | None, problem: str, advice: str) -> None:
-        self.report(Finding(path, position, problem, advice.format(directory=self.files.path)))
+    @property
+    def _epochs_path(self) -> str:
+        return os.path.join(self.files.path, filenames.LEADER_EPOCH_CHECKPOINT)
 
-    def _tell_all(self, path: str, problems: list[Problem], advice: str) -> None:
+    def _tell(self, path: str, position: int | None, problem: str, kind: Kind) -> None:
+        self.report(Finding(path, position, problem, kind))
+
+    def _tell_all(self, path: str, problems: list[Problem], kind: Kind) -> None:
         for position, problem in problems:
-            self._tell(path, position, problem, advice)
+            self._tell(path, position, problem, kind)
 
     # Segments
 
@@ -123,8 +127,8 @@ class _Verifier:
             return
         for check in (offset_check, time_check):
             if check is not None:
-                self._tell_all(check.file.path, check.finish(), finding.REBUILD)
-        self._tell_all(txn_path, self.transactions.finish_segment(), finding.REBUILD)
+                self._tell_all(check.file.path, check.finish(), Kind.INDEX)
+        self._tell_all(txn_path, self.transactions.finish_segment(), Kind.INDEX)
 
     def _index_checks(
         self, base_offset: int, *, is_active: bool
@@ -156,8 +160,8 @@ class _Verifier:
             self.advance(chunk.end_position - done)
             done = chunk.end_position
             if chunk.problem is not None:
-                advice = finding.TORN if is_active else finding.REPAIR
-                self._damage(path, chunk.end_position, chunk.problem, advice)
+                kind = Kind.TAIL if is_active else Kind.BATCH
+                self._damage(path, chunk.end_position, chunk.problem, kind)
 
     def _judge(self, path: str, position: int, chunk: BatchChunk, index: int) -> BatchHeader | None:
         self.summary.batch_count += 1
@@ -167,25 +171,29 @@ class _Verifier:
             )
         except RecordsError as error:
             base_offset = chunk.header(index).base_offset
-            self._damage(path, position, f"batch at offset {base_offset}: {error.problem}", finding.REPAIR)
+            self._damage(path, position, f"batch at offset {base_offset}: {error.problem}", Kind.BATCH)
             return None
-        problem = self.offsets.judge(header)
-        if problem is not None:
-            self._damage(path, position, problem, finding.REPAIR)
-        self._judge_epoch(path, position, header)
+        fault = self.offsets.judge(header, position)
+        if fault is not None:
+            self._damage(path, fault.position, fault.problem, Kind.BATCH)
+        self._judge_epoch(path, header, position)
         return header
 
-    def _judge_epoch(self, path: str, position: int, header: BatchHeader) -> None:
+    def _judge_epoch(self, path: str, header: BatchHeader, position: int) -> None:
         self.has_epochs = self.has_epochs or header.partition_leader_epoch >= 0
-        problem = self.epochs.judge(header)
-        if problem is not None and not self.has_epoch_problem:
+        fault = self.epochs.judge(header, position)
+        if fault is not None:
+            self._damage(path, fault.position, fault.problem, Kind.BATCH)
+        disagreement = self.epochs.compare(header)
+        if disagreement is not None and not self.has_epoch_problem:
             # Once only: a wrong line in the checkpoint would show at every batch.
             self.has_epoch_problem = True
-            self._damage(path, position, problem, finding.REPAIR)
+            problem = f"{os.path.basename(path)}, byte {position}: {disagreement}"
+            self._tell(self._epochs_path, None, problem, Kind.EPOCHS)
 
-    def _damage(self, path: str, position: int, problem: str, advice: str) -> None:
+    def _damage(self, path: str, position: int | None, problem: str, kind: Kind) -> None:
         self.is_sound = False
-        self._tell(path, position, problem, advice)
+        self._tell(path, position, problem, kind)
 
     def _take_transaction(self, header: BatchHeader) -> None:
         if self.offsets.gap_count:
@@ -209,9 +217,9 @@ class _Verifier:
         if self.offsets.jumped and self.offsets.gap_count == 1 and not self.around.is_compacted:
             self._tell(
                 self.files.join(base_offset, filenames.LOG),
-                None,
+                self.offsets.last_position,
                 f"the last batch, up to offset {self.offsets.next_offset - 1}, leaves the log its only gap",
-                finding.REPAIR,
+                Kind.BATCH,
             )
 
     def _check_completeness(self) -> None:
@@ -219,11 +227,11 @@ class _Verifier:
             if filenames.LOG not in sizes:
                 for kind in sizes:
                     path = self.files.join(base_offset, kind)
-                    self._tell(path, None, "its log file is missing", finding.RESTORE)
+                    self._tell(path, None, "its log file is missing", Kind.LOST)
                 continue
             for kind in (filenames.OFFSET_INDEX, filenames.TIME_INDEX):
                 if kind not in sizes:
-                    self._tell(self.files.join(base_offset, kind), None, "it is missing", finding.REBUILD)
+                    self._tell(self.files.join(base_offset, kind), None, "it is missing", Kind.INDEX)
 
     def _check_snapshots(self) -> None:
         active = self.files.base_offsets[-1] if self.files.base_offsets else 0
@@ -232,7 +240,7 @@ class _Verifier:
             try:
                 decode_snapshot(_content(path) or b"")
             except CorruptSnapshot as error:
-                self._tell(path, None, str(error), finding.REMOVE)
+                self._tell(path, None, str(error), Kind.SNAPSHOT)
             # Kafka takes snapshots where a segment begins, and at the end of the log when it stops.
             if (
                 offset > active
@@ -242,32 +250,27 @@ class _Verifier:
                 problem = (
                     f"no batch ends before offset {offset}; either the snapshot or the last batch is wrong"
                 )
-                self._tell(path, None, problem, finding.REMOVE)
+                self._tell(path, None, problem, Kind.SNAPSHOT)
 
     def _check_epochs_end(self) -> None:
-        path = os.path.join(self.files.path, filenames.LEADER_EPOCH_CHECKPOINT)
-        if not os.path.exists(path):
-            if self.has_epochs:
-                self._tell(path, None, "it is missing", finding.REBUILD)
-            return
+        if self.has_epochs and not os.path.exists(self._epochs_path):
+            self._tell(self._epochs_path, None, "it is missing", Kind.EPOCHS)
         end = self.summary.log_end_offset
         for entry in self.epoch_entries or ():
             if end is not None and entry.start_offset > end:
-                self._tell(
-                    path, None, f"epoch {entry.epoch} begins after the end of the log, {end}", finding.REBUILD
-                )
+                problem = f"epoch {entry.epoch} begins after the end of the log, {end}"
+                self._tell(self._epochs_path, None, problem, Kind.EPOCHS)
 
     # Small files
 
     def _read_epochs(self) -> list[EpochEntry] | None:
-        path = os.path.join(self.files.path, filenames.LEADER_EPOCH_CHECKPOINT)
-        content = _content(path)
+        content = _content(self._epochs_path)
         if content is None:
             return None
         try:
             return side_files.read_epochs(content)
         except side_files.Damaged as error:
-            self._tell(path, error.position, str(error), finding.REBUILD)
+            self._tell(self._epochs_path, error.position, str(error), Kind.EPOCHS)
             return None
 
     def _log_start_offset(self) -> int:
@@ -285,7 +288,7 @@ class _Verifier:
         try:
             return side_files.read_topic_id(content)
         except side_files.Damaged as error:
-            self._tell(path, error.position, str(error), finding.RESTORE)
+            self._tell(path, error.position, str(error), Kind.LOST)
             return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from odradek.records.batch import renew_crc
@@ -12,6 +13,8 @@ from odradek.records.compression import Codec
 from odradek.records.record import Record
 
 LIMIT = 10_000_000
+FEW = settings(max_examples=40)
+"""For properties that run once per codec."""
 
 NULLABLE_BYTES = st.none() | st.binary(max_size=40)
 HEADERS = st.lists(

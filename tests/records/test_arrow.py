@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.records import arrow
@@ -21,7 +21,7 @@ from odradek.records.control import ControlType, EndTransactionMarker, build_end
 from odradek.records.errors import CorruptBatch, DecompressedTooLarge, InvalidRecord, TruncatedBatch
 from odradek.records.record import Record, read_records
 from records.conftest import COMPILED, INTERPRETED, Kernels
-from records.samples import LIMIT, a_batch, batch_of, patched, record_lists, some_records
+from records.samples import FEW, LIMIT, a_batch, batch_of, patched, record_lists, some_records
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 KERNEL_NAMES = ("BytesSink", "BytesSource", "HeadersSink", "RecordSource", "measure", "take_numbers")
@@ -60,7 +60,7 @@ def test_a_log_becomes_a_table_with_every_field():
 
 
 @pytest.mark.parametrize("codec", list(Codec))
-@settings(max_examples=40)
+@FEW
 @given(records=record_lists(gaps=True))
 def test_any_records_survive_the_way_to_arrow_and_back(codec, records):
     table = read_table(build_batch(records), max_bytes=LIMIT)
@@ -73,7 +73,7 @@ def test_any_records_survive_the_way_to_arrow_and_back(codec, records):
     assert [record for batch in batches for record in read_records(batch, max_bytes=LIMIT)] == records
 
 
-@settings(max_examples=40)
+@FEW
 @given(records=record_lists(), limit=st.integers(62, 2000))
 def test_both_twins_build_the_same_batches(records, limit):
     table = read_table(build_batch(records), max_bytes=LIMIT)

@@ -12,10 +12,11 @@ from odradek.records.builder import build_batch, build_batch_from_columns
 from odradek.records.compression import Codec
 from odradek.records.errors import BatchTooLarge, InvalidRecord
 from odradek.records.record import Record, read_records
-from records.samples import LIMIT, record_lists, some_records
+from records.samples import FEW, LIMIT, record_lists, some_records
 
 
 @pytest.mark.parametrize("codec", list(Codec))
+@FEW
 @given(records=record_lists(gaps=True), base_offset=st.integers(0, 2**40))
 def test_what_is_built_is_read(codec, records, base_offset):
     records = [Record(r.offset + base_offset, r.timestamp_ms, r.key, r.value, r.headers) for r in records]
@@ -32,6 +33,7 @@ def test_what_is_built_is_read(codec, records, base_offset):
 
 
 @pytest.mark.parametrize("codec", list(Codec))
+@FEW
 @given(records=record_lists())
 def test_columns_give_the_same_batch_as_records(codec, records):
     from_columns = build_batch_from_columns(

@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 
 from odradek.records.compression import XERIAL_HEADER, Codec, compress, decompress
 from odradek.records.errors import CorruptBatch, DecompressedTooLarge
-from records.samples import LIMIT
+from records.samples import FEW, LIMIT
 
 COMPRESSED = [codec for codec in Codec if codec is not Codec.NONE]
 TEXT = b"the quick brown fox " * 10_000
 
 
 @pytest.mark.parametrize("codec", list(Codec))
+@FEW
 @given(plain=st.binary(max_size=300), times=st.sampled_from([1, 7, 400]))
 def test_what_is_compressed_comes_back(codec, plain, times):
     packed = compress(codec, plain * times)
@@ -76,6 +77,7 @@ def test_a_cut_is_corrupt_or_shorter_at_a_blocks_edge(codec):
 
 
 @pytest.mark.parametrize("codec", COMPRESSED)
+@FEW
 @given(garbage=st.binary(max_size=200))
 def test_garbage_is_corrupt_or_something_within_the_limit(codec, garbage):
     with suppress(CorruptBatch):
@@ -83,6 +85,7 @@ def test_garbage_is_corrupt_or_something_within_the_limit(codec, garbage):
 
 
 @pytest.mark.parametrize("codec", COMPRESSED)
+@FEW
 @given(draws=st.data())
 def test_damage_is_corrupt_or_within_the_limit(codec, draws):
     packed = bytearray(compress(codec, TEXT[:5000]))

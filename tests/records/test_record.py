@@ -18,7 +18,7 @@ from odradek.records.errors import (
 )
 from odradek.records.layout import Column
 from odradek.records.record import Record, index_batch, read_records
-from records.samples import LIMIT, a_batch, batch_of, patched, some_records
+from records.samples import FEW, LIMIT, a_batch, batch_of, patched, some_records
 
 COMPRESSED = [codec for codec in Codec if codec is not Codec.NONE]
 
@@ -93,6 +93,7 @@ def test_a_count_that_lies_gives_no_partial_result(count):
 
 
 @pytest.mark.parametrize("codec", list(Codec))
+@FEW
 @given(draws=st.data())
 def test_a_cut_anywhere_is_a_typed_error(codec, draws):
     batch = a_batch(5, codec)
@@ -104,6 +105,7 @@ def test_a_cut_anywhere_is_a_typed_error(codec, draws):
 
 
 @pytest.mark.parametrize("codec", list(Codec))
+@FEW
 @given(draws=st.data())
 def test_a_flip_anywhere_is_a_typed_error_or_whole_records(codec, draws):
     batch = a_batch(5, codec)

@@ -23,7 +23,7 @@ from odradek.records.errors import (
 )
 from odradek.records.record import Record
 from odradek.records.validate import validate_for_log, validate_for_produce
-from records.samples import LIMIT, a_batch, batch_of, patched, record_lists, some_records
+from records.samples import FEW, LIMIT, a_batch, batch_of, patched, record_lists, some_records
 
 ONE_RECORD = bytes(encode_records([b"k"], [b"v"], None, 0, None, None, 0))
 
@@ -38,6 +38,7 @@ def logged(batch: bytes | bytearray) -> BatchHeader:
 
 
 @pytest.mark.parametrize("codec", list(Codec))
+@FEW
 @given(records=record_lists())
 def test_a_good_batch_passes_and_its_header_comes_back(codec, records):
     batch = build_batch(records, codec=codec)
@@ -164,6 +165,7 @@ def test_a_log_has_no_negative_offsets():
 
 
 @pytest.mark.parametrize("codec", list(Codec))
+@FEW
 @given(draws=st.data())
 def test_a_cut_anywhere_is_a_typed_error(codec, draws):
     batch = a_batch(5, codec)
@@ -174,6 +176,7 @@ def test_a_cut_anywhere_is_a_typed_error(codec, draws):
 
 
 @pytest.mark.parametrize("codec", list(Codec))
+@FEW
 @given(draws=st.data())
 def test_a_flip_anywhere_is_refused_unless_it_is_the_brokers_to_stamp(codec, draws):
     batch = a_batch(5, codec)

@@ -271,6 +271,18 @@ def test_a_damaged_segment_below_the_recovery_point_is_not_touched(tmp_path: Pat
     assert first.read_bytes() == content
 
 
+def test_deleted_records_may_have_an_epoch_that_the_epoch_file_has_forgotten(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    fill(log, 1, records=1)
+    log.update_high_watermark(1)
+    log.delete_records(1)
+    fill(log, 1, records=1)
+    log.truncate_to(1, now_ms=NOW_MS)
+    assert list(log.epochs) == []
+    again = open_log(tmp_path, checkpoints=after_crash(0, high_watermark=1, log_start_offset=1))
+    assert (again.log_start_offset, again.log_end_offset) == (1, 1)
+
+
 # Other files
 
 

@@ -11,7 +11,7 @@ last of several batches of which the first begins at the position.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from odradek.log.errors import DamagedIndex
@@ -75,9 +75,10 @@ class OffsetIndex:
         """Drop the entries with this offset or a higher one."""
         self._rows.truncate_rows(self._rows.search(_OFFSET, offset - 1 - self.base_offset) + 1)
 
-    def clear(self) -> None:
-        """Drop every entry."""
-        self._rows.truncate_rows(0)
+    def replace(self, entries: Iterable[OffsetPosition]) -> None:
+        """Write these entries, which rise, in place of all others."""
+        base_offset = self.base_offset
+        self._rows.replace_rows((offset - base_offset, position) for offset, position in entries)
 
     def write_pending(self, at_least: int = 1) -> None:
         """Hand the entries that wait in memory to the file, if they are as many as that."""

@@ -236,6 +236,7 @@ class _Loader:
                 segment,
                 allows_gaps=allows_gaps,
                 epochs=self.epochs if self.epochs_are_known else None,
+                log_start_offset=self.log_start_offset,
                 producers=producers,
             )
             scans.append((segment, scan))

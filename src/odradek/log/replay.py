@@ -8,7 +8,7 @@ from odradek.log.batch_chunks import BatchChunk, batch_chunks
 from odradek.log.producers import BATCHES_KEPT, Marker, ProducerStates
 from odradek.log.segment import Segment
 from odradek.log.txn_index import AbortedTxn, aborted_txn
-from odradek.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG
+from odradek.records.batch import CONTROL_FLAG, NO_PRODUCER_ID, TRANSACTIONAL_FLAG, BatchHeader
 from odradek.records.control import ControlType, read_control_type, read_end_transaction_marker
 from odradek.records.layout import BatchColumn
 from odradek.records.record import read_records
@@ -18,6 +18,7 @@ _MAX_MARKER_BYTES = 4096
 
 def replay(segments: Iterable[Segment], producers: ProducerStates, end_offset: int) -> None:
     """Apply every batch from the state's end offset up to `end_offset`; may block."""
+    running = Replay(producers)
     for segment in segments:
         position = segment.position_of(producers.end_offset) if segment.size else None
         if position is None:
@@ -25,36 +26,71 @@ def replay(segments: Iterable[Segment], producers: ProducerStates, end_offset: i
         for chunk in batch_chunks(segment.log, position):
             last_offsets = chunk.column(BatchColumn.LAST_OFFSET)
             count = sum(1 for last_offset in last_offsets if last_offset < end_offset)
-            replay_chunk(chunk, count, producers)
+            running.take(chunk, count)
             if count < len(last_offsets):
+                running.finish()
                 return
+    running.finish()
 
 
 def replay_chunk(chunk: BatchChunk, count: int, producers: ProducerStates) -> list[AbortedTxn]:
     """Apply the first `count` batches of a chunk; the transactions that they aborted."""
-    if count == 0:
-        return []
-    producer_ids = chunk.column(BatchColumn.PRODUCER_ID)[:count]
-    aborted: list[AbortedTxn] = []
-    if max(producer_ids) >= 0:
-        for index in _indexes_that_matter(chunk, producer_ids):
-            _apply(chunk, index, producers, aborted)
-    producers.end_offset = chunk.scan.field(count - 1, BatchColumn.LAST_OFFSET) + 1
+    running = Replay(producers)
+    aborted = running.take(chunk, count)
+    running.finish()
     return aborted
 
 
-def _indexes_that_matter(chunk: BatchChunk, producer_ids: list[int]) -> Iterable[int]:
-    """All batches with a producer where transactions are about; else only the last five of each producer."""
-    attributes = chunk.column(BatchColumn.ATTRIBUTES)[: len(producer_ids)]
-    if any(bits & (TRANSACTIONAL_FLAG | CONTROL_FLAG) for bits in attributes):
-        return [index for index, producer_id in enumerate(producer_ids) if producer_id >= 0]
-    last_ones: dict[int, list[int]] = {}
-    for index in range(len(producer_ids) - 1, -1, -1):
-        found = last_ones.setdefault(producer_ids[index], [])
-        if len(found) < BATCHES_KEPT:
-            found.append(index)
-    last_ones.pop(-1, None)
-    return sorted(index for found in last_ones.values() for index in found)
+class Replay:
+    """Applies chunk after chunk to producer state, and looks at no more batches than it must.
+
+    Where no transaction is about, only the last five batches of each producer matter: they wait until
+    something needs the state, or the end.
+    """
+
+    __slots__ = ("_waiting", "producers")
+
+    def __init__(self, producers: ProducerStates) -> None:
+        self.producers = producers
+        self._waiting: dict[int, list[BatchHeader]] = {}
+
+    def take(self, chunk: BatchChunk, count: int) -> list[AbortedTxn]:
+        """Go over the first `count` batches; the transactions that they aborted."""
+        if count == 0:
+            return []
+        aborted: list[AbortedTxn] = []
+        producer_ids = chunk.column(BatchColumn.PRODUCER_ID)[:count]
+        if max(producer_ids) >= 0:
+            attributes = chunk.column(BatchColumn.ATTRIBUTES)[:count]
+            if any(bits & (TRANSACTIONAL_FLAG | CONTROL_FLAG) for bits in attributes):
+                self.finish()
+                for index, producer_id in enumerate(producer_ids):
+                    if producer_id >= 0:
+                        _apply(chunk, index, self.producers, aborted)
+            else:
+                self._keep_last_ones(chunk, producer_ids)
+        self.producers.end_offset = chunk.scan.field(count - 1, BatchColumn.LAST_OFFSET) + 1
+        return aborted
+
+    def _keep_last_ones(self, chunk: BatchChunk, producer_ids: list[int]) -> None:
+        last_ones: dict[int, list[BatchHeader]] = {}
+        for index in range(len(producer_ids) - 1, -1, -1):
+            found = last_ones.setdefault(producer_ids[index], [])
+            if len(found) < BATCHES_KEPT:
+                found.append(chunk.header(index))
+        last_ones.pop(NO_PRODUCER_ID, None)
+        for producer_id, headers in last_ones.items():
+            earlier = self._waiting.get(producer_id, [])
+            self._waiting[producer_id] = (earlier + headers[::-1])[-BATCHES_KEPT:]
+
+    def finish(self) -> None:
+        """Apply what waits."""
+        end_offset = self.producers.end_offset
+        for headers in self._waiting.values():
+            for header in headers:
+                self.producers.apply(header)
+        self._waiting.clear()
+        self.producers.end_offset = end_offset
 
 
 def _apply(chunk: BatchChunk, index: int, producers: ProducerStates, aborted: list[AbortedTxn]) -> None:

@@ -218,13 +218,8 @@ class Segment:
         """Write both indexes anew, from what a scan of the log has found."""
         self._create_if_missing(self.offset_index.file)
         self._create_if_missing(self.time_index.file)
-        self.offset_index.clear()
-        self.time_index.clear()
-        for entry in offsets:
-            self.offset_index.append(*entry)
-        for timestamp in timestamps:
-            self.time_index.append_if_later(*timestamp)
-        self.write_pending()
+        self.offset_index.replace(offsets)
+        self.time_index.replace(timestamps)
         self._max_timestamp = greatest
         self._bytes_since_index = 0
         self._boundaries = {}

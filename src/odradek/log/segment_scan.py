@@ -18,7 +18,7 @@ from odradek.log.batch_chunks import CHUNK_BYTES, BatchChunk, batch_chunks
 from odradek.log.epochs import EpochEntry, LeaderEpochs
 from odradek.log.offset_index import OffsetPosition
 from odradek.log.producers import ProducerStates
-from odradek.log.replay import replay_chunk
+from odradek.log.replay import Replay
 from odradek.log.roll import MAX_RELATIVE_OFFSET
 from odradek.log.segment import Segment
 from odradek.log.time_index import TimestampOffset
@@ -49,29 +49,34 @@ def scan_segment(
     checks_crc: bool = True,
     allows_gaps: bool = True,
     epochs: LeaderEpochs | None = None,
+    log_start_offset: int = 0,
     producers: ProducerStates | None = None,
 ) -> SegmentScan:
     """Read all of a segment; may block for as long as that takes.
 
-    `epochs`: what the epoch file says, if it can be believed; no batch has an epoch above the latest, because
-    the file is written first. `producers`: the state at the segment's beginning, which is brought to its end.
+    `epochs`: what the epoch file says, if it can be believed; from `log_start_offset` on, where it knows
+    all epochs, no batch has one above the latest, because the file is written first. `producers`: the state
+    at the segment's beginning, which is brought to its end.
     """
     found = SegmentScan(segment.base_offset, TimestampOffset(-1, segment.base_offset))
-    judge = _Judge(segment.base_offset, checks_crc, allows_gaps, epochs)
+    judge = _Judge(segment.base_offset, checks_crc, allows_gaps, epochs, log_start_offset)
     index = IndexBuilder(segment.index_interval_bytes, found)
+    running = Replay(producers) if producers is not None else None
     chunk_bytes = CHUNK_BYTES
     while found.valid_size < segment.size and found.problem is None:
         start = found.valid_size
         for chunk in batch_chunks(segment.log, start, chunk_bytes):
             verdict = judge.judge(chunk, is_last=chunk.end_position >= segment.size)
             index.take(chunk, verdict.good)
-            if producers is not None:
-                found.aborted += replay_chunk(chunk, verdict.good, producers)
+            if running is not None:
+                found.aborted += running.take(chunk, verdict.good)
             found.problem = verdict.problem or chunk.problem
             if found.problem is not None or verdict.must_read_again:
                 break
         if found.valid_size == start:
             chunk_bytes *= 2  # a suspect batch fills the chunk; its successor is needed to judge it
+    if running is not None:
+        running.finish()
     return found
 
 
@@ -86,10 +91,23 @@ class _Verdict(NamedTuple):
 class _Judge:
     """Decides how many batches at the front of a chunk can be believed; knows where the last one ended."""
 
-    __slots__ = ("allows_gaps", "base_offset", "checks_crc", "epoch", "epochs", "next_offset")
+    __slots__ = (
+        "allows_gaps",
+        "base_offset",
+        "checks_crc",
+        "epoch",
+        "epochs",
+        "log_start_offset",
+        "next_offset",
+    )
 
     def __init__(
-        self, base_offset: int, checks_crc: bool, allows_gaps: bool, epochs: LeaderEpochs | None
+        self,
+        base_offset: int,
+        checks_crc: bool,
+        allows_gaps: bool,
+        epochs: LeaderEpochs | None,
+        log_start_offset: int,
     ) -> None:
         self.base_offset = base_offset
         self.next_offset = base_offset
@@ -97,6 +115,7 @@ class _Judge:
         self.checks_crc = checks_crc
         self.allows_gaps = allows_gaps
         self.epochs = epochs
+        self.log_start_offset = log_start_offset
 
     def judge(self, chunk: BatchChunk, *, is_last: bool) -> _Verdict:
         """The verdict on one chunk; the state moves behind the batches it counts."""
@@ -133,7 +152,7 @@ class _Judge:
                 return _Verdict(blamed, f"leader epoch {epoch} after {current_epoch}")
             if last < base or last - self.base_offset > MAX_RELATIVE_OFFSET:
                 return _Verdict(index, f"last offset {last} of a batch that begins with {base}")
-            if self.epochs is not None and epoch > self.epochs.latest:
+            if self.epochs and epoch > self.epochs.latest and base >= self.log_start_offset:
                 return _Verdict(index, f"leader epoch {epoch}, but the latest is {self.epochs.latest}")
             offset_jumped, epoch_jumped = base > next_offset, epoch > current_epoch >= 0
             next_offset, current_epoch = last + 1, epoch
@@ -186,7 +205,8 @@ class IndexBuilder:
             self._raise_greatest(timestamps, lasts, done, min(entry + 1, count))
             if entry < count:
                 found.offsets.append(OffsetPosition(lasts[entry], positions[entry]))
-                found.timestamps.append(found.greatest)
+                if not found.timestamps or found.greatest > found.timestamps[-1]:
+                    found.timestamps.append(found.greatest)
                 self._last_position = positions[entry]
             done = entry + 1
         self._note_epochs(chunk, count)

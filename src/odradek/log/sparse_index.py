@@ -16,7 +16,7 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from odradek.log.errors import DamagedIndex
 from odradek.log.files import LogFile
@@ -99,6 +99,14 @@ class SparseIndex:
         if count < len(self):
             self.file.truncate(count * self._entry.size)
             self._pending = (count, array("q"), array("q"))
+
+    def replace_rows(self, rows: Iterable[Entry]) -> None:
+        """Write the whole file anew, from rows that rise in both columns."""
+        self.file.truncate(0)
+        self._pending = (0, array("q"), array("q"))
+        pack = self._entry.pack
+        self.file.append(b"".join([pack(key, value) for key, value in rows]))
+        self._pending = (self.file.size // self._entry.size, array("q"), array("q"))
 
     def write_pending(self, at_least: int = 1) -> None:
         """Hand what is pending to the file, if it is as many entries as that."""

@@ -11,7 +11,7 @@ when the segment is closed, so that the last entry of a closed segment is its gr
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from odradek.log.files import LogFile
@@ -72,9 +72,10 @@ class TimeIndex:
         """Drop the entries with this offset or a higher one."""
         self._rows.truncate_rows(self._rows.search(_OFFSET, offset - 1 - self.base_offset) + 1)
 
-    def clear(self) -> None:
-        """Drop every entry."""
-        self._rows.truncate_rows(0)
+    def replace(self, entries: Iterable[TimestampOffset]) -> None:
+        """Write these entries, which rise, in place of all others."""
+        base_offset = self.base_offset
+        self._rows.replace_rows((timestamp_ms, offset - base_offset) for timestamp_ms, offset in entries)
 
     def write_pending(self, at_least: int = 1) -> None:
         """Hand the entries that wait in memory to the file, if they are as many as that."""

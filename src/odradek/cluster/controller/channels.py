@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 from odradek.cluster.brokers import Broker
@@ -36,18 +35,27 @@ Connect = Callable[[Broker], BrokerChannel]
 OnResponse = Callable[[int, ControlRequest, ControlResponse], None]
 
 
-@dataclass(slots=True)
 class LocalChannel:
-    """The way to our own broker: a call."""
+    """The way to our own broker: a call. One instance serves all terms of office of this process.
 
-    obey: Callable[[ControlRequest], Awaitable[ControlResponse]]
+    A request that was begun is carried out to its end, even if the controller that sent it has resigned: half
+    an obeyed request would leave the broker in a state that nobody told it.
+    """
+
+    def __init__(self, obey: Callable[[ControlRequest], Awaitable[ControlResponse]]) -> None:
+        self._obey = obey
+        self._turn = asyncio.Lock()
 
     async def send(self, request: ControlRequest) -> ControlResponse:
-        """Let the broker obey at once."""
-        return await self.obey(request)
+        """Let the broker obey, one request after the other."""
+        return await asyncio.shield(asyncio.ensure_future(self._in_turn(request)))
 
     async def close(self) -> None:
         """Nothing to give up."""
+
+    async def _in_turn(self, request: ControlRequest) -> ControlResponse:
+        async with self._turn:
+            return await self._obey(request)
 
 
 class Channels:
@@ -91,11 +99,15 @@ class Channels:
         """Go on with what is queued."""
         self._is_open.set()
 
+    def abandon(self) -> None:
+        """Close every way at once: the office is lost."""
+        for broker_id in list(self._senders):
+            self.remove(broker_id)
+
     async def close(self) -> None:
         """Close every way and wait for the senders to end."""
         senders = list(self._senders.values())
-        for broker_id in list(self._senders):
-            self.remove(broker_id)
+        self.abandon()
         await asyncio.gather(*senders, return_exceptions=True)
 
     async def _deliver(self, broker: Broker, queue: asyncio.Queue[ControlRequest]) -> None:

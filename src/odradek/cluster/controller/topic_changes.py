@@ -1,0 +1,135 @@
+"""What the controller does when topics and partitions appear in the store, whoever wrote them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from uuid import UUID
+
+from odradek.cluster.controller.context import PartitionReplica, ReplicaAssignment, ReplicaState
+from odradek.cluster.controller.deleting import Deleting
+from odradek.cluster.controller.events import PartitionsChanged, TopicsChanged
+from odradek.cluster.controller.office import Office
+from odradek.common.ids import TopicPartition, topic_name_problem
+from odradek.coordination import paths
+from odradek.coordination.errors import DamagedPayload, NoNode, OperationRefused
+from odradek.coordination.payloads import TopicAssignment
+from odradek.coordination.store import Node, SetData
+
+logger = logging.getLogger(__name__)
+
+READS_AT_ONCE = 200
+
+
+class TopicChanges:
+    """Owned by the controller's event loop, for one term. `new_topic_id` throws the dice for topic ids."""
+
+    def __init__(self, office: Office, deleting: Deleting, new_topic_id: Callable[[], UUID]) -> None:
+        self._office = office
+        self._context = office.context
+        self._deleting = deleting
+        self._new_topic_id = new_topic_id
+
+    async def read_names(self) -> set[str]:
+        """Every topic in the store; one more or less becomes an event."""
+        return set(await self._office.store.children(paths.TOPICS, self._office.watcher(TopicsChanged())))
+
+    async def topics_changed(self) -> None:
+        """Take up new topics; forget those whose nodes somebody has removed behind our back."""
+        names = await self.read_names()
+        for topic in sorted(self._context.assignments.keys() - names):
+            self._forget(topic)
+        added = await self.take_up(names - self._context.assignments.keys())
+        await self.start_partitions(added)
+        if added:
+            await self._deleting.deletions_changed()
+
+    async def partitions_changed(self, topic: str) -> None:
+        """A topic's node was written: start the partitions that it has more."""
+        if topic not in self._context.assignments or self._context.is_queued_for_deletion(topic):
+            return
+        written = await self._read(topic)
+        if written is None:
+            return
+        if _id_bytes(written) != self._context.topic_id(topic):
+            # Removed and made anew by somebody, so quickly that only this watch could tell.
+            self._forget(topic)
+            await self.topics_changed()
+            return
+        known = set(self._context.partitions_of(topic))
+        added = [one for one in self._assign(topic, written) if one not in known]
+        await self.start_partitions(added)
+
+    async def take_up(self, topics: Iterable[str]) -> list[TopicPartition]:
+        """Read topics into the context; their partitions. One that cannot be understood is left out."""
+        names = sorted(topics)
+        partitions: list[TopicPartition] = []
+        for start in range(0, len(names), READS_AT_ONCE):
+            chunk = names[start : start + READS_AT_ONCE]
+            found = await asyncio.gather(*(self._read(name) for name in chunk))
+            for topic, written in zip(chunk, found, strict=True):
+                if written is not None:
+                    partitions += self._assign(topic, written)
+        return partitions
+
+    async def start_partitions(self, partitions: Iterable[TopicPartition]) -> None:
+        """New partitions: first leaders, replicas where their brokers live."""
+        added = list(partitions)
+        transitions = self._office.transitions
+        replicas = list(self._context.replicas_of(added))
+        transitions.begin_partitions(added)
+        await transitions.move_replicas(replicas, ReplicaState.NEW)
+        refused = await transitions.bring_online(added)
+        for partition, error in refused.items():
+            logger.warning("%s has no leader yet: %s", partition, error.name)
+        await transitions.move_replicas(self._online(replicas, True), ReplicaState.ONLINE)
+        await transitions.move_replicas(self._online(replicas, False), ReplicaState.OFFLINE)
+
+    def _online(self, replicas: Iterable[PartitionReplica], wanted: bool) -> list[PartitionReplica]:
+        online = self._context.is_replica_online
+        return [one for one in replicas if online(one.broker_id, one.partition) is wanted]
+
+    def _forget(self, topic: str) -> None:
+        logger.warning("topic %s was removed from the store by somebody else", topic)
+        self._context.remove_topic(topic)
+        self._office.batch.tell_everything(self._context.brokers)
+
+    def _assign(self, topic: str, written: TopicAssignment) -> list[TopicPartition]:
+        self._context.topic_ids[topic] = _id_bytes(written)
+        partitions = []
+        for index, one in sorted(written.partitions.items()):
+            partition = TopicPartition(topic, index)
+            partitions.append(partition)
+            self._context.assign(partition, ReplicaAssignment(one.replicas, one.adding, one.removing))
+        self._context.assignments.setdefault(topic, {})
+        return partitions
+
+    async def _read(self, topic: str) -> TopicAssignment | None:
+        """A topic's node, given an id if it has none yet; None with a word in the log when it is unusable."""
+        problem = topic_name_problem(topic)
+        if problem is not None:
+            logger.error("a topic in the store is ignored: %s", problem)
+            return None
+        watcher = self._office.watcher(PartitionsChanged(topic))
+        try:
+            node = await self._office.store.get(paths.topic(topic), watcher)
+            written = TopicAssignment.decode(node.payload)
+            return written if written.topic_id is not None else await self._give_id(topic, node, written)
+        except (NoNode, OperationRefused):
+            return None  # changed under us: its watch has fired already
+        except DamagedPayload as damage:
+            logger.error("topic %s in the store is ignored: %s", topic, damage)
+            return None
+
+    async def _give_id(self, topic: str, node: Node, written: TopicAssignment) -> TopicAssignment:
+        """A topic from a tool that knows no topic ids gets one (KIP-516)."""
+        identified = replace(written, topic_id=self._new_topic_id())
+        await self._office.fenced.write([SetData(paths.topic(topic), identified.encode(), node.stat.version)])
+        return identified
+
+
+def _id_bytes(written: TopicAssignment) -> bytes:
+    assert written.topic_id is not None
+    return written.topic_id.bytes

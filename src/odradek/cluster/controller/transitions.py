@@ -1,0 +1,160 @@
+"""Moves partitions and replicas: asks the tables, writes to the store, notes it, tells brokers.
+
+The order is fixed: nothing is noted or told before it is written, so that a controller whose write is refused
+has told nobody.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+
+from odradek.cluster.controller import partition_states, replica_states
+from odradek.cluster.controller.context import (
+    ControllerContext,
+    PartitionReplica,
+    PartitionState,
+    ReplicaState,
+)
+from odradek.cluster.controller.election import Election
+from odradek.cluster.controller.fenced_store import FencedStore
+from odradek.cluster.controller.requests import RequestBatch
+from odradek.cluster.controller.state_nodes import States, change_states, create_states, read_states
+from odradek.common.error_codes import ErrorCode
+from odradek.common.ids import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+# Each round reads afresh what others wrote; more than one means that somebody keeps writing.
+CONFLICT_ROUNDS = 5
+
+Refusals = dict[TopicPartition, ErrorCode]
+
+
+class Transitions:
+    """Owned by the controller's event loop; lives as long as one term of office."""
+
+    def __init__(
+        self,
+        context: ControllerContext,
+        fenced: FencedStore,
+        batch: RequestBatch,
+        allows_unclean: Callable[[str], bool],
+    ) -> None:
+        self._context = context
+        self._fenced = fenced
+        self._batch = batch
+        self._allows_unclean = allows_unclean
+
+    # Partitions
+
+    def begin_partitions(self, partitions: Iterable[TopicPartition]) -> None:
+        """NonExistent to New: it has an assignment, and no leader yet."""
+        self._set_partitions(partitions, PartitionState.NEW)
+
+    def lose_partitions(self, partitions: Iterable[TopicPartition]) -> None:
+        """To Offline: its leader is gone."""
+        self._set_partitions(partitions, PartitionState.OFFLINE)
+
+    def end_partitions(self, partitions: Iterable[TopicPartition]) -> None:
+        """Offline to NonExistent: its topic is being deleted."""
+        self._set_partitions(partitions, PartitionState.NON_EXISTENT)
+
+    async def bring_online(
+        self, partitions: Iterable[TopicPartition], election: Election = Election.OFFLINE
+    ) -> Refusals:
+        """Give each partition a leader; those that cannot have one are returned and stay as they are."""
+        remaining = list(partitions)
+        refused: Refusals = {}
+        for _ in range(CONFLICT_ROUNDS):
+            if not remaining:
+                return refused
+            plan = partition_states.plan_online(self._context, remaining, election, self._allows_unclean)
+            refused.update(plan.refused)
+            created = await create_states(self._fenced, plan.created, self._topics_with_nodes(plan.created))
+            changed = await change_states(self._fenced, plan.changed)
+            self._note_online(created.states, is_new=True)
+            self._note_online(changed.states, is_new=False)
+            remaining = created.conflicts + changed.conflicts
+            await self._read_again(remaining)
+        refused.update(dict.fromkeys(remaining, ErrorCode.UNKNOWN_SERVER_ERROR))
+        return refused
+
+    def _set_partitions(self, partitions: Iterable[TopicPartition], target: PartitionState) -> None:
+        for partition in list(partitions):
+            if partition_states.may_become(self._context, partition, target):
+                self._context.set_partition_state(partition, target)
+            else:
+                state = self._context.partition_state(partition)
+                logger.error("%s cannot go from %s to %s", partition, state.value, target.value)
+
+    def _note_online(self, states: States, *, is_new: bool) -> None:
+        for partition, state in states.items():
+            self._context.leadership[partition] = state
+            self._context.set_partition_state(partition, PartitionState.ONLINE)
+            replicas = self._context.assignment(partition).replicas
+            self._batch.tell_leader(replicas, partition, is_new=is_new)
+        self._batch.tell_metadata(self._context.brokers, states)
+
+    def _topics_with_nodes(self, partitions: Iterable[TopicPartition]) -> set[str]:
+        """Topics that had partitions before."""
+        led, siblings = self._context.leadership, self._context.partitions_of
+        return {
+            topic for topic in {one.topic for one in partitions} if any(one in led for one in siblings(topic))
+        }
+
+    async def _read_again(self, partitions: Iterable[TopicPartition]) -> None:
+        """Take over what others wrote; a partition that turns out to have a state is no longer new."""
+        touched = list(partitions)
+        found = await read_states(self._fenced.store, touched)
+        for partition in touched:
+            if partition not in found:
+                self._context.leadership.pop(partition, None)
+                continue
+            self._context.leadership[partition] = found[partition]
+            if self._context.partition_state(partition) is PartitionState.NEW:
+                self._context.set_partition_state(partition, PartitionState.OFFLINE)
+
+    # Replicas
+
+    async def move_replicas(self, replicas: Iterable[PartitionReplica], target: ReplicaState) -> None:
+        """Move each replica that may go there; one that may not is an error of ours, logged."""
+        plan = replica_states.plan_move(self._context, list(replicas), target)
+        for partition, broker_id in plan.refused:
+            state = self._context.replica_state(PartitionReplica(partition, broker_id))
+            logger.error(
+                "replica %d of %s cannot go from %s to %s", broker_id, partition, state.value, target.value
+            )
+        if target is ReplicaState.OFFLINE:
+            await self._shrink(plan.changed, plan.moved)
+        for replica in plan.moved:
+            self._tell_move(replica, target)
+            self._context.set_replica_state(replica, target)
+
+    def _tell_move(self, replica: PartitionReplica, target: ReplicaState) -> None:
+        partition, broker_id = replica
+        is_led = partition in self._context.leadership
+        if target is ReplicaState.NEW and is_led:
+            self._batch.tell_leader([broker_id], partition, is_new=True)
+        elif target is ReplicaState.ONLINE and is_led:
+            self._batch.tell_leader([broker_id], partition)
+        elif target is ReplicaState.OFFLINE:
+            self._batch.stop_replica(broker_id, partition, delete=False)
+            self._batch.tell_metadata(self._context.brokers, [partition])
+        elif target is ReplicaState.DELETION_STARTED:
+            self._batch.stop_replica(broker_id, partition, delete=True)
+
+    async def _shrink(self, changed: States, moved: list[PartitionReplica]) -> None:
+        """Write the states without the offline replicas, and tell the replicas that are left."""
+        gone = set(moved)
+        for _ in range(CONFLICT_ROUNDS):
+            written = await change_states(self._fenced, changed)
+            for partition, state in written.states.items():
+                self._context.leadership[partition] = state
+                replicas = self._context.replicas_of([partition])
+                self._batch.tell_leader([one.broker_id for one in replicas if one not in gone], partition)
+            if not written.conflicts:
+                return
+            await self._read_again(written.conflicts)
+            again = [replica for replica in moved if replica.partition in set(written.conflicts)]
+            changed = replica_states.plan_move(self._context, again, ReplicaState.OFFLINE).changed

@@ -1,0 +1,156 @@
+"""This broker's place in the cluster: its id, its registration, its view of the others (A1, A2)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from uuid import UUID
+
+from odradek.cluster.brokers import UNKNOWN_BROKER_EPOCH, Broker
+from odradek.cluster.random_ids import random_uuid
+from odradek.cluster.registrations import read_brokers
+from odradek.common.errors import OdradekError
+from odradek.common.ids import uuid_to_text
+from odradek.coordination import paths
+from odradek.coordination.errors import (
+    DamagedPayload,
+    NodeExists,
+    NoNode,
+    SessionExpired,
+    StoreClosed,
+    StoreUnavailable,
+)
+from odradek.coordination.payloads import BrokerRegistration, decode_cluster_id, encode_cluster_id
+from odradek.coordination.store import Store, WatchEvent
+
+logger = logging.getLogger(__name__)
+
+RETRY_BACKOFF_S = 0.1
+
+
+class BrokerIdInUse(OdradekError):
+    """Another live broker is registered under this id."""
+
+    def __init__(self, broker_id: int, holder: str) -> None:
+        self.broker_id = broker_id
+        super().__init__(
+            f"broker id {broker_id} is taken by a live broker ({holder}); "
+            f"give this one another broker.id, or stop the other first"
+        )
+
+
+async def ensure_persistent_paths(store: Store) -> None:
+    """The nodes that every part of the cluster expects to be there."""
+    for path in paths.PERSISTENT_PATHS:
+        await store.ensure_path(path)
+
+
+async def ensure_cluster_id(store: Store, new_id: Callable[[], UUID] = random_uuid) -> str:
+    """The cluster's id; the first broker ever draws it."""
+    try:
+        return decode_cluster_id((await store.get(paths.CLUSTER_ID)).payload)
+    except NoNode:
+        await store.ensure_path(paths.CLUSTER_ID.rpartition("/")[0])
+    with contextlib.suppress(NodeExists):
+        await store.create(paths.CLUSTER_ID, encode_cluster_id(uuid_to_text(new_id())))
+    return decode_cluster_id((await store.get(paths.CLUSTER_ID)).payload)
+
+
+async def generate_broker_id(store: Store, reserved_broker_max_id: int = 1000) -> int:
+    """An id that no broker had before, above those that people may configure.
+
+    The number is the version of /brokers/seqid, which every write raises.
+    """
+    await store.ensure_path(paths.BROKER_SEQUENCE_ID)
+    return reserved_broker_max_id + (await store.set(paths.BROKER_SEQUENCE_ID, b"")).version
+
+
+async def register_broker(
+    store: Store, broker_id: int, registration: BrokerRegistration, *, wait_s: float = 0.0
+) -> int:
+    """Register on this session and return the broker epoch; BrokerIdInUse if another holds the id.
+
+    `wait_s`: how long an earlier life of ours may take to expire.
+    """
+    path = paths.broker_id(broker_id)
+    deadline = asyncio.get_running_loop().time() + wait_s
+    while True:
+        try:
+            return (await store.create(path, registration.encode(), ephemeral=True)).stat.czxid
+        except NodeExists:
+            gone = asyncio.Event()
+        stat = await store.exists(path, lambda _, gone=gone: gone.set())  # type: ignore[misc]
+        if stat is None:
+            continue
+        if stat.ephemeral_owner == store.session_id:
+            # Our own: an earlier try whose answer got lost.
+            await store.set(path, registration.encode())
+            return stat.czxid
+        try:
+            await asyncio.wait_for(gone.wait(), deadline - asyncio.get_running_loop().time())
+        except TimeoutError:
+            raise BrokerIdInUse(broker_id, await _holder(store, path)) from None
+
+
+async def _holder(store: Store, path: str) -> str:
+    try:
+        registered = BrokerRegistration.decode((await store.get(path)).payload)
+    except (NoNode, DamagedPayload):
+        return "its registration cannot be read"
+    return ", ".join(map(str, registered.listeners))
+
+
+class Membership:
+    """The live brokers as this one sees them. Owned by the broker's event loop; one per session."""
+
+    def __init__(self, store: Store, on_change: Callable[[dict[int, Broker]], None]) -> None:
+        self.brokers: dict[int, Broker] = {}
+        self._store = store
+        self._on_change = on_change
+        self._has_changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def epochs(self) -> dict[int, int]:
+        """Which life of each broker is registered."""
+        return {id_: broker.epoch for id_, broker in self.brokers.items()}
+
+    def epoch(self, broker_id: int) -> int:
+        """Which life of one broker is registered."""
+        broker = self.brokers.get(broker_id)
+        return UNKNOWN_BROKER_EPOCH if broker is None else broker.epoch
+
+    async def start(self) -> None:
+        """Read who is there and keep watching."""
+        await self._read()
+        self._task = asyncio.create_task(self._watch())
+
+    async def stop(self) -> None:
+        """Watch no longer."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _watch(self) -> None:
+        while True:
+            await self._has_changed.wait()
+            try:
+                await self._read()
+            except StoreUnavailable as error:
+                logger.warning("the brokers cannot be read just now: %s", error)
+                await asyncio.sleep(RETRY_BACKOFF_S)
+                self._has_changed.set()
+            except (SessionExpired, StoreClosed):
+                return
+
+    async def _read(self) -> None:
+        self._has_changed.clear()
+        brokers = await read_brokers(self._store, self._on_event, lambda _: self._on_event)
+        if brokers != self.brokers:
+            self.brokers = brokers
+            self._on_change(brokers)
+
+    def _on_event(self, _: WatchEvent) -> None:
+        self._has_changed.set()

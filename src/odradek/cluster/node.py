@@ -1,0 +1,199 @@
+"""This broker in the cluster, over all its sessions: registered, watching, running for controller.
+
+    connect()   a session at the store; the cluster's id and ours     before the logs are opened
+    join()      registered, watching, running for controller          when the listeners are bound
+    leave()     everything ended, the registration gone at once
+
+When a session expires, the node opens a new one and joins again: with a new broker epoch, under its old id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from odradek.cluster.brokers import UNKNOWN_BROKER_EPOCH, Broker
+from odradek.cluster.config_changes import ConfigChanges
+from odradek.cluster.controller.channels import Connect
+from odradek.cluster.controller.loop import Controller, ControllerSettings, never_unclean
+from odradek.cluster.membership import (
+    BrokerIdInUse,
+    Membership,
+    ensure_cluster_id,
+    ensure_persistent_paths,
+    generate_broker_id,
+    register_broker,
+)
+from odradek.common.clock import Clock, SystemClock
+from odradek.coordination.errors import StoreError
+from odradek.coordination.paths import ConfigEntity
+from odradek.coordination.payloads import BrokerRegistration, Listener
+from odradek.coordination.store import SessionState, Store
+
+logger = logging.getLogger(__name__)
+
+REJOIN_BACKOFF_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """What a broker's configuration says of its place in the cluster; an id of None is generated."""
+
+    broker_id: int | None = None
+    reserved_broker_max_id: int = 1000
+    rack: str | None = None
+    session_timeout_ms: int = 18_000
+    controller: ControllerSettings = field(default_factory=ControllerSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeHooks:
+    """What the broker wants to hear, and what it lends to the controller. All are called on its loop."""
+
+    connect: Connect
+    on_registered: Callable[[int], None]
+    on_brokers: Callable[[dict[int, Broker]], None]
+    on_config_change: Callable[[ConfigEntity], Awaitable[None]]
+    # The broker cannot go on: its id is another's now.
+    on_fatal: Callable[[Exception], None]
+    allows_unclean: Callable[[str], bool] = never_unclean
+
+
+class ClusterNode:
+    """Owned by the broker's event loop."""
+
+    def __init__(
+        self,
+        open_store: Callable[[], Awaitable[Store]],
+        settings: NodeSettings,
+        hooks: NodeHooks,
+        clock: Clock | None = None,
+    ) -> None:
+        self._open_store = open_store
+        self._settings = settings
+        self._hooks = hooks
+        self._clock = clock or SystemClock()
+        self._store: Store | None = None
+        self._listeners: tuple[Listener, ...] = ()
+        self._parts: _Parts | None = None
+        self._rejoining: asyncio.Task[None] | None = None
+        self.broker_id = -1
+        self.broker_epoch = UNKNOWN_BROKER_EPOCH
+        self.cluster_id = ""
+
+    @property
+    def store(self) -> Store:
+        """The session of the moment; only after `connect`."""
+        assert self._store is not None, "not connected"
+        return self._store
+
+    @property
+    def controller(self) -> Controller:
+        """The controller of the session of the moment; only after `join`."""
+        assert self._parts is not None, "not joined"
+        return self._parts.controller
+
+    @property
+    def membership(self) -> Membership:
+        """The other brokers as this session sees them; only after `join`."""
+        assert self._parts is not None, "not joined"
+        return self._parts.membership
+
+    async def connect(self, known_broker_id: int | None = None) -> None:
+        """Open a session and learn both ids; `known_broker_id` is what the data directories remember."""
+        self._store = await self._open_store()
+        await ensure_persistent_paths(self._store)
+        self.cluster_id = await ensure_cluster_id(self._store)
+        broker_id = self._settings.broker_id if known_broker_id is None else known_broker_id
+        if broker_id is None:
+            broker_id = await generate_broker_id(self._store, self._settings.reserved_broker_max_id)
+        self.broker_id = broker_id
+
+    async def join(self, listeners: tuple[Listener, ...]) -> None:
+        """Register and take part; BrokerIdInUse when a live broker has our id."""
+        self._listeners = listeners
+        await self._join(self.store)
+
+    async def leave(self) -> None:
+        """Take no more part; the session ends, and with it the registration and the office."""
+        if self._rejoining is not None:
+            self._rejoining.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._rejoining
+        await self._stop_parts()
+        if self._store is not None:
+            await self._store.close()
+
+    async def _join(self, store: Store) -> None:
+        registration = BrokerRegistration(self._listeners, self._clock.now_ms(), self._settings.rack)
+        # An earlier life of this broker may not have expired yet.
+        wait_s = self._settings.session_timeout_ms / 1000
+        self.broker_epoch = await register_broker(store, self.broker_id, registration, wait_s=wait_s)
+        self._hooks.on_registered(self.broker_epoch)
+        self._parts = _Parts.of(store, self.broker_id, self._settings, self._hooks, self._clock)
+        await self._parts.start()
+        store.add_listener(self._on_session)
+
+    async def _stop_parts(self) -> None:
+        if self._parts is not None:
+            await self._parts.stop()
+
+    def _on_session(self, state: SessionState) -> None:
+        if state is SessionState.EXPIRED:
+            logger.warning("the session at the store has expired; joining again")
+            self._rejoining = asyncio.get_running_loop().create_task(self._rejoin())
+
+    async def _rejoin(self) -> None:
+        while True:
+            await self._stop_parts()
+            await self.store.close()
+            try:
+                self._store = await self._open_store()
+                await self._join(self._store)
+                return
+            except BrokerIdInUse as error:
+                self._hooks.on_fatal(error)
+                return
+            except StoreError as error:
+                logger.warning("cannot join again yet: %s", error)
+                await asyncio.sleep(REJOIN_BACKOFF_S)
+
+
+@dataclass(slots=True)
+class _Parts:
+    """What lives as long as one session."""
+
+    membership: Membership
+    config_changes: ConfigChanges
+    controller: Controller
+
+    @classmethod
+    def of(
+        cls, store: Store, broker_id: int, settings: NodeSettings, hooks: NodeHooks, clock: Clock
+    ) -> _Parts:
+        return cls(
+            membership=Membership(store, hooks.on_brokers),
+            config_changes=ConfigChanges(store, hooks.on_config_change, clock),
+            controller=Controller(
+                store,
+                broker_id,
+                settings.controller,
+                hooks.connect,
+                allows_unclean=hooks.allows_unclean,
+                session_timeout_ms=settings.session_timeout_ms,
+                clock=clock,
+            ),
+        )
+
+    async def start(self) -> None:
+        await self.membership.start()
+        await self.config_changes.start()
+        await self.controller.start()
+
+    async def stop(self) -> None:
+        await self.controller.stop()
+        await self.config_changes.stop()
+        await self.membership.stop()

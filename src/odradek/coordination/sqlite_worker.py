@@ -8,6 +8,7 @@ fire before anything newer is read. Between jobs the thread looks for foreign ch
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import threading
 import time
@@ -140,8 +141,9 @@ class Worker:
             if isinstance(error, StoreError)
             else SessionExpired(f"the store's thread failed: {error!r}")
         )
-        self._answer([], [Outcome(opened, error=told)])
-        self._call_loop(self._face.end, error)
+        with contextlib.suppress(SessionExpired):  # the loop itself may be what is gone
+            self._answer([], [Outcome(opened, error=told)])
+            self._call_loop(self._face.end, error)
 
     def _work(self) -> None:
         while True:
@@ -251,6 +253,8 @@ class Worker:
     # Looking around
 
     def _look_around(self) -> None:
+        if self._loop.is_closed():
+            raise SessionExpired("the event loop of this store is closed")
         try:
             self._check_file()
             self._notice_changes()

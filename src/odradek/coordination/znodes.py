@@ -102,6 +102,24 @@ def check_create_path(path: str, *, sequential: bool) -> None:
     check_path(path + "0" if sequential else path)
 
 
+def check_operations(operations: Sequence[Operation]) -> None:
+    """Refuse paths before they are sent to a server, which may see them below a chroot and find them good."""
+    for index, operation in enumerate(operations):
+        is_sequential = isinstance(operation, Create) and operation.sequential
+        try:
+            check_create_path(operation.path, sequential=is_sequential)
+            if isinstance(operation, Delete):
+                _check_not_root(operation.path)
+        except InvalidPath as refusal:
+            refusal.operation_index = index
+            raise
+
+
+def _check_not_root(path: str) -> None:
+    if path == ROOT:
+        raise InvalidPath(ROOT)
+
+
 class Draft:
     """One transaction in the making. Used by one thread, then thrown away."""
 
@@ -187,8 +205,7 @@ class Draft:
         return node.stat()
 
     def _delete(self, operation: Delete) -> None:
-        if operation.path == ROOT:
-            raise InvalidPath(ROOT)
+        _check_not_root(operation.path)
         node = self._expect(operation.path, operation.version)
         if node.num_children:
             raise NotEmpty(operation.path)

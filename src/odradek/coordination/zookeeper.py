@@ -50,7 +50,7 @@ from odradek.coordination.store import (
     WatchEvent,
 )
 from odradek.coordination.watches import Watch, Watches, WatchKind, missed_event
-from odradek.coordination.znodes import ROOT, check_create_path, check_path
+from odradek.coordination.znodes import ROOT, check_create_path, check_operations, check_path
 
 DEFAULT_SESSION_TIMEOUT_MS = 18_000
 DEFAULT_CONNECTION_TIMEOUT_MS = 18_000
@@ -191,9 +191,7 @@ class ZooKeeperStore(Store):
 
     async def multi(self, operations: Sequence[Operation]) -> list[OperationResult]:
         """All in one transaction, or nothing."""
-        for operation in operations:
-            is_sequential = isinstance(operation, Create) and operation.sequential
-            check_create_path(operation.path, sequential=is_sequential)
+        check_operations(operations)
         results = await self._write(ROOT, lambda: self._commit_async(operations))
         for index, (operation, result) in enumerate(zip(operations, results, strict=True)):
             refusal = _REFUSALS.get(type(result))

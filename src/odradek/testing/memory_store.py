@@ -58,7 +58,7 @@ class MemoryEnsemble:
         self.zxid = draft.zxid
         for path, node in draft.changed.items():
             if node is None:
-                del self.nodes[path]
+                self.nodes.pop(path, None)  # a node may be born and die in one transaction
             else:
                 self.nodes[path] = node
         for session in self._sessions:

@@ -1,0 +1,134 @@
+"""What the store promises when several processes share it, and some of them die or hang."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+
+import pytest
+
+from coordination.sessions import Recorder, Sessions, SqliteSessions, eventually
+from odradek.coordination.store import EventType
+
+
+async def test_a_killed_process_loses_its_ephemerals(real_sessions: Sessions) -> None:
+    store, peer = await real_sessions.open(), await real_sessions.peer()
+    heard = Recorder()
+    await peer.ask("create_ephemeral", "/mine")
+    await store.get("/mine", heard)
+
+    killed_at = time.monotonic()
+    peer.process.kill()
+
+    await eventually(lambda: bool(heard.events), within_s=real_sessions.notices_death_within_s)
+    assert time.monotonic() - killed_at < real_sessions.notices_death_within_s
+    await heard.expect(EventType.DELETED, "/mine")
+    assert await store.exists("/mine") is None
+
+
+@pytest.mark.slow
+async def test_a_hung_process_expires_and_is_refused_afterwards(real_sessions: Sessions) -> None:
+    store, peer = await real_sessions.open(), await real_sessions.peer()
+    heard = Recorder()
+    await store.create("/state", b"before")
+    await peer.ask("create_ephemeral", "/mine")
+    await store.get("/mine", heard)
+
+    peer.process.send_signal(signal.SIGSTOP)
+    await eventually(lambda: bool(heard.events), within_s=15)
+    peer.process.send_signal(signal.SIGCONT)
+
+    assert await peer.ask("set", "/state", "by a zombie") == "SessionExpired"
+    assert await peer.ask("get", "/state") == "SessionExpired"
+    states = await peer.ask("states")
+    assert states[-1] == "expired"
+    assert (await store.get("/state")).payload == b"before"
+
+
+@pytest.mark.slow
+async def test_a_short_stop_does_no_harm(real_sessions: Sessions) -> None:
+    store, peer = await real_sessions.open(), await real_sessions.peer()
+    await peer.ask("create_ephemeral", "/mine")
+
+    peer.process.send_signal(signal.SIGSTOP)
+    await asyncio.sleep(real_sessions.session_timeout_ms / 1000 / 4)
+    peer.process.send_signal(signal.SIGCONT)
+
+    assert await peer.ask("set", "/mine", "still here") == 1
+    assert (await store.get("/mine")).payload == b"still here"
+
+
+async def test_no_update_is_lost_between_processes(real_sessions: Sessions) -> None:
+    store = await real_sessions.open()
+    peers = await asyncio.gather(*[real_sessions.peer() for _ in range(3)])
+    await store.create("/count", b"0")
+
+    conflicts = await asyncio.gather(*[peer.ask("increment", "/count", 40) for peer in peers])
+
+    node = await store.get("/count")
+    assert node.payload == b"120"
+    assert node.stat.version == 120
+    assert all(isinstance(number, int) for number in conflicts)
+
+
+async def test_a_process_hears_of_anothers_writes_before_it_can_read_them(real_sessions: Sessions) -> None:
+    store, peer = await real_sessions.open(), await real_sessions.peer()
+    await store.create("/a", b"0")
+    for index in range(1, 20):
+        heard = Recorder()
+        before = await store.get("/a", heard)
+        peer.send("set", "/a", str(index))
+        while (await store.get("/a")).stat.version == before.stat.version:
+            await asyncio.sleep(0)
+        assert len(heard.events) == 1
+        await peer.answer()
+
+
+async def test_a_restarted_process_finds_its_old_ephemerals_gone(sqlite_sessions: SqliteSessions) -> None:
+    """All were killed, nobody was there to notice: whoever opens next does."""
+    peers = [await sqlite_sessions.peer() for _ in range(2)]
+    await peers[0].ask("create_ephemeral", "/ids")
+    await peers[1].ask("create_ephemeral", "/controller")
+    await peers[1].ask("create", "/stays")
+    for peer in peers:
+        peer.process.kill()
+    for peer in peers:
+        await peer.process.wait()
+
+    store = await sqlite_sessions.open()
+
+    assert await store.children("/") == ["stays"]
+
+
+async def test_a_forked_child_does_not_keep_the_session_alive(sqlite_sessions: SqliteSessions) -> None:
+    store, peer = await sqlite_sessions.open(), await sqlite_sessions.peer()
+    heard = Recorder()
+    await peer.ask("create_ephemeral", "/mine")
+    await store.get("/mine", heard)
+
+    child = await peer.ask("fork_a_sleeper")
+    try:
+        await peer.kill()
+        await eventually(lambda: bool(heard.events), within_s=1)
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+@pytest.mark.slow
+async def test_processes_killed_at_any_moment_leave_a_whole_store(sqlite_sessions: SqliteSessions) -> None:
+    """Each write is there or not, no session is left over, and the next writer goes on."""
+    store = await sqlite_sessions.open()
+    await store.create("/count", b"0")
+    for round_number in range(12):
+        peer = await sqlite_sessions.peer()
+        peer.send("increment", "/count", 100_000)
+        await asyncio.sleep(0.03 + 0.01 * round_number)
+        await peer.kill()
+        payload, stat = await store.get("/count")
+        assert int(payload) == stat.version
+        await store.set("/count", str(stat.version + 1).encode(), stat.version)
+    assert int((await store.get("/count")).payload) > 12
+    directory = sqlite_sessions.path.with_name("store.db-sessions")
+    await eventually(lambda: len(os.listdir(directory)) == 1)

@@ -22,6 +22,7 @@ import errno
 import os
 import shutil
 import struct
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from odradek.common.errors import OdradekError
@@ -58,7 +59,9 @@ class ForkReport:
     could_not_link: bool = False  # another file system: everything was copied
 
 
-def fork(source: str, target: str, *, keeps_identity: bool = False) -> ForkReport:
+def fork(
+    source: str, target: str, *, keeps_identity: bool = False, link: Callable[[str, str], None] = os.link
+) -> ForkReport:
     """Make `target`, a log directory, out of the log directory or the partition `source`.
 
     NotALog if the source is neither; CannotFork if there is something at the target already, or if the source
@@ -70,15 +73,16 @@ def fork(source: str, target: str, *, keeps_identity: bool = False) -> ForkRepor
     is_new = not os.path.exists(target)
     os.makedirs(target, exist_ok=True)
     try:
-        return _Fork(target).run(partitions, keeps_identity)
+        return _Fork(target, link).run(partitions, keeps_identity)
     except BaseException:
         shutil.rmtree(target) if is_new else _empty(target)
         raise
 
 
-def _empty(path: str) -> None:
-    for entry in os.scandir(path):
-        shutil.rmtree(entry.path) if entry.is_dir() else os.unlink(entry.path)
+def _empty(path: str, keeps: Collection[str] = ()) -> None:
+    for entry in list(os.scandir(path)):
+        if entry.path not in keeps:
+            shutil.rmtree(entry.path) if entry.is_dir() else os.unlink(entry.path)
 
 
 class _Changed(Exception):
@@ -88,9 +92,11 @@ class _Changed(Exception):
 class _Fork:
     """One fork; lives as long as `fork` runs."""
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, link: Callable[[str, str], None]) -> None:
         self.target = target
+        self.link = link
         self.report = ForkReport()
+        self._done: set[str] = set()
 
     def run(self, partitions: list[str], keeps_identity: bool) -> ForkReport:
         """Checkpoints are read first, so that the logs have at least what they promise."""
@@ -113,15 +119,16 @@ class _Fork:
     def _partition(self, path: str) -> tuple[TopicPartition, int]:
         """Fork one partition; where its log ends then."""
         for _ in range(_ATTEMPTS):
-            files = list_partition(path)
-            inner = os.path.join(self.target, str(files.partition))
-            os.mkdir(inner)
             try:
+                files = list_partition(path)
+                inner = os.path.join(self.target, str(files.partition))
+                os.mkdir(inner)
                 end = self._segments(files, inner)
             except (_Changed, FileNotFoundError):
-                shutil.rmtree(inner)
+                _empty(self.target, keeps=self._done)
                 continue
             self._small_files(files, inner, end)
+            self._done.add(inner)
             self.report.partitions += 1
             return files.partition, end
         raise CannotFork(f"{path}: its segments change faster than they can be linked; try again")
@@ -149,7 +156,7 @@ class _Fork:
     def _link(self, source: str, target: str) -> int:
         """Link a file, or copy it where that cannot be; the source's inode."""
         try:
-            os.link(source, target)
+            self.link(source, target)
         except OSError as error:
             if error.errno not in _CANNOT_LINK:
                 raise

@@ -80,7 +80,7 @@ class PartitionFiles:
         return os.path.join(self.path, filenames.segment_filename(base_offset, kind))
 
     def open_segments(self) -> Segments:
-        """The segments, for reading; of the last one the whole batches only, for it may be torn or growing."""
+        """The segments, for reading; of the last one whole batches only, for it may be torn or growing."""
         directory = read_only_directory(self.path)
         segments = Segments(
             Segment(directory, base, index_interval_bytes=0, created_ms=0, sizes=self.segments[base])

@@ -6,13 +6,13 @@
 Only what is needed is read: segments by their names, positions by the offset index, times by the time index.
 At most one chunk of batches and one of rows is in memory.
 
-A time means what it means to ListOffsets, to consumers and to Spark: the first offset whose record is as young
-as that. Where timestamps do not rise with the offsets, rows in between may be older or younger; filter these by
-the column `timestamp` if it matters.
+A time means what it means to ListOffsets, to consumers and to Spark: the first offset whose record is as
+young as that. Where timestamps do not rise with the offsets, rows in between may be older or younger; filter
+these by the column `timestamp` if it matters.
 
-There is no high watermark without a broker: everything up to the end of the log is read, save for a batch that
-is torn or being written. With `read_committed` the rows of aborted transactions are left out, and the end is
-the first offset of a transaction still open.
+There is no high watermark without a broker: everything up to the end of the log is read, save for a batch
+that is torn or being written. With `read_committed` the rows of aborted transactions are left out, and the
+end is the first offset of a transaction still open.
 """
 
 from __future__ import annotations

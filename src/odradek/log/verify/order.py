@@ -79,10 +79,21 @@ class EpochOrder:
         if epoch < before:
             problem = f"leader epoch {epoch} comes after {before}"
             return Fault(position_before if has_jumped_before and position else position, problem)
-        if self._entries and epoch > self._entries[-1].epoch:
-            # The checkpoint is written before the first batch of an epoch, so this one cannot be.
-            return Fault(position, f"leader epoch {epoch}, but the latest is {self._entries[-1].epoch}")
         return None
+
+    def judge_last(self, header: BatchHeader) -> Fault | None:
+        """What is wrong with the epoch of the last batch of all, behind which none can step back.
+
+        The checkpoint is written before the first batch of an epoch, so a later epoch than the latest there
+        cannot be; unless an epoch begins just here, when it is the checkpoint that has the wrong number.
+        """
+        if not self._jumped or not self._entries or self._epoch <= self._entries[-1].epoch:
+            return None
+        if any(entry.start_offset == header.base_offset for entry in self._entries):
+            return None
+        return Fault(
+            self.last_position, f"leader epoch {self._epoch}, the latest is {self._entries[-1].epoch}"
+        )
 
     def compare(self, header: BatchHeader) -> str | None:
         """How this batch disagrees with the checkpoint; either may be wrong."""

@@ -77,6 +77,7 @@ class _Verifier:
         self.has_epochs = self.has_epoch_problem = False
         self.is_sound = True
         self.batch = _Batch()
+        self.last_header: BatchHeader | None = None
 
     def run(self) -> PartitionSummary:
         """Everything, in the order of the log."""
@@ -85,7 +86,7 @@ class _Verifier:
         for number, base_offset in enumerate(base_offsets, 1):
             self._segment(base_offset, base_offsets[number] if number < len(base_offsets) else None)
         if base_offsets and self.is_sound:
-            self._check_last_batch(base_offsets[-1])
+            self._check_last_batch(self.files.join(base_offsets[-1], filenames.LOG))
             self.summary.log_end_offset = max(self.offsets.next_offset, base_offsets[-1])
         self._check_snapshots()
         self._check_epochs_end()
@@ -177,6 +178,7 @@ class _Verifier:
         if fault is not None:
             self._damage(path, fault.position, fault.problem, Kind.BATCH)
         self._judge_epoch(path, header, position)
+        self.last_header = header
         return header
 
     def _judge_epoch(self, path: str, header: BatchHeader, position: int) -> None:
@@ -212,15 +214,15 @@ class _Verifier:
 
     # What can only be said at the end
 
-    def _check_last_batch(self, base_offset: int) -> None:
-        """A wrong base offset shows at the next batch, but the last one has none after it."""
+    def _check_last_batch(self, path: str) -> None:
+        """A wrong base offset or epoch shows at the next batch, but the last one has none after it."""
         if self.offsets.jumped and self.offsets.gap_count == 1 and not self.around.is_compacted:
-            self._tell(
-                self.files.join(base_offset, filenames.LOG),
-                self.offsets.last_position,
-                f"the last batch, up to offset {self.offsets.next_offset - 1}, leaves the log its only gap",
-                Kind.BATCH,
-            )
+            last_offset = self.offsets.next_offset - 1
+            problem = f"the last batch, up to offset {last_offset}, leaves the log its only gap"
+            self._tell(path, self.offsets.last_position, problem, Kind.BATCH)
+        fault = self.epochs.judge_last(self.last_header) if self.last_header is not None else None
+        if fault is not None:
+            self._tell(path, fault.position, fault.problem, Kind.BATCH)
 
     def _check_completeness(self) -> None:
         for base_offset, sizes in sorted(self.files.segments.items()):

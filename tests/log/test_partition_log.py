@@ -585,6 +585,37 @@ def test_a_full_disk_refuses_the_append_and_nothing_else(tmp_path: Path) -> None
     assert again.log_end_offset == end + 60
 
 
+@pytest.mark.parametrize("part", [".log", ".index", ".timeindex", ".snapshot"])
+def test_a_full_disk_at_a_roll_leaves_no_half_segment(tmp_path: Path, part: str) -> None:
+    files = FaultyFiles()
+    log = open_log(tmp_path, files=files)
+    fill(log, 5)
+    before = sorted(file.name for file in tmp_path.iterdir())
+    files.fault = lambda call, path: errno.ENOSPC if call == "open" and path.endswith(part) else 0
+    with pytest.raises(StorageError):
+        log.roll(NOW_MS)
+    assert sorted(file.name for file in tmp_path.iterdir() if file.suffix != ".snapshot") == before
+    fill(log, 5)
+    files.fault = lambda call, path: 0
+    log.roll(NOW_MS)
+    fill(log, 5)
+    log.release()
+    again = open_log(tmp_path, checkpoints=after_crash(high_watermark=30))
+    assert [record.offset for record in read_all(again)] == list(range(30))
+
+
+def test_a_preallocated_segment_is_trimmed_when_it_is_closed_or_recovered(tmp_path: Path) -> None:
+    config = SMALL.replace(preallocate=True)
+    log = open_log(tmp_path, config)
+    fill(log, 60)
+    sizes = [Path(segment.log.path).stat().st_size for segment in log.segments]
+    assert sizes[:-1] == [segment.size for segment in log.segments][:-1]
+    assert sizes[-1] == 4096 > log.segments.active.size
+    again = open_log(tmp_path, config, checkpoints=after_crash(high_watermark=120))
+    assert again.log_end_offset == 120
+    assert Path(again.segments.active.log.path).stat().st_size == again.segments.active.size
+
+
 def test_a_full_disk_at_the_abort_marker_leaves_the_transaction_open(tmp_path: Path) -> None:
     files = FaultyFiles()
     log = open_log(tmp_path, LogConfig(), files=files)

@@ -6,6 +6,7 @@ another codec (`compression.type`) or the broker's time (`message.timestamp.type
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from odradek.records.batch import (
     Buffer,
     TimestampType,
     iterate_headers,
+    stamp,
     stamp_log_append_time,
 )
 from odradek.records.builder import build_batch
@@ -68,6 +70,20 @@ def prepare(records: Buffer, config: LogConfig, *, now_ms: int, origin: Origin) 
 def max_decompressed_bytes(config: LogConfig) -> int:
     """How much a batch of this topic may become when it is decompressed."""
     return DECOMPRESSION_FACTOR * max(config.max_message_bytes, 1)
+
+
+def stamp_all(
+    payload: bytearray | memoryview, headers: Iterable[BatchHeader], next_offset: int, leader_epoch: int
+) -> list[BatchHeader]:
+    """Give the batches their offsets, from `next_offset` on, and the leader's epoch; their new headers."""
+    stamped = []
+    position = 0
+    for header in headers:
+        stamp(payload, position, next_offset, leader_epoch)
+        stamped.append(header._replace(base_offset=next_offset, partition_leader_epoch=leader_epoch))
+        position += header.size_in_bytes
+        next_offset += header.last_offset_delta + 1
+    return stamped
 
 
 def _writable(records: Buffer) -> bytearray | memoryview:

@@ -22,23 +22,21 @@ from odradek.common.ids import TopicPartition
 from odradek.log import filenames, timestamps
 from odradek.log.config import LogConfig
 from odradek.log.epochs import EpochEnd, LeaderEpochs
-from odradek.log.errors import OffsetOutOfRange, RecordListTooLarge, StorageError, UnexpectedAppendOffset
+from odradek.log.errors import OffsetOutOfRange, RecordListTooLarge, StorageError
 from odradek.log.files import PartitionDirectory
 from odradek.log.flushing import FlushJob
-from odradek.log.leader_batches import Origin, max_decompressed_bytes, prepare
+from odradek.log.follower_batches import whole_batches
+from odradek.log.leader_batches import Origin, max_decompressed_bytes, prepare, stamp_all
 from odradek.log.producers import Marker, ProducerStates
 from odradek.log.reading import FetchData, Isolation, LogEnd, aborted_between, find_batches
-from odradek.log.replay import marker_of, replay
+from odradek.log.replay import markers_of, replay
 from odradek.log.retention import Deletion, RetainedSegment, segments_to_delete
 from odradek.log.roll import IncomingBatches, RollReason, roll_reason
 from odradek.log.segment import Segment
 from odradek.log.segments import Segments
 from odradek.log.snapshot_files import SnapshotFiles
 from odradek.log.txn_index import AbortedTxn, aborted_txn
-from odradek.records.batch import HEADER_SIZE, BatchHeader, Buffer, has_valid_crc, iterate_headers, stamp
-from odradek.records.errors import CorruptBatch
-from odradek.records.kernels import scan_batches
-from odradek.records.layout import Stop
+from odradek.records.batch import BatchHeader, Buffer
 
 PRODUCER_ID_EXPIRATION_MS = 86_400_000
 
@@ -182,7 +180,7 @@ class PartitionLog:
                     is_duplicate=True,
                 )
         markers = self._check_producers(payload, headers, origin, transaction_version)
-        headers = self._stamp(payload, headers, leader_epoch)
+        headers = stamp_all(payload, headers, self.log_end_offset, leader_epoch)
         reason = self._append(payload, headers, markers, now_ms)
         first, last = headers[0], headers[-1]
         return AppendInfo(
@@ -194,15 +192,10 @@ class PartitionLog:
 
         The offsets must continue the log. A fetch may end inside a batch: that rest is left for the next one.
         """
-        payload, headers = _whole_batches(records)
+        payload, headers = whole_batches(records, self.log_end_offset)
         if not headers:
             return None
-        expected = self.log_end_offset
-        for header in headers:
-            if header.base_offset < expected:
-                raise UnexpectedAppendOffset(header.base_offset, expected)
-            expected = header.next_offset
-        markers = self._markers(payload, headers)
+        markers = markers_of(payload, headers)
         reason = self._append(payload, headers, markers, now_ms)
         first, last = headers[0], headers[-1]
         return AppendInfo(first.base_offset, last.last_offset, -1, self.log_start_offset, roll_reason=reason)
@@ -210,35 +203,13 @@ class PartitionLog:
     def _check_producers(
         self, payload: Buffer, headers: Sequence[BatchHeader], origin: Origin, transaction_version: int
     ) -> list[Marker | None]:
-        markers = self._markers(payload, headers)
+        markers = markers_of(payload, headers)
         for header, marker in zip(headers, markers, strict=True):
             if marker is not None:
                 self.producers.check_marker(header, marker, transaction_version=transaction_version)
             elif header.has_producer_id:
                 self.producers.check(header, checks_sequence=origin is Origin.CLIENT)
         return markers
-
-    def _markers(self, payload: Buffer, headers: Sequence[BatchHeader]) -> list[Marker | None]:
-        markers: list[Marker | None] = []
-        position = 0
-        for header in headers:
-            is_marker = header.is_control and header.has_producer_id
-            markers.append(marker_of(payload, position) if is_marker else None)
-            position += header.size_in_bytes
-        return markers
-
-    def _stamp(
-        self, payload: bytearray | memoryview, headers: Sequence[BatchHeader], leader_epoch: int
-    ) -> list[BatchHeader]:
-        stamped = []
-        position, next_offset = 0, self.log_end_offset
-        for header in headers:
-            stamp(payload, position, next_offset, leader_epoch)
-            header = header._replace(base_offset=next_offset, partition_leader_epoch=leader_epoch)
-            stamped.append(header)
-            position += header.size_in_bytes
-            next_offset = header.next_offset
-        return stamped
 
     def _append(
         self,
@@ -619,16 +590,3 @@ def draw_jitter_ms(config: LogConfig) -> int:
     """How much earlier than `segment.ms` a segment rolls."""
     limit = min(config.segment_jitter_ms, config.max_segment_ms)
     return random.randrange(limit) if limit > 0 else 0
-
-
-def _whole_batches(records: Buffer) -> tuple[memoryview, list[BatchHeader]]:
-    view = memoryview(records)
-    scan = scan_batches(view, 0, len(view), max(1, len(view) // HEADER_SIZE))
-    if scan.stop not in (Stop.AT_END, Stop.TRUNCATED):
-        raise CorruptBatch(f"the leader sent no batch: {scan.stop.name}", scan.position)
-    headers = []
-    for position, header in iterate_headers(view, 0, scan.position):
-        if not has_valid_crc(view, position, header):
-            raise CorruptBatch(f"the CRC of batch {header.base_offset} does not fit", position)
-        headers.append(header)
-    return view[: scan.position], headers

@@ -8,7 +8,7 @@ from odradek.log.batch_chunks import BatchChunk, batch_chunks
 from odradek.log.producers import BATCHES_KEPT, Marker, ProducerStates
 from odradek.log.segment import Segment
 from odradek.log.txn_index import AbortedTxn, aborted_txn
-from odradek.records.batch import CONTROL_FLAG, NO_PRODUCER_ID, TRANSACTIONAL_FLAG, BatchHeader
+from odradek.records.batch import CONTROL_FLAG, NO_PRODUCER_ID, TRANSACTIONAL_FLAG, BatchHeader, Buffer
 from odradek.records.control import ControlType, read_control_type, read_end_transaction_marker
 from odradek.records.layout import BatchColumn
 from odradek.records.record import read_records
@@ -101,7 +101,18 @@ def _apply(chunk: BatchChunk, index: int, producers: ProducerStates, aborted: li
         aborted.append(aborted_txn(completed))
 
 
-def marker_of(batch: bytes | bytearray | memoryview, position: int = 0) -> Marker | None:
+def markers_of(payload: Buffer, headers: Iterable[BatchHeader]) -> list[Marker | None]:
+    """For each of the batches side by side in `payload` its marker, None where it has none."""
+    markers: list[Marker | None] = []
+    position = 0
+    for header in headers:
+        is_marker = header.is_control and header.has_producer_id
+        markers.append(marker_of(payload, position) if is_marker else None)
+        position += header.size_in_bytes
+    return markers
+
+
+def marker_of(batch: Buffer, position: int = 0) -> Marker | None:
     """The end-of-transaction marker in a control batch; None for another type, or an emptied batch."""
     records = read_records(batch, position, max_bytes=_MAX_MARKER_BYTES)
     if not records or read_control_type(records[0].key) not in (ControlType.ABORT, ControlType.COMMIT):

@@ -122,15 +122,24 @@ class Segment:
             roll_jitter_ms=roll_jitter_ms,
             state=state,
         )
-        for file in (segment.log, segment.offset_index.file, segment.time_index.file):
-            file.create()
-        # Two handles less for each partition that is only opened and not written.
-        segment.offset_index.file.close()
-        segment.time_index.file.close()
-        if preallocated_bytes:
-            directory.files.reserve(segment.log.handle(), preallocated_bytes)
+        try:
+            segment._create_files(preallocated_bytes)
+        except OSError:
+            # A log file left behind would look like a segment of its own at the next start.
+            for file in segment.files():
+                directory.files.remove(file.path)
+            raise
         segment._max_timestamp = TimestampOffset(-1, base_offset)
         return segment
+
+    def _create_files(self, preallocated_bytes: int) -> None:
+        for file in self.files():
+            file.create()
+        # Two handles less for each partition that is only opened and not written.
+        self.offset_index.file.close()
+        self.time_index.file.close()
+        if preallocated_bytes:
+            self.directory.files.reserve(self.log.handle(), preallocated_bytes)
 
     def __repr__(self) -> str:
         return f"Segment({self.log.path}, {self.size} bytes)"

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from odradek.log.cleaner.batch_filter import BatchFilter, LastRecord
 from odradek.log.cleaner.errors import CleaningAborted
-from odradek.log.cleaner.filter import BatchFilter, LastRecord
 from odradek.log.cleaner.mapping import DirtyMapper
 from odradek.log.cleaner.offset_map import OffsetMap
 from odradek.log.cleaner.plan import ClosedSegment, LogState, LogToClean, group_segments

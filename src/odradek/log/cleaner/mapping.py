@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from odradek.log.batch_chunks import BatchChunk, batch_chunks
+from odradek.log.cleaner.batch_filter import check_crcs, judge, runs
 from odradek.log.cleaner.errors import reading
-from odradek.log.cleaner.filter import check_crcs, judge, runs
 from odradek.log.cleaner.layout import Verdict
 from odradek.log.cleaner.offset_map import OffsetMap, RecordTable
 from odradek.log.cleaner.statistics import CleanerStatistics

@@ -31,8 +31,8 @@ class RecordTable:
 
     def __init__(self) -> None:
         self.count = 0
-        self.rows = memoryview(b"")
-        self.digests = memoryview(b"")
+        self.rows = memoryview(bytearray()).cast("q")
+        self.digests = memoryview(bytearray()).cast("Q")
 
     def make_room(self, size: int) -> None:
         """Have a row for every record that could be in `size` bytes."""

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 
 from odradek.log import filenames
 from odradek.log.batch_chunks import BatchChunk, batch_chunks
+from odradek.log.cleaner.batch_filter import BatchFilter, check_crcs
 from odradek.log.cleaner.errors import reading
-from odradek.log.cleaner.filter import BatchFilter, check_crcs
 from odradek.log.cleaner.statistics import CleanerStatistics
 from odradek.log.files import PartitionDirectory
 from odradek.log.segment import Segment

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 _WINDOW_SECONDS = 0.3
+_LEAST_PAUSE_SECONDS = 0.001
 
 
 def pause_seconds(passed_bytes: int, elapsed_seconds: float, max_bytes_per_second: float) -> float:
@@ -32,7 +33,7 @@ class Throttle:
         self._bytes += count
         elapsed = self._clock() - self._started
         pause = pause_seconds(self._bytes, elapsed, self.max_bytes_per_second)
-        if pause > 0:
+        if pause >= _LEAST_PAUSE_SECONDS:
             self._sleep(pause)
         if elapsed + pause > _WINDOW_SECONDS:
             self._started = self._clock()

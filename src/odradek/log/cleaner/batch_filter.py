@@ -152,7 +152,7 @@ class BatchFilter:
         }
         self.keep_end(-1)
         self._table = RecordTable()
-        self._out = memoryview(b"")
+        self._out = memoryview(bytearray())
         self._changed = memoryview(b"")
         self._counters = memoryview(bytearray(8 * len(Counter))).cast("q")
 

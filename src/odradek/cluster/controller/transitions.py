@@ -138,6 +138,8 @@ class Transitions:
             self._batch.tell_leader([broker_id], partition, is_new=True)
         elif target is ReplicaState.ONLINE and is_led:
             self._batch.tell_leader([broker_id], partition)
+            # The others took this replica for offline.
+            self._batch.tell_metadata(self._context.brokers, [partition])
         elif target is ReplicaState.OFFLINE:
             self._batch.stop_replica(broker_id, partition, delete=False)
             self._batch.tell_metadata(self._context.brokers, [partition])

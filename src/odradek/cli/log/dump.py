@@ -22,7 +22,7 @@ from odradek.cli.options import UsageProblem, check_readable, output_option
 from odradek.cli.printer import Printer
 from odradek.cli.progress import progress_bar
 from odradek.log.filenames import SegmentFile, parse_segment_filename
-from odradek.log.read_only import find_partitions
+from odradek.log.read_only import NotALog, find_partitions
 
 _NOT_OFFERED = {
     "--cluster-metadata-decoder": "odradek has no KRaft metadata log",
@@ -170,7 +170,11 @@ def _segment_files(paths: Iterable[str]) -> Iterable[tuple[str, SegmentFile]]:
 
 
 def _files_in(path: str) -> Iterable[tuple[str, SegmentFile]]:
-    for directory in find_partitions(path):
+    try:
+        directories = find_partitions(path)
+    except NotALog as error:
+        raise UsageProblem(str(error)) from None
+    for directory in directories:
         for name in sorted(os.listdir(directory)):
             file = parse_segment_filename(name)
             if file is not None and not file.state:

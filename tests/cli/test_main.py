@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from odradek import __version__
+from odradek.cli.main import odradek
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "odradek.cli.main", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_version_is_told() -> None:
+    assert run("--version").stdout == f"odradek {__version__}\n"
+
+
+def test_every_command_of_the_tree_has_help() -> None:
+    for name in ("dump", "verify", "repair", "fork"):
+        result = CliRunner().invoke(odradek, ["log", name, "--help"])
+        assert result.exit_code == 0
+        assert result.output.startswith(f"Usage: odradek log {name}")
+
+
+def test_help_of_a_group_lists_its_commands_without_loading_them() -> None:
+    listed = "import sys; from odradek.cli.main import main; sys.argv = ['odradek', 'log', '--help']\n"
+    check = (
+        "import atexit; atexit.register(lambda: print(sorted(m for m in sys.modules if 'odradek' in m)))\n"
+    )
+    command = [sys.executable, "-c", listed + check + "main()"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "verify" in result.stdout
+    for heavy in ("odradek.cli.log.dump", "odradek.records", "odradek.protocol", "rich"):
+        assert f"'{heavy}'" not in result.stdout
+
+
+def test_help_tells_of_tab_completion() -> None:
+    assert "_ODRADEK_COMPLETE=bash_source" in run("--help").stdout
+
+
+def test_tab_completion_knows_the_commands() -> None:
+    environment = {"_ODRADEK_COMPLETE": "bash_complete", "COMP_WORDS": "odradek log ", "COMP_CWORD": "2"}
+    command = [sys.executable, "-m", "odradek.cli.main"]
+    result = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert "plain,dump" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["log", "dmup"], "No such command 'dmup'"),
+        (["log", "dump", "--no-such-flag"], "No such option"),
+        (["log", "dump"], "nothing to dump"),
+        (["log", "dump", "/no/such/file"], "no such file or directory"),
+        (["log", "verify"], "Missing argument"),
+        (["log", "verify", "/no/such/file"], "no such file or directory"),
+        (["log", "repair", "/no/such/file"], "no such file or directory"),
+        (["log", "fork", "/no/such/file", "/tmp/x"], "no such file or directory"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(arguments: list[str], words: str) -> None:
+    result = run(*arguments)
+    assert result.returncode == 2
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr

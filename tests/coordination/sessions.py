@@ -23,7 +23,7 @@ class Sessions(ABC):
 
     url = ""
     # What a hung process is granted, and how long the store may take to notice a killed one.
-    session_timeout_ms = 1000
+    session_timeout_ms = 1500
     notices_death_within_s = 1.0
 
     def __init__(self) -> None:

@@ -91,20 +91,20 @@ async def test_an_ephemeral_node_has_an_owner_and_no_children(sessions: Sessions
         await store.create("/a/b")
 
 
-@pytest.mark.parametrize("path", ["", "a", "/a/", "//a", "/a//b", "/./a", "/a/..", "/a\0", "/a\x1f"])
-async def test_a_path_that_no_node_can_have_is_refused(sessions: Sessions, path: str) -> None:
+async def test_a_path_that_no_node_can_have_is_refused(sessions: Sessions) -> None:
     store = await sessions.open()
-    for refused in (
-        store.create(path),
-        store.get(path),
-        store.exists(path),
-        store.children(path),
-        store.set(path, b""),
-        store.delete(path),
-        store.multi([Check(path)]),
-    ):
-        with pytest.raises(InvalidPath):
-            await refused
+    for path in ("", "a", "/a/", "//a", "/a//b", "/./a", "/a/..", "/a\0", "/a\x1f"):
+        for refused in (
+            store.create(path),
+            store.get(path),
+            store.exists(path),
+            store.children(path),
+            store.set(path, b""),
+            store.delete(path),
+            store.multi([Check(path)]),
+        ):
+            with pytest.raises(InvalidPath):
+                await refused
 
 
 async def test_the_root_is_there_and_stays(sessions: Sessions) -> None:

@@ -97,18 +97,19 @@ async def test_a_loop_that_hangs_is_in_doubt_and_then_sure_again(sqlite_sessions
     store = await sqlite_sessions.open()
     states = StateRecorder(store)
 
-    time.sleep(0.5)
-    await eventually(lambda: len(states.states) == 2)
+    time.sleep(0.8)
+    await eventually(lambda: len(states.states) >= 2)
 
-    assert states.states == [SUSPENDED, CONNECTED]
+    assert states.states[:2] == [SUSPENDED, CONNECTED]
 
 
+@pytest.mark.slow
 async def test_a_loop_that_hangs_too_long_is_expired_by_the_others(sqlite_sessions: SqliteSessions) -> None:
     store, peer = await sqlite_sessions.open(), await sqlite_sessions.peer()
     states = StateRecorder(store)
     await store.create("/mine", ephemeral=True)
 
-    time.sleep(2)
+    time.sleep(3)
 
     assert await peer.ask("get", "/mine") == "NoNode"
     await eventually(lambda: bool(states.states) and states.states[-1] is EXPIRED)

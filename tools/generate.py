@@ -1,4 +1,4 @@
-"""Writes the files that are made from the schema data; `--check` only tells whether they are fresh."""
+"""Writes the files that are made from data and declarations; `--check` only tells whether they are fresh."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import stubs
+from odradek.broker.config.document import configuration_document
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src/odradek"
@@ -47,6 +48,7 @@ GENERATED: dict[Path, Callable[[], str]] = {
     SOURCE / "common/error_codes.py": error_codes,
     SOURCE / "protocol/api_key.py": stubs.api_keys,
     SOURCE / "protocol/messages.pyi": stubs.message_stubs,
+    ROOT / "docs/configuration.md": configuration_document,
 }
 
 

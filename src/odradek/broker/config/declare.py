@@ -1,0 +1,29 @@
+"""How the broker's themes declare their settings: one word per way of changing them.
+
+`read_only` is fixed at the start; `per_broker` and `cluster_wide` may change at run time, the first only for
+one broker, the second for all brokers at once as well. Which is which, and the importance, are Kafka's.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from odradek.common.config import Importance, Kind, UpdateMode, Valid, setting
+
+BOOLEAN, STRING, INT, SHORT, LONG = Kind.BOOLEAN, Kind.STRING, Kind.INT, Kind.SHORT, Kind.LONG
+DOUBLE, LIST, PASSWORD = Kind.DOUBLE, Kind.LIST, Kind.PASSWORD
+HIGH, LOW = Importance.HIGH, Importance.LOW
+
+read_only = partial(setting, update_mode=UpdateMode.READ_ONLY)
+per_broker = partial(setting, update_mode=UpdateMode.PER_BROKER)
+cluster_wide = partial(setting, update_mode=UpdateMode.CLUSTER_WIDE)
+
+
+def one_of_any_case(*choices: str) -> Valid:
+    """One word out of a few, however it is written."""
+    words = ", ".join(choices)
+    return Valid(
+        lambda value: value.upper() in choices,
+        f"(case insensitive) [{words}]",
+        lambda _: f"String must be one of (case insensitive): {words}",
+    )

@@ -1,0 +1,158 @@
+"""Listeners: `NAME://host:port` lists, the security protocol of each name, and who may come in unasked.
+
+A listener that other machines can reach and that authenticates nobody needs the user's explicit word,
+`odradek.allow.unauthenticated=true`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from odradek.common.errors import ConfigError
+
+_ENDPOINT = re.compile(r"([A-Za-z0-9_-]+)://(\[[0-9a-fA-F:.%]+\]|[0-9A-Za-z._%-]*):([0-9]+)")
+_HIGHEST_PORT = 65535
+
+
+class SecurityProtocol(StrEnum):
+    """What a listener speaks below Kafka's own protocol."""
+
+    PLAINTEXT = "PLAINTEXT"
+    SSL = "SSL"
+    SASL_PLAINTEXT = "SASL_PLAINTEXT"
+    SASL_SSL = "SASL_SSL"
+
+    @property
+    def has_sasl(self) -> bool:
+        """Whether clients say who they are before anything else."""
+        return self in {SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL}
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether bytes are encrypted."""
+        return self in {SecurityProtocol.SSL, SecurityProtocol.SASL_SSL}
+
+
+class Contradiction(ConfigError):
+    """Settings that are fine alone and not together; `keys` are the ones to look at."""
+
+    def __init__(self, message: str, *keys: str) -> None:
+        self.keys = keys
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One listener; an empty host is every interface, port 0 any free one."""
+
+    listener: str
+    security_protocol: SecurityProtocol
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.listener}://{host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        if self.host == "localhost":
+            return True
+        address = _address(self.host)
+        return address is not None and address.is_loopback
+
+
+def parse_protocol_map(text: str) -> dict[str, SecurityProtocol]:
+    """`NAME:PROTOCOL,...` as a table."""
+    key = "listener.security.protocol.map"
+    protocols: dict[str, SecurityProtocol] = {}
+    for pair in filter(None, (part.strip() for part in text.split(","))):
+        name, _, protocol = pair.partition(":")
+        if not name.strip() or protocol.strip().upper() not in SecurityProtocol.__members__:
+            raise Contradiction(f"{key}={text}: {pair} is not NAME:PROTOCOL, {_protocols()}", key)
+        if name.strip().upper() in protocols:
+            raise Contradiction(f"{key}={text}: {name.strip()} is there twice", key)
+        protocols[name.strip().upper()] = SecurityProtocol(protocol.strip().upper())
+    return protocols
+
+
+def parse_endpoints(
+    key: str, texts: Iterable[str], protocols: dict[str, SecurityProtocol]
+) -> tuple[Endpoint, ...]:
+    """The endpoints of a list; Contradiction for one that is none, or two of one name."""
+    endpoints = tuple(_parse_endpoint(key, text, protocols) for text in texts)
+    if not endpoints:
+        raise Contradiction(f"{key} must name at least one listener", key)
+    names = [endpoint.listener for endpoint in endpoints]
+    for name in names:
+        if names.count(name) > 1:
+            raise Contradiction(f"{key}={','.join(map(str, endpoints))}: {name} is there twice", key)
+    return endpoints
+
+
+def _parse_endpoint(key: str, text: str, protocols: dict[str, SecurityProtocol]) -> Endpoint:
+    found = _ENDPOINT.fullmatch(text)
+    if found is None or int(found[3]) > _HIGHEST_PORT:
+        raise Contradiction(
+            f"{key}={text}: must be NAME://host:port, such as PLAINTEXT://127.0.0.1:9092", key
+        )
+    name = found[1].upper()
+    if name not in protocols:
+        message = f"{key}={text}: listener.security.protocol.map has no protocol for {name}"
+        raise Contradiction(message, key, "listener.security.protocol.map")
+    return Endpoint(name, protocols[name], found[2].strip("[]"), int(found[3]))
+
+
+def check_ports(endpoints: Sequence[Endpoint]) -> None:
+    """Two listeners cannot share a port, unless one is for IPv4 and the other for IPv6."""
+    for number, one in enumerate(endpoints):
+        for other in endpoints[number + 1 :]:
+            if one.port == other.port != 0 and not _are_both_families(one, other):
+                raise Contradiction(f"listeners: {one} and {other} have the same port", "listeners")
+
+
+def check_advertised(advertised: Sequence[Endpoint], endpoints: Sequence[Endpoint]) -> None:
+    """What clients are told must exist, and be an address that they can use."""
+    names = [endpoint.listener for endpoint in endpoints]
+    for endpoint in advertised:
+        if endpoint.listener not in names:
+            message = f"advertised.listeners={endpoint}: listeners only has {', '.join(names)}"
+            raise Contradiction(message, "advertised.listeners", "listeners")
+        if (address := _address(endpoint.host)) is not None and address.is_unspecified:
+            message = (
+                f"advertised.listeners: clients cannot use {endpoint}; name an address that they can reach"
+            )
+            raise Contradiction(message, "advertised.listeners", "listeners")
+
+
+def check_reach(endpoint: Endpoint, *, authenticates: bool, is_allowed: bool) -> None:
+    """Whoever opens a listener to other machines says how they authenticate, or that they need not."""
+    if endpoint.is_loopback or authenticates or is_allowed:
+        return
+    raise Contradiction(
+        f"listener {endpoint} lets other machines in without authentication: use a loopback address such as "
+        f"127.0.0.1, a SASL listener, ssl.client.auth=required, or set odradek.allow.unauthenticated=true",
+        "listeners",
+        "odradek.allow.unauthenticated",
+    )
+
+
+def _are_both_families(one: Endpoint, other: Endpoint) -> bool:
+    addresses = (_address(one.host), _address(other.host))
+    return {address.version for address in addresses if address is not None} == {4, 6}
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def _protocols() -> str:
+    return f"with a protocol of {', '.join(SecurityProtocol)}"

@@ -1,0 +1,127 @@
+"""A broker's configuration at its start: a file, then `--set key=value`, every mistake told at once.
+
+A mistake names the key, the value, what would do, and where it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from odradek.broker.config import catalog
+from odradek.broker.config.broker_config import BrokerConfig, broker_config
+from odradek.broker.config.listeners import Contradiction
+from odradek.broker.config.not_offered import NotOffered
+from odradek.broker.config.properties import read_properties
+from odradek.broker.config.sources import Sources
+from odradek.common.errors import ConfigError
+
+
+class Given(NamedTuple):
+    """One value as somebody gave it, and where."""
+
+    key: str
+    text: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A configuration that can be started with, and what its writer should know about it."""
+
+    config: BrokerConfig
+    warnings: tuple[str, ...] = field(default=())
+
+
+def load(
+    path: str | None = None, overrides: Iterable[str] = (), defaults: Iterable[tuple[str, str]] = ()
+) -> Loaded:
+    """The configuration of a broker; ConfigError with a line for every mistake.
+
+    Later wins: `defaults` of the command line, the file, `overrides` as `key=value`.
+    """
+    in_file = (
+        []
+        if path is None
+        else [Given(key, text, f"{path}, line {n}") for key, text, n in read_properties(path)]
+    )
+    given = [Given(key, text, "command line") for key, text in defaults]
+    return combine([*given, *in_file, *map(parse_override, overrides)])
+
+
+def parse_override(text: str) -> Given:
+    """What `--set key=value` says."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise ConfigError(f"--set {text}: must be key=value")
+    return Given(key.strip(), value.strip(), "--set")
+
+
+def combine(given: Sequence[Given]) -> Loaded:
+    """All values together; the last one of a key counts, and a file that has it twice is told so."""
+    last = {one.key: one for one in given}
+    problems: list[str] = []
+    warnings = _repeated(given)
+    for one in last.values():
+        try:
+            warnings += _check(one)
+        except ConfigError as problem:
+            problems.append(f"{problem} ({one.place})")
+    if not problems:
+        try:
+            return Loaded(broker_config(Sources(_effective_texts(last.values()))), tuple(warnings))
+        except ConfigError as problem:
+            problems.append(f"{problem}{_places(problem, last)}")
+    raise ConfigError("\n".join(problems))
+
+
+def _check(given: Given) -> list[str]:
+    known = catalog.broker_setting(given.key)
+    if isinstance(known, NotOffered):
+        return [f"{known.check(given.text)} ({given.place})"]
+    if known is None:
+        raise ConfigError(_unknown(given.key))
+    known.parse(given.text)
+    return []
+
+
+def _unknown(key: str) -> str:
+    base = catalog.base_name(key)
+    if base != key and base in catalog.BROKER:
+        return f"{base} cannot be set for one listener, as {key} does"
+    if key in catalog.TOPIC or key in catalog.TOPIC_NOT_OFFERED:
+        return f"{key} is a setting of topics, not of brokers"
+    if key in catalog.DYNAMIC_ONLY:
+        return f"{key} can only be set at run time, by `odradek configs`"
+    return catalog.unknown_setting(key, [*catalog.BROKER, *catalog.BROKER_NOT_OFFERED])
+
+
+def _effective_texts(given: Iterable[Given]) -> dict[str, str]:
+    texts = {one.key: one.text for one in given}
+    # Two names of one thing, as in Kafka: whoever asks for either gets the answer.
+    if "node.id" in texts:
+        texts.setdefault("broker.id", texts["node.id"])
+    elif "broker.id" in texts and texts["broker.id"].strip() != "-1":
+        texts["node.id"] = texts["broker.id"]
+    return texts
+
+
+def _repeated(given: Sequence[Given]) -> list[str]:
+    seen: dict[tuple[str, str], Given] = {}
+    warnings = []
+    for one in given:
+        origin = (one.key, one.place.partition(",")[0])
+        if origin in seen:
+            warnings.append(
+                f"{one.key} is set twice ({seen[origin].place}; {one.place}): the last one counts"
+            )
+        seen[origin] = one
+    return warnings
+
+
+def _places(problem: ConfigError, given: dict[str, Given]) -> str:
+    """Where the settings that contradict each other were given; nothing for ones that are defaults."""
+    keys = problem.keys if isinstance(problem, Contradiction) else ()
+    places = [f"{key}: {given[key].place}" for key in keys if key in given]
+    return f" ({'; '.join(places)})" if places else ""

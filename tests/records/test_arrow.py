@@ -137,6 +137,24 @@ def test_slices_chunks_and_null_header_lists_are_read_right():
     assert [(r.key, r.value) for r in records] == [(None, b"2"), (b"c", b"3"), (b"d", b"4"), (b"e", b"5")]
     assert [len(r.headers) for r in records] == [0, 0, 2, 1]
     assert [r.timestamp_ms for r in records] == [2, 3, 4, 5]
+    for _, batch in build_batches(table.slice(1, 2)):
+        assert read_records(batch, max_bytes=LIMIT) == [
+            Record(i, r.timestamp_ms, r.key, r.value, r.headers) for i, r in enumerate(records[1:3])
+        ]
+
+
+@pytest.mark.usefixtures("_twin")
+def test_a_slice_of_one_chunk_begins_where_it_says():
+    times = pa.array(range(5), pa.timestamp("ms", "UTC"))
+    values = pa.array([b"0", b"1", None, b"3", b"4"], pa.large_binary())
+
+    ((_, batch),) = build_batches(pa.table({"value": values, "timestamp": times}).slice(1, 3))
+
+    assert [(r.timestamp_ms, r.value) for r in read_records(batch, max_bytes=LIMIT)] == [
+        (1, b"1"),
+        (2, None),
+        (3, b"3"),
+    ]
 
 
 def test_rows_are_dealt_to_their_partitions_in_order():

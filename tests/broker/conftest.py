@@ -14,11 +14,14 @@ import pytest
 import uvloop
 
 import odradek.broker.handlers
+from odradek.broker.config.load import load
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.fetch_sessions import FetchSessions
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.services import Services
+from odradek.broker.topic_settings import TopicSettings
 from odradek.cluster.metadata import MetadataImage
+from odradek.cluster.topics import TopicAdmin
 from odradek.common.clock import SystemClock
 from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig
@@ -69,6 +72,7 @@ class Broker:
         self.logs = LogManager([str(directory)], broker_id=BROKER_ID, cluster_id="test")
         self.clock = SystemClock()
         self.logs.start(self.clock.now_ms(), lambda topic: LogConfig())
+        store, config = MemoryEnsemble().open_session(), load().config
         self.services = Services(
             broker_id=BROKER_ID,
             cluster_id="test",
@@ -80,7 +84,10 @@ class Broker:
             waiting_produces=Purgatory(loop),
             waiting_fetches=Purgatory(loop),
             image=MetadataImage("test"),
-            producer_ids=ProducerIds(MemoryEnsemble().open_session(), BROKER_ID),
+            producer_ids=ProducerIds(lambda: store, BROKER_ID),
+            config=lambda: config,
+            topic_settings=TopicSettings(lambda: config),
+            topics=TopicAdmin(lambda: store, list),
         )
         self.listener = Listener(Dispatcher(self.services, "PLAINTEXT").handle)
         self.listener.start("127.0.0.1", 0)

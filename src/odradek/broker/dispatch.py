@@ -19,7 +19,7 @@ from odradek.net.connection import Connection
 from odradek.net.exchange import Exchange
 from odradek.protocol.api import answer_to_unknown_api_versions, request_class
 from odradek.protocol.api_key import ApiKey
-from odradek.protocol.errors import DecodeError, ProtocolError, UnsupportedVersion
+from odradek.protocol.errors import ProtocolError, UnsupportedVersion
 from odradek.protocol.headers import decode_request_header, encode_response, peek_request
 from odradek.protocol.limits import DEFAULT_LIMITS
 from odradek.protocol.schema import Versions
@@ -82,9 +82,8 @@ class Dispatcher:
                 self._refuse_version(connection, exchange, start.api_key, start.version, start.correlation_id)
                 return
             header, position = decode_request_header(frame, start)
-            request, end = entry.request_class.decode(frame, start.version, position, DEFAULT_LIMITS)
-            if end != len(frame):
-                raise DecodeError(f"{len(frame) - end} bytes follow the end of the message", end)
+            # Bytes after the message are ignored: `headers.decode_request` says why.
+            request, _ = entry.request_class.decode(frame, start.version, position, DEFAULT_LIMITS)
         except ProtocolError as error:
             log.warning("%s sent a bad request: %s", connection.peer, error)
             connection.close("it sent a bad request")

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
+from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.fetch_sessions import FetchSessions
 from odradek.broker.purgatory import Purgatory
+from odradek.broker.topic_settings import TopicSettings
 from odradek.cluster.metadata import MetadataImage
 from odradek.cluster.metadata_answers import MetadataAnswers
+from odradek.cluster.topics import TopicAdmin
 from odradek.common.clock import Clock
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 from odradek.replication.partition import Partition
 from odradek.replication.replica_manager import ReplicaManager
 from odradek.transactions.producer_ids import ProducerIds
+
+TOPIC_POLL_SECONDS = 0.001
 
 
 @dataclass(slots=True)
@@ -33,6 +39,9 @@ class Services:
     waiting_fetches: Purgatory
     image: MetadataImage
     producer_ids: ProducerIds
+    config: Callable[[], BrokerConfig]
+    topic_settings: TopicSettings
+    topics: TopicAdmin
     _answers: dict[str, MetadataAnswers] = field(default_factory=dict)
 
     def answers_for(self, listener: str) -> MetadataAnswers:
@@ -40,6 +49,19 @@ class Services:
         if listener not in self._answers:
             self._answers[listener] = MetadataAnswers(self.image, listener)
         return self._answers[listener]
+
+    async def wait_for_topic(self, name: str, timeout_ms: int = 5000) -> bool:
+        """Wait until the metadata names a leader for every partition of a topic; False if it never does."""
+        deadline = self.loop.time() + timeout_ms / 1000
+        while not self._has_leaders(name):
+            if self.loop.time() >= deadline:
+                return False
+            await asyncio.sleep(TOPIC_POLL_SECONDS)
+        return True
+
+    def _has_leaders(self, name: str) -> bool:
+        topic = self.image.topics.get(name)
+        return topic is not None and all(partition.leader >= 0 for partition in topic.partitions.values())
 
     def on_progress(self, partition: Partition) -> None:
         """More can be read, or something was committed, or the partition changed hands."""

@@ -70,11 +70,14 @@ def decode_request_header(
 def decode_request(
     frame: Buffer, limits: DecodeLimits = DEFAULT_LIMITS
 ) -> tuple[RequestStart, RequestHeader, Message]:
-    """A whole request; bytes after it are an error, for then one of us is wrong about the version."""
+    """A whole request.
+
+    Bytes after it are ignored, as Kafka does: librdkafka asks for all topics (Metadata 9 and later) with four
+    bytes where the compact null has one, and relies on it.
+    """
     start = peek_request(frame)
     header, position = decode_request_header(frame, start, limits)
-    body, end = request_class(start.api_key).decode(frame, start.version, position, limits)
-    _expect_end(frame, end)
+    body, _ = request_class(start.api_key).decode(frame, start.version, position, limits)
     return start, header, body
 
 
@@ -107,10 +110,6 @@ def decode_response(
     """The correlation id and body of a response frame (without its size)."""
     header, position = ResponseHeader.decode(frame, response_header_version(api_key, version), limits=limits)
     body, end = response_class(api_key).decode(frame, version, position, limits)
-    _expect_end(frame, end)
-    return header.correlation_id, body
-
-
-def _expect_end(frame: Buffer, end: int) -> None:
     if end != len(frame):
         raise DecodeError(f"{len(frame) - end} bytes follow the end of the message", end)
+    return header.correlation_id, body

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Callable
 
 from odradek.common.errors import OdradekError
 from odradek.coordination import paths
-from odradek.coordination.errors import BadVersion, NodeExists, NoNode
+from odradek.coordination.errors import BadVersion, NoNode
 from odradek.coordination.payloads import ProducerIdBlock
-from odradek.coordination.store import Store
+from odradek.coordination.store import Node, Store
 
 BLOCK_SIZE = 1000
 MAX_PRODUCER_ID = 2**63 - 1
@@ -21,7 +23,8 @@ class ProducerIdsExhausted(OdradekError):
 class ProducerIds:
     """The ids of this broker. Owned by the broker, on the loop; the store is asked once per thousand."""
 
-    def __init__(self, store: Store, broker_id: int) -> None:
+    def __init__(self, store: Callable[[], Store], broker_id: int) -> None:
+        """`store` gives the session of the moment: this object outlives sessions."""
         self._store = store
         self._broker_id = broker_id
         self._next = 0
@@ -41,21 +44,19 @@ class ProducerIds:
     async def _take_block(self) -> ProducerIdBlock:
         """The block after the last one; again if another broker took it in the same moment."""
         while True:
-            try:
-                node = await self._store.get(paths.LATEST_PRODUCER_ID_BLOCK)
-            except NoNode:
-                block = ProducerIdBlock(self._broker_id, 0, BLOCK_SIZE - 1)
-                try:
-                    await self._store.create(paths.LATEST_PRODUCER_ID_BLOCK, block.encode())
-                except NodeExists:
-                    continue
-                return block
-            taken = ProducerIdBlock.decode(node.payload)
-            if taken.last > MAX_PRODUCER_ID - BLOCK_SIZE:
+            node = await self._read()
+            taken = ProducerIdBlock.decode(node.payload).last if node.payload else -1
+            if taken > MAX_PRODUCER_ID - BLOCK_SIZE:
                 raise ProducerIdsExhausted
-            block = ProducerIdBlock(self._broker_id, taken.last + 1, taken.last + BLOCK_SIZE)
-            try:
-                await self._store.set(paths.LATEST_PRODUCER_ID_BLOCK, block.encode(), node.stat.version)
-            except BadVersion:
-                continue
-            return block
+            block = ProducerIdBlock(self._broker_id, taken + 1, taken + BLOCK_SIZE)
+            with contextlib.suppress(BadVersion):
+                await self._store().set(paths.LATEST_PRODUCER_ID_BLOCK, block.encode(), node.stat.version)
+                return block
+
+    async def _read(self) -> Node:
+        """The node of the last block; empty if none was taken yet."""
+        store = self._store()
+        with contextlib.suppress(NoNode):
+            return await store.get(paths.LATEST_PRODUCER_ID_BLOCK)
+        await store.ensure_path(paths.LATEST_PRODUCER_ID_BLOCK)
+        return await store.get(paths.LATEST_PRODUCER_ID_BLOCK)

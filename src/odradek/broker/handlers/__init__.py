@@ -9,6 +9,7 @@ from odradek.broker.handlers import (
     fetch,
     init_producer_id,
     list_offsets,
+    metadata,
     offset_for_leader_epoch,
     produce,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "fetch",
     "init_producer_id",
     "list_offsets",
+    "metadata",
     "offset_for_leader_epoch",
     "produce",
 ]

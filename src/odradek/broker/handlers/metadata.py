@@ -1,0 +1,57 @@
+"""Metadata, API key 3: brokers and topics; topics may come into being by being asked for.
+
+Versions 0-13.  1: null means all topics, racks, controller.  2: cluster id.  4: creation can be declined.
+5: offline replicas.  7: leader epochs.  8: authorised operations.  9: flexible.  10: topic ids.  12: by id.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from odradek.broker.context import RequestContext
+from odradek.broker.dispatch import handles
+from odradek.cluster.metadata_answers import TopicAnswer
+from odradek.cluster.new_topics import NewTopic
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.messages import MetadataRequest, MetadataResponse
+
+logger = logging.getLogger(__name__)
+
+ALL_TOPICS_BY_EMPTY_LIST = 0
+NO_TOPIC_ID = bytes(16)
+
+
+@handles(ApiKey.METADATA, versions=(0, 13))
+async def metadata(context: RequestContext, request: MetadataRequest) -> MetadataResponse:
+    """From the metadata image; unknown topics are created first where that is allowed."""
+    answers = context.answers()
+    if request.topics is None or (context.version == ALL_TOPICS_BY_EMPTY_LIST and not request.topics):
+        return answers.metadata(None, context.version)
+    return answers.envelope([await _topic(context, request, wanted) for wanted in request.topics])
+
+
+async def _topic(
+    context: RequestContext, request: MetadataRequest, wanted: MetadataRequest.Topics
+) -> TopicAnswer:
+    answers = context.answers()
+    if wanted.topic_id != NO_TOPIC_ID:
+        return answers.topic_by_id(wanted.topic_id, context.version)
+    name = wanted.name or ""
+    answer = answers.topic(name, context.version)
+    may_create = request.allow_auto_topic_creation and context.services.config().auto_create_topics_enable
+    if answer.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or not may_create:
+        return answer
+    try:
+        await context.services.topics.create_topic(NewTopic(name))
+        await context.services.wait_for_topic(name)
+    except KafkaError as error:
+        if error.error_code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+            logger.info("topic %s was not created on demand: %s", name, error)
+            return TopicAnswer(error_code=error.error_code, name=name)
+    answer = answers.topic(name, context.version)
+    if answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        # It is on its way; the client asks again.
+        return TopicAnswer(error_code=ErrorCode.LEADER_NOT_AVAILABLE, name=name)
+    return answer

@@ -1,0 +1,292 @@
+"""A broker from start to stop, in order.
+
+| start | stop, in reverse |
+| --- | --- |
+| a session at the store: cluster id, broker id | the registration goes |
+| settings of topics, then the logs (recovery) | logs closed, clean mark |
+| listeners bound | no new connections, then none |
+| registered, controller elected, metadata known: ready | leadership moved away |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import odradek.broker.handlers
+from odradek.broker.config.alter import check_topic
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.dispatch import Dispatcher
+from odradek.broker.fetch_sessions import FetchSessions
+from odradek.broker.housekeeping import Housekeeping
+from odradek.broker.obedience import Obedience
+from odradek.broker.purgatory import Purgatory
+from odradek.broker.services import Services
+from odradek.broker.topic_settings import TopicSettings
+from odradek.cluster.brokers import Broker
+from odradek.cluster.control_fence import ControlFence
+from odradek.cluster.controller.channels import BrokerChannel, DeliveryFailed, LocalChannel
+from odradek.cluster.controller.events import ControlResponse
+from odradek.cluster.controller.loop import ControllerSettings
+from odradek.cluster.controller.requests import ControlRequest
+from odradek.cluster.controller.term import TermSettings
+from odradek.cluster.metadata import MetadataImage
+from odradek.cluster.node import ClusterNode, NodeHooks, NodeSettings
+from odradek.cluster.placement import Site
+from odradek.cluster.topics import TopicAdmin, TopicDefaults
+from odradek.common.clock import Clock, SystemClock
+from odradek.coordination.paths import ConfigEntity, EntityType
+from odradek.coordination.payloads import Listener as RegisteredListener
+from odradek.coordination.store import Store
+from odradek.coordination.urls import open_store
+from odradek.log.manager import LogManager
+from odradek.net.connection import ConnectionLimits
+from odradek.net.server import Listener, ListenerLimits
+from odradek.protocol.messages import LeaderAndIsrRequest, StopReplicaRequest
+from odradek.replication.partition import Partition
+from odradek.replication.replica_manager import ReplicaManager
+from odradek.transactions.producer_ids import ProducerIds
+
+assert odradek.broker.handlers.__all__, "importing the handlers fills the table"
+logger = logging.getLogger(__name__)
+
+ANY_INTERFACE = "0.0.0.0"
+READY_POLL_SECONDS = 0.001
+
+
+class BrokerServer:
+    """One broker. Lives on one event loop, which calls `start`, then `stop`."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        clock: Clock | None = None,
+        on_fatal: Callable[[Exception], None] | None = None,
+    ) -> None:
+        self.config = config
+        self._clock = clock or SystemClock()
+        self._on_fatal = on_fatal or (lambda error: logger.critical("the broker cannot go on: %s", error))
+        self._topic_settings = TopicSettings(lambda: self.config)
+        self._pool = ThreadPoolExecutor(config.num_io_threads, thread_name_prefix="io")
+        self._fence = ControlFence()
+        self._listeners: dict[str, Listener] = {}
+        self._node = self._make_node()
+        self._services: Services | None = None
+        self._obedience: Obedience | None = None
+        self._housekeeping: Housekeeping | None = None
+        self._logs: LogManager | None = None
+
+    @property
+    def services(self) -> Services:
+        """What the handlers work with; only after `start`."""
+        assert self._services is not None, "not started"
+        return self._services
+
+    @property
+    def node(self) -> ClusterNode:
+        """This broker's place in the cluster."""
+        return self._node
+
+    def addresses(self) -> list[str]:
+        """`host:port` of every listener, with the port that was picked where 0 was asked for."""
+        return [f"{listener.host}:{listener.port}" for listener in self._advertised()]
+
+    async def start(self) -> None:
+        """Return when clients are served and told so by the metadata."""
+        loop = asyncio.get_running_loop()
+        for path in self.config.data_dirs:
+            os.makedirs(path, exist_ok=True)
+        await self._node.connect()
+        await self._topic_settings.load_all(self._node.store)
+        self._logs = LogManager(
+            self.config.data_dirs,
+            broker_id=self._node.broker_id,
+            cluster_id=self._node.cluster_id,
+            config=self.config.log_manager,
+        )
+        now_ms = self._clock.now_ms()
+        await loop.run_in_executor(self._pool, self._logs.start, now_ms, self._topic_settings.log_config)
+        self._services = self._make_services(loop, self._logs)
+        self._obedience = Obedience(
+            self._fence,
+            self._services.replicas,
+            self._services.image,
+            self._topic_settings.log_config,
+            self._clock,
+        )
+        self._bind()
+        await self._node.join(tuple(self._registered()))
+        while self._node.broker_id not in self._services.image.brokers:
+            await asyncio.sleep(READY_POLL_SECONDS)
+        self._housekeeping = Housekeeping(self._logs, self.config, self._clock, self._pool)
+        self._housekeeping.start()
+
+    async def stop(self) -> None:
+        """Leave in order: nothing that was acknowledged is lost, and the next start needs no recovery."""
+        for listener in self._listeners.values():
+            listener.stop_accepting()
+        if self._housekeeping is not None:
+            await self._housekeeping.stop()
+        for listener in self._listeners.values():
+            listener.close()
+        await self._node.leave()
+        if self._logs is not None:
+            loop = asyncio.get_running_loop()
+            stopping = loop.run_in_executor(
+                self._pool, self._logs.stop, self._clock.now_ms(), self._node.broker_epoch
+            )
+            await stopping
+        self._pool.shutdown()
+
+    # Putting it together
+
+    def _make_node(self) -> ClusterNode:
+        config = self.config
+        timeout_ms = config.zookeeper_session_timeout_ms
+
+        async def open_session() -> Store:
+            return await open_store(config.coordination_url, session_timeout_ms=timeout_ms)
+
+        settings = NodeSettings(
+            broker_id=config.given_broker_id,
+            reserved_broker_max_id=config.reserved_broker_max_id,
+            rack=config.broker_rack,
+            session_timeout_ms=timeout_ms,
+            controller=ControllerSettings(
+                inter_broker_listener=config.inter_broker_listener,
+                is_auto_leader_rebalance_enabled=config.auto_leader_rebalance_enable,
+                leader_imbalance_check_interval_s=config.leader_imbalance_check_interval_seconds,
+                term=TermSettings(config.delete_topic_enable, config.leader_imbalance_per_broker_percentage),
+            ),
+        )
+        hooks = NodeHooks(
+            connect=self._connect,
+            on_registered=self._registered_with,
+            on_brokers=self._brokers_changed,
+            on_config_change=self._config_changed,
+            on_fatal=self._on_fatal,
+            allows_unclean=lambda topic: (
+                self._topic_settings.log_config(topic).unclean_leader_election_enable
+            ),
+        )
+        return ClusterNode(open_session, settings, hooks, self._clock)
+
+    def _make_services(self, loop: asyncio.AbstractEventLoop, logs: LogManager) -> Services:
+        config = self.config
+        image = MetadataImage(self._node.cluster_id)
+        return Services(
+            broker_id=self._node.broker_id,
+            cluster_id=self._node.cluster_id,
+            clock=self._clock,
+            loop=loop,
+            pool=self._pool,
+            replicas=ReplicaManager(self._node.broker_id, logs, self._on_progress),
+            fetch_sessions=FetchSessions(config.max_incremental_fetch_session_cache_slots),
+            waiting_produces=Purgatory(loop),
+            waiting_fetches=Purgatory(loop),
+            image=image,
+            producer_ids=ProducerIds(lambda: self._node.store, self._node.broker_id),
+            config=lambda: self.config,
+            topic_settings=self._topic_settings,
+            topics=TopicAdmin(
+                lambda: self._node.store,
+                lambda: [Site(broker.broker_id, broker.rack) for broker in image.brokers.values()],
+                defaults=TopicDefaults(
+                    config.num_partitions, config.default_replication_factor, config.delete_topic_enable
+                ),
+                check_configs=self._check_topic_configs,
+            ),
+        )
+
+    def _check_topic_configs(self, topic: str, configs: Mapping[str, str]) -> None:
+        check_topic(self.config, configs)
+
+    def _on_progress(self, partition: Partition) -> None:
+        self.services.on_progress(partition)
+
+    def _bind(self) -> None:
+        for endpoint in self.config.endpoints:
+            config = self.config.for_listener(endpoint.listener)
+            listener = Listener(
+                Dispatcher(self.services, endpoint.listener).handle,
+                connection_limits=ConnectionLimits(max_frame_bytes=config.socket_request_max_bytes),
+                limits=ListenerLimits(
+                    max_connections=config.max_connections,
+                    max_connections_per_ip=config.max_connections_per_ip,
+                    max_idle_seconds=config.connections_max_idle_ms / 1000,
+                ),
+            )
+            listener.start(endpoint.host or ANY_INTERFACE, endpoint.port)
+            self._listeners[endpoint.listener] = listener
+
+    def _advertised(self) -> list[RegisteredListener]:
+        """The listeners as others are told, with ports that are real."""
+        registered = []
+        for endpoint in self.config.advertised_endpoints:
+            bound = self._listeners.get(endpoint.listener)
+            port = endpoint.port or (bound.port if bound is not None else 0)
+            host = endpoint.host or "localhost"
+            registered.append(
+                RegisteredListener(endpoint.listener, host, port, endpoint.security_protocol.value)
+            )
+        return registered
+
+    _registered = _advertised
+
+    # What the cluster tells us
+
+    def _connect(self, broker: Broker) -> BrokerChannel:
+        if broker.broker_id == self._node.broker_id:
+            return LocalChannel(self._obey)
+        return _NoChannel(broker)
+
+    async def _obey(self, request: ControlRequest) -> ControlResponse:
+        obedience = self._obedience
+        assert obedience is not None
+        if isinstance(request, LeaderAndIsrRequest):
+            for topic in request.topic_states:
+                if not self._topic_settings.knows(topic.topic_name):
+                    await self._topic_settings.load(self._node.store, topic.topic_name)
+            return obedience.leader_and_isr(request)
+        if isinstance(request, StopReplicaRequest):
+            return obedience.stop_replica(request)
+        return obedience.update_metadata(request)
+
+    def _registered_with(self, broker_epoch: int) -> None:
+        self._fence.broker_epoch = broker_epoch
+
+    def _brokers_changed(self, brokers: dict[int, Broker]) -> None:
+        if self._services is not None:
+            self._services.image.learn_broker_epochs(
+                {broker_id: broker.epoch for broker_id, broker in brokers.items()}
+            )
+
+    async def _config_changed(self, entity: ConfigEntity) -> None:
+        if entity.type is not EntityType.TOPICS or entity.name is None:
+            return
+        topic = entity.name
+        await self._topic_settings.load(self._node.store, topic)
+        config = self._topic_settings.log_config(topic)
+        for partition in self.services.replicas:
+            if partition.topic_partition.topic == topic:
+                partition.log.config = config
+        with contextlib.suppress(AssertionError):
+            self._node.controller.topic_config_changed(topic)
+
+
+class _NoChannel:
+    """The way to another broker, which replication between brokers will build."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    async def send(self, request: ControlRequest) -> ControlResponse:
+        raise DeliveryFailed(f"there is no way to broker {self._broker.broker_id} yet")
+
+    async def close(self) -> None:
+        return None

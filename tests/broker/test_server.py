@@ -1,0 +1,96 @@
+"""A whole broker on the embedded store, with a client that we did not write."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import uvloop
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from odradek.broker.config.load import load
+from odradek.broker.server import BrokerServer
+
+
+class RunningBroker:
+    """A broker on a loop in a thread of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        self.config = load(None, [f"log.dirs={directory}", "listeners=PLAINTEXT://127.0.0.1:0"]).config
+        self.ready = threading.Event()
+        self.thread = threading.Thread(target=self._run)
+        self.address = ""
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        self.loop, self.stopping = asyncio.get_running_loop(), asyncio.Event()
+        server = BrokerServer(self.config)
+        await server.start()
+        (self.address,) = server.addresses()
+        self.ready.set()
+        await self.stopping.wait()
+        await server.stop()
+
+    def __enter__(self) -> RunningBroker:
+        self.thread.start()
+        assert self.ready.wait(20)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.loop.call_soon_threadsafe(self.stopping.set)
+        self.thread.join(20)
+        assert not self.thread.is_alive()
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[RunningBroker]:
+    with RunningBroker(tmp_path) as running:
+        yield running
+
+
+def produce(broker: RunningBroker, topic: str, count: int, **settings: object) -> None:
+    producer = Producer({"bootstrap.servers": broker.address, **settings})
+    for number in range(count):
+        producer.produce(topic, b"value %d" % number, key=b"key %d" % number)
+    assert producer.flush(20) == 0
+
+
+def consume(broker: RunningBroker, topic: str, count: int) -> list[bytes]:
+    consumer = Consumer(
+        {"bootstrap.servers": broker.address, "group.id": "unused", "enable.auto.commit": False}
+    )
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    values: list[bytes] = []
+    while len(values) < count:
+        messages = consumer.consume(count, timeout=10)
+        assert messages, f"only {len(values)} of {count} records came"
+        values += [message.value() for message in messages]
+    consumer.close()
+    return values
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_librdkafka_makes_a_topic_by_producing_and_reads_it_back(broker, codec):
+    produce(broker, "orders", 500, **{"compression.type": codec, "enable.idempotence": True})
+    assert consume(broker, "orders", 500) == [b"value %d" % number for number in range(500)]
+
+
+def test_all_topics_are_listed(broker):
+    produce(broker, "orders", 1)
+    metadata = Producer({"bootstrap.servers": broker.address}).list_topics(timeout=10)
+    assert set(metadata.topics) == {"orders"}
+    assert [f"{one.host}:{one.port}" for one in metadata.brokers.values()] == [broker.address]
+
+
+def test_everything_is_there_after_a_restart(tmp_path):
+    with RunningBroker(tmp_path) as first:
+        produce(first, "orders", 100)
+    with RunningBroker(tmp_path) as second:
+        produce(second, "orders", 100)
+        assert consume(second, "orders", 200) == [b"value %d" % number for number in range(100)] * 2

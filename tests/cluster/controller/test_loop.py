@@ -215,6 +215,49 @@ def test_an_expired_broker_registers_again_with_a_new_epoch():
     run_in_virtual_time(scenario())
 
 
+def test_a_broker_that_bounced_unseen_is_told_everything_in_its_new_life():
+    async def scenario() -> None:
+        cluster = await a_cluster(2, NewTopic("t", assignment={0: [1, 0]}))
+        controller, bounced = cluster.brokers[0], cluster.brokers[1]
+        controller.store.suspend()
+        await bounced.stop()
+        await bounced.start()
+        controller.store.resume()
+        await cluster.settle()
+
+        assert controller.node.controller.context.epoch == 1
+        assert controller.node.controller.context.broker_epoch(1) == bounced.node.broker_epoch
+        assert bounced.image.partition("t", 0).leader == 0
+        assert await state_of(cluster) == PartitionState(0, 1, (0,), 1)
+        await cluster.stop()
+
+    run_in_virtual_time(scenario())
+
+
+def test_a_broker_that_dies_while_it_deletes_halts_the_deletion_until_it_is_back():
+    async def scenario() -> None:
+        cluster = await a_cluster(2, NewTopic("t", assignment={0: [1, 0]}))
+        cluster.loss = 1.0  # broker 1 hears nothing more
+        await cluster.admin().delete_topic("t")
+        await cluster.settle()
+        context = controller_of(cluster).node.controller.context
+        assert (context.deletions.started, context.deletions.ineligible) == ({"t"}, set())
+
+        await cluster.brokers[1].stop()
+        await cluster.settle()
+        assert context.deletions.ineligible == {"t"}
+        assert cluster.brokers[0].hosted == {}
+
+        cluster.loss = 0.0
+        await cluster.brokers[1].start()
+        await cluster.settle()
+        assert await cluster.live()[0].store.exists(paths.topic("t")) is None
+        assert cluster.brokers[1].hosted == {}
+        await cluster.stop()
+
+    run_in_virtual_time(scenario())
+
+
 def test_a_topic_of_a_foreign_tool_is_served_and_gets_an_id():
     async def scenario() -> None:
         cluster = await a_cluster(2)

@@ -152,3 +152,9 @@ def test_replacing_everything_obeys_the_same_rules() -> None:
         KafkaError, match=r"Cannot update these configs dynamically: \[log.dirs, num.partitions\]"
     ):
         check_broker(Sources(), {"log.dirs": "/x", "num.partitions": "3"}, is_default=False)
+
+
+def test_what_a_list_already_has_is_not_appended_again() -> None:
+    changes = [Change("cleanup.policy", Operation.APPEND, "compact,delete,compact")]
+
+    assert alter_topic(BrokerConfig(), {}, changes) == {"cleanup.policy": "delete,compact"}

@@ -23,7 +23,7 @@ from odradek.coordination.errors import (
     StoreUnavailable,
 )
 from odradek.coordination.payloads import BrokerRegistration, decode_cluster_id, encode_cluster_id
-from odradek.coordination.store import Store, WatchEvent
+from odradek.coordination.store import Create, Store, WatchEvent
 
 logger = logging.getLogger(__name__)
 
@@ -42,9 +42,21 @@ class BrokerIdInUse(OdradekError):
 
 
 async def ensure_persistent_paths(store: Store) -> None:
-    """The nodes that every part of the cluster expects to be there."""
-    for path in paths.PERSISTENT_PATHS:
-        await store.ensure_path(path)
+    """The nodes that every part of the cluster expects; one transaction for all that are missing."""
+    wanted = dict.fromkeys(one for path in paths.PERSISTENT_PATHS for one in _with_parents(path))
+    stats = await asyncio.gather(*(store.exists(path) for path in wanted))
+    missing = [path for path, stat in zip(wanted, stats, strict=True) if stat is None]
+    try:
+        await store.multi([Create(path) for path in missing])
+    except NodeExists:
+        # Another broker starts at the same moment.
+        for path in missing:
+            await store.ensure_path(path)
+
+
+def _with_parents(path: str) -> list[str]:
+    names = path.split("/")
+    return ["/".join(names[:end]) for end in range(2, len(names) + 1)]
 
 
 async def ensure_cluster_id(store: Store, new_id: Callable[[], UUID] = random_uuid) -> str:
@@ -52,9 +64,11 @@ async def ensure_cluster_id(store: Store, new_id: Callable[[], UUID] = random_uu
     try:
         return decode_cluster_id((await store.get(paths.CLUSTER_ID)).payload)
     except NoNode:
-        await store.ensure_path(paths.CLUSTER_ID.rpartition("/")[0])
+        parents = [Create(path) for path in _with_parents(paths.CLUSTER_ID)[:-1]]
+    drawn = Create(paths.CLUSTER_ID, encode_cluster_id(uuid_to_text(new_id())))
+    missing = [one for one in parents if await store.exists(one.path) is None]
     with contextlib.suppress(NodeExists):
-        await store.create(paths.CLUSTER_ID, encode_cluster_id(uuid_to_text(new_id())))
+        await store.multi([*missing, drawn])
     return decode_cluster_id((await store.get(paths.CLUSTER_ID)).payload)
 
 

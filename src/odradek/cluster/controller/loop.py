@@ -251,29 +251,25 @@ class Controller:
 
     async def _raise_epoch(self, *, is_ours: bool) -> ControllerContext | None:
         """Create /controller and raise the epoch in one step; None when another was faster."""
-        epoch, version = await self._read_epoch()
-        registration = ControllerRegistration(self._broker_id, self._clock.now_ms())
-        operations: list[Operation] = [
-            SetData(paths.CONTROLLER_EPOCH, encode_controller_epoch(epoch + 1), version)
-        ]
+        operations: list[Operation] = []
         if not is_ours:
-            operations.insert(0, Create(paths.CONTROLLER, registration.encode(), ephemeral=True))
-        try:
-            results = await self._store.multi(operations)
-        except (NodeExists, BadVersion):
-            return None
-        stat = results[-1]
-        assert isinstance(stat, NodeStat)
-        return ControllerContext(epoch=epoch + 1, epoch_version=stat.version)
-
-    async def _read_epoch(self) -> tuple[int, int]:
+            registration = ControllerRegistration(self._broker_id, self._clock.now_ms())
+            operations.append(Create(paths.CONTROLLER, registration.encode(), ephemeral=True))
         try:
             node = await self._store.get(paths.CONTROLLER_EPOCH)
         except NoNode:
-            with contextlib.suppress(NodeExists):
-                await self._store.create(paths.CONTROLLER_EPOCH, encode_controller_epoch(0))
-            node = await self._store.get(paths.CONTROLLER_EPOCH)
-        return decode_controller_epoch(node.payload), node.stat.version
+            # The first controller of this cluster.
+            epoch, version = 1, 0
+            operations.append(Create(paths.CONTROLLER_EPOCH, encode_controller_epoch(epoch)))
+        else:
+            epoch, version = decode_controller_epoch(node.payload) + 1, node.stat.version + 1
+            payload = encode_controller_epoch(epoch)
+            operations.append(SetData(paths.CONTROLLER_EPOCH, payload, node.stat.version))
+        try:
+            await self._store.multi(operations)
+        except (NodeExists, BadVersion):
+            return None
+        return ControllerContext(epoch=epoch, epoch_version=version)
 
     async def _begin_term(self, context: ControllerContext) -> None:
         settings = self._settings

@@ -41,11 +41,11 @@ def a_log_directory(path: Path, *, batches: int = 30, is_clean: bool = True) -> 
     return path
 
 
-def fill_with_everything(log: PartitionLog, batches: int) -> None:
+def fill_with_everything(log: PartitionLog, batches: int, second_epoch: int = 3) -> None:
     """Every codec, two leader epochs, transactions that commit and abort around each other."""
     sequences = {7: 0, 8: 0}
     for number in range(batches):
-        epoch = 0 if number < batches // 2 else 3
+        epoch = 0 if number < batches // 2 else second_epoch
         append_batch(log, number, epoch)
         producer_id = 7 + number % 2
         batch = a_batch(

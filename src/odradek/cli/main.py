@@ -19,6 +19,10 @@ from odradek import __version__
 from odradek.cli.lazy import Command, LazyGroup
 from odradek.common.errors import OdradekError
 
+COMMANDS = {
+    "start": Command("odradek.cli.start", "Start a broker."),
+}
+
 LOG_COMMANDS = {
     "dump": Command("odradek.cli.log.dump", "Print segments and indexes as Kafka's DumpLogSegments does."),
     "verify": Command("odradek.cli.log.verify", "Scan everything and say what is damaged."),
@@ -36,7 +40,9 @@ serve the other shells.
 _USER_ERRORS = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError)
 
 
-@click.group(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup, lazy=COMMANDS, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__, prog_name="odradek", message="%(prog)s %(version)s")
 def odradek() -> None:
     """Kafka's commit log in Python."""

@@ -12,7 +12,8 @@ from odradek.cli.log.decoders import bytes_decoder, to_integer, to_string
         ("grün €😀".encode(), "grün €😀"),
         (b"a\xffb", "a\ufffdb"),
         (b"\xed\xa0\x80", "\ufffd"),  # a surrogate: one character in Java, three in Python
-        (b"\xed\xa0", "\ufffd\ufffd"),
+        (b"\xed\xa0", "\ufffd"),
+        (b"\xed\xa0!", "\ufffd!"),
         (b"\xf0\x9f\x98", "\ufffd"),
         (b"\xc0\x80", "\ufffd\ufffd"),
     ],

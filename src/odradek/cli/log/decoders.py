@@ -16,11 +16,12 @@ _PACKAGES = ("org.apache.kafka.tools.api.", "kafka.serializer.")
 
 
 def _replace_as_java_does(error: UnicodeError) -> tuple[str, int]:
-    """One replacement character for a surrogate's three bytes; Python would give three."""
+    """One replacement character for the bytes of a surrogate, whole or cut; Python gives one for each."""
     assert isinstance(error, UnicodeDecodeError)
     first, second, third = (*error.object[error.start : error.start + 3], 0, 0)[:3]
-    is_surrogate = first == 0xED and 0xA0 <= second <= 0xBF and 0x80 <= third <= 0xBF
-    return "\ufffd", error.start + 3 if is_surrogate else error.end
+    if first == 0xED and 0xA0 <= second <= 0xBF:
+        return "\ufffd", error.start + (3 if 0x80 <= third <= 0xBF else 2)
+    return "\ufffd", error.end
 
 
 codecs.register_error("odradek.java", _replace_as_java_does)

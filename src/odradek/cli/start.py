@@ -1,0 +1,77 @@
+"""`odradek start`: one broker in this process, from its configuration to a clean stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+
+import click
+import uvloop
+
+from odradek.broker.config.load import load
+from odradek.broker.server import BrokerServer
+
+DEFAULT_DATA_DIR = "odradek-data"
+DEFAULT_LISTENER = "PLAINTEXT://127.0.0.1:9092"
+
+
+@click.command("start")
+@click.argument("properties", required=False, type=click.Path(exists=True, dir_okay=False))
+@click.option(
+    "--data-dir", help=f"Where the log and the embedded store live; ./{DEFAULT_DATA_DIR} by default."
+)
+@click.option(
+    "--listener",
+    "listeners",
+    multiple=True,
+    help=f"Where to listen, {DEFAULT_LISTENER} by default; port 0 picks a free one. Repeatable.",
+)
+@click.option("--coordination", help="The shared store: sqlite:PATH or zookeeper://host:port/chroot.")
+@click.option("--broker-id", type=int, help="This broker's id.")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Any setting. Repeatable.")
+@click.option("--verbose", "-v", is_flag=True, help="Tell more on stderr.")
+def command(
+    properties: str | None,
+    data_dir: str | None,
+    listeners: tuple[str, ...],
+    coordination: str | None,
+    broker_id: int | None,
+    overrides: tuple[str, ...],
+    verbose: bool,
+) -> None:
+    """Start a broker, and stop it in order on Ctrl-C or SIGTERM.
+
+    Prints one line when clients are served: `ready: host:port`.
+    """
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING,
+        format="%(asctime)s %(levelname)s %(message)s",
+    )
+    given = [
+        f"{key}={value}"
+        for key, value in (
+            ("log.dirs", data_dir),
+            ("listeners", ",".join(listeners)),
+            ("odradek.coordination", coordination),
+            ("broker.id", broker_id),
+        )
+        if value not in (None, "")
+    ]
+    defaults = [("log.dirs", DEFAULT_DATA_DIR), ("listeners", DEFAULT_LISTENER)]
+    loaded = load(properties, [*given, *overrides], defaults)
+    for warning in loaded.warnings:
+        click.echo(f"Warning: {warning}", err=True)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(BrokerServer(loaded.config)))
+
+
+async def _serve(server: BrokerServer) -> None:
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    await server.start()
+    click.echo(f"ready: {','.join(server.addresses())}")
+    await stopping.wait()
+    await server.stop()

@@ -68,6 +68,7 @@ class SimulatedBroker:
             ),
             on_config_change=self._config_changed,
             on_fatal=self._failed,
+            allows_unclean=self.cluster.unclean_topics.__contains__,
         )
         settings = NodeSettings(broker_id=self.broker_id, session_timeout_ms=6000)
         self.node = ClusterNode(self._open_store, settings, hooks)
@@ -206,6 +207,7 @@ class SimulatedCluster:
     dice: random.Random
     ensemble: MemoryEnsemble
     loss: float = 0.0
+    unclean_topics: set[str] = field(default_factory=set)
     brokers: dict[int, SimulatedBroker] = field(default_factory=dict)
 
     @classmethod

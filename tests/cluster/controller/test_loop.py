@@ -455,11 +455,7 @@ def test_preferred_leaders_return_on_demand_by_node_and_by_themselves():
 
 def test_a_topic_that_allows_it_is_led_uncleanly_once_its_settings_say_so():
     async def scenario() -> None:
-        cluster = await SimulatedCluster.start(3)
-        allowed: set[str] = set()
-        cluster.brokers[0].node.controller._term.office.transitions._allows_unclean = allowed.__contains__
-        await cluster.admin().create_topic(NewTopic("t", assignment={0: [2, 1]}))
-        await cluster.settle()
+        cluster = await a_cluster(3, NewTopic("t", assignment={0: [2, 1]}))
         await cluster.brokers[1].stop()
         await cluster.settle()
         await cluster.brokers[2].stop()
@@ -467,7 +463,7 @@ def test_a_topic_that_allows_it_is_led_uncleanly_once_its_settings_say_so():
         await cluster.settle()
         assert (await state_of(cluster)).leader == -1
 
-        allowed.add("t")
+        cluster.unclean_topics.add("t")
         cluster.brokers[0].node.controller.topic_config_changed("t")
         await cluster.settle()
         state = await state_of(cluster)

@@ -8,8 +8,8 @@ READY  := $(VENV)/.ready
 
 .PHONY: run test check bench docs generate format clean fuzz peers
 
-run: $(READY) ## start a broker and the console
-	@echo "odradek has no broker yet; see CHANGELOG.md"
+run: $(READY) ## start a broker on 127.0.0.1:9092, data in ./odradek-data
+	$(BIN)/odradek start
 
 test: $(READY) ## every suite, each within its time budget
 	$(BIN)/python tools/run_suites.py all

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import odradek.broker.handlers
+from odradek.broker.broker_settings import BrokerSettings
 from odradek.broker.config.alter import check_topic
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.dispatch import Dispatcher
@@ -76,6 +77,9 @@ class BrokerServer:
         self._fence = ControlFence()
         self._listeners: dict[str, Listener] = {}
         self._node = self._make_node()
+        self._broker_settings = BrokerSettings(
+            lambda: self._node.store, lambda: self._node.broker_id, lambda: self.config, self._apply_config
+        )
         self._services: Services | None = None
         self._obedience: Obedience | None = None
         self._housekeeping: Housekeeping | None = None
@@ -98,10 +102,27 @@ class BrokerServer:
 
     async def start(self) -> None:
         """Return when clients are served and told so by the metadata."""
+        try:
+            await self._start()
+        except BaseException:
+            await self._abandon()
+            raise
+
+    async def _abandon(self) -> None:
+        """The start failed: let go of whatever was taken, so that the next one can have it."""
+        for listener in self._listeners.values():
+            listener.close()
+        await self._node.leave()
+        if self._logs is not None:
+            self._logs.abandon()
+        self._pool.shutdown()
+
+    async def _start(self) -> None:
         loop = asyncio.get_running_loop()
         for path in self.config.data_dirs:
             os.makedirs(path, exist_ok=True)
         await self._node.connect()
+        await self._broker_settings.load()
         await self._topic_settings.load_all(self._node.store)
         self._logs = LogManager(
             self.config.data_dirs,
@@ -193,6 +214,7 @@ class BrokerServer:
             producer_ids=ProducerIds(lambda: self._node.store, self._node.broker_id),
             config=lambda: self.config,
             topic_settings=self._topic_settings,
+            broker_settings=self._broker_settings,
             topics=TopicAdmin(
                 lambda: self._node.store,
                 lambda: [Site(broker.broker_id, broker.rack) for broker in image.brokers.values()],
@@ -254,6 +276,10 @@ class BrokerServer:
                     await self._topic_settings.load(self._node.store, topic.topic_name)
             return obedience.leader_and_isr(request)
         if isinstance(request, StopReplicaRequest):
+            for stopped in request.topic_states:
+                # A topic made anew under the name has settings of its own.
+                if any(told.delete_partition for told in stopped.partition_states):
+                    self._topic_settings.forget(stopped.topic_name)
             return obedience.stop_replica(request)
         return obedience.update_metadata(request)
 
@@ -267,6 +293,8 @@ class BrokerServer:
             )
 
     async def _config_changed(self, entity: ConfigEntity) -> None:
+        if entity.type is EntityType.BROKERS:
+            await self._broker_settings.load()
         if entity.type is not EntityType.TOPICS or entity.name is None:
             return
         topic = entity.name
@@ -277,6 +305,13 @@ class BrokerServer:
                 partition.log.config = config
         with contextlib.suppress(AssertionError):
             self._node.controller.topic_config_changed(topic)
+
+    def _apply_config(self, config: BrokerConfig) -> None:
+        """Settings have changed for this broker; the ones of topics that leave them to it change, too."""
+        self.config = config
+        if self._services is not None:
+            for partition in self._services.replicas:
+                partition.log.config = self._topic_settings.log_config(partition.topic_partition.topic)
 
 
 class _NoChannel:

@@ -10,7 +10,7 @@ from typing import Any
 
 from odradek.cli.printer import Printer
 
-_SHOWN_AS_OPTIONAL = frozenset({"deleteHorizonMs", "currentTxnFirstOffset"})
+_OPTIONALS = frozenset({"deleteHorizonMs", "currentTxnFirstOffset"})
 
 
 class TextOutput:
@@ -25,7 +25,13 @@ class TextOutput:
 
     def row(self, kind: str, fields: Mapping[str, Any]) -> None:
         """Names and values; the records of a batch are indented."""
-        line = " ".join([f"{name}: {_text(name, value)}" for name, value in fields.items()])
+        # Millions of lines are made here, and most values are plain integers.
+        line = " ".join(
+            [
+                f"{name}: {value if type(value) is int and name not in _OPTIONALS else _text(name, value)}"
+                for name, value in fields.items()
+            ]
+        )
         if kind == "record":
             line = f"| {line}" if line else ""
         self.printer.line(line)
@@ -63,7 +69,7 @@ def _text(name: str, value: Any) -> str:
         return "true"
     if value is False:
         return "false"
-    if name in _SHOWN_AS_OPTIONAL:
+    if name in _OPTIONALS:
         return "OptionalLong.empty" if value is None else f"OptionalLong[{value}]"
     if isinstance(value, list):
         return f"[{','.join(value)}]"

@@ -7,7 +7,7 @@ from typing import Any
 from odradek.log.producers import ProducerEntry
 from odradek.log.txn_index import VERSION as TXN_INDEX_VERSION
 from odradek.log.txn_index import AbortedTxn
-from odradek.records.batch import CODEC_MASK, NO_SEQUENCE, BatchHeader, TimestampType
+from odradek.records.batch import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_SEQUENCE, BatchHeader
 from odradek.records.compression import Codec
 from odradek.records.control import ControlType, read_control_type, read_end_transaction_marker
 from odradek.records.errors import InvalidRecord
@@ -15,7 +15,6 @@ from odradek.records.record import Record
 
 Fields = dict[str, Any]
 
-_TIME_NAMES = {TimestampType.CREATE_TIME: "CreateTime", TimestampType.LOG_APPEND_TIME: "LogAppendTime"}
 _CODEC_NAMES = {int(codec): codec.name.lower() for codec in Codec}
 _MAX_SEQUENCE = 2**31 - 1
 
@@ -36,7 +35,7 @@ def batch_fields(position: int, header: BatchHeader, is_valid: bool) -> Fields:
         "isControl": header.is_control,
         "deleteHorizonMs": header.base_timestamp_ms if header.has_delete_horizon else None,
         "position": position,
-        _TIME_NAMES[header.timestamp_type]: header.max_timestamp_ms,
+        time_name(header): header.max_timestamp_ms,
         "size": header.size_in_bytes,
         "magic": header.magic,
         "compresscodec": _CODEC_NAMES.get(codec_number, f"unknown({codec_number})"),
@@ -47,15 +46,21 @@ def batch_fields(position: int, header: BatchHeader, is_valid: bool) -> Fields:
 
 def record_fields(header: BatchHeader, record: Record) -> Fields:
     """One record of a batch, without its content; of a marker, what it says."""
+    key, value = record.key, record.value
     fields = {
         "offset": record.offset,
-        _TIME_NAMES[header.timestamp_type]: record.timestamp_ms,
-        "keySize": -1 if record.key is None else len(record.key),
-        "valueSize": -1 if record.value is None else len(record.value),
+        time_name(header): record.timestamp_ms,
+        "keySize": -1 if key is None else len(key),
+        "valueSize": -1 if value is None else len(value),
         "sequence": _sequence(header, record),
-        "headerKeys": [key for key, _ in record.headers],
+        "headerKeys": [name for name, _ in record.headers],
     }
-    return fields | _control_fields(record) if header.is_control else fields
+    return fields | _control_fields(record) if header.attributes & CONTROL_FLAG else fields
+
+
+def time_name(header: BatchHeader) -> str:
+    """What Kafka calls the time of the batch's records."""
+    return "LogAppendTime" if header.attributes & LOG_APPEND_TIME_FLAG else "CreateTime"
 
 
 def _sequence(header: BatchHeader, record: Record) -> int:

@@ -416,7 +416,7 @@ def test_retention_runs_over_all_logs(tmp_path: Path) -> None:
     manager.stop(NOW_MS)
 
 
-def test_ten_thousand_segments_fit_a_small_file_limit(tmp_path: Path) -> None:
+def test_more_partitions_than_file_handles_can_be_served(tmp_path: Path) -> None:
     manager = started(tmp_path, 1, handle_limit=32)
     before = len(os.listdir("/proc/self/fd"))
     for number in range(150):

@@ -414,6 +414,21 @@ def test_truncation_takes_back_epochs_watermark_recovery_point_and_producers(tmp
     assert log.append_as_leader(batch, 0, now_ms=NOW_MS).base_offset == 10
 
 
+def test_producers_that_were_truncated_away_do_not_come_back_from_a_snapshot(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    for sequence in range(40):
+        batch = a_batch(producer_id=3, producer_epoch=0, base_sequence=sequence, value=b"x" * 300)
+        log.append_as_leader(batch, 0, now_ms=NOW_MS)
+    log.close(NOW_MS)  # leaves a snapshot at 40
+    log = open_log(tmp_path, checkpoints=after_clean_stop(log))
+    log.truncate_to(0, now_ms=NOW_MS)
+    fill(log, 30)
+    log.close(NOW_MS)
+    log.snapshots.remove([log.log_end_offset])
+    again = open_log(tmp_path, checkpoints=after_clean_stop(log))
+    assert again.producers.entries == {}
+
+
 def test_a_log_can_start_anew_at_any_offset(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     fill(log, 100)

@@ -14,6 +14,7 @@ import pytest
 import uvloop
 
 import odradek.broker.handlers
+from odradek.broker.broker_settings import BrokerSettings
 from odradek.broker.config.load import load
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.fetch_sessions import FetchSessions
@@ -87,6 +88,7 @@ class Broker:
             producer_ids=ProducerIds(lambda: store, BROKER_ID),
             config=lambda: config,
             topic_settings=TopicSettings(lambda: config),
+            broker_settings=BrokerSettings(lambda: store, lambda: BROKER_ID, lambda: config, lambda _: None),
             topics=TopicAdmin(lambda: store, list),
         )
         self.listener = Listener(Dispatcher(self.services, "PLAINTEXT").handle)

@@ -2,50 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import uvloop
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from odradek.broker.config.load import load
-from odradek.broker.server import BrokerServer
-
-
-class RunningBroker:
-    """A broker on a loop in a thread of its own."""
-
-    def __init__(self, directory: Path) -> None:
-        self.config = load(None, [f"log.dirs={directory}", "listeners=PLAINTEXT://127.0.0.1:0"]).config
-        self.ready = threading.Event()
-        self.thread = threading.Thread(target=self._run)
-        self.address = ""
-
-    def _run(self) -> None:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(self._serve())
-
-    async def _serve(self) -> None:
-        self.loop, self.stopping = asyncio.get_running_loop(), asyncio.Event()
-        server = BrokerServer(self.config)
-        await server.start()
-        (self.address,) = server.addresses()
-        self.ready.set()
-        await self.stopping.wait()
-        await server.stop()
-
-    def __enter__(self) -> RunningBroker:
-        self.thread.start()
-        assert self.ready.wait(20)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.loop.call_soon_threadsafe(self.stopping.set)
-        self.thread.join(20)
-        assert not self.thread.is_alive()
+from broker.running import RunningBroker
 
 
 @pytest.fixture

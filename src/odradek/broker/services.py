@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
+from odradek.broker.broker_settings import BrokerSettings
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.fetch_sessions import FetchSessions
 from odradek.broker.purgatory import Purgatory
@@ -41,6 +42,7 @@ class Services:
     producer_ids: ProducerIds
     config: Callable[[], BrokerConfig]
     topic_settings: TopicSettings
+    broker_settings: BrokerSettings
     topics: TopicAdmin
     _answers: dict[str, MetadataAnswers] = field(default_factory=dict)
 
@@ -50,18 +52,24 @@ class Services:
             self._answers[listener] = MetadataAnswers(self.image, listener)
         return self._answers[listener]
 
-    async def wait_for_topic(self, name: str, timeout_ms: int = 5000) -> bool:
-        """Wait until the metadata names a leader for every partition of a topic; False if it never does."""
+    async def wait_for_topic(self, name: str, timeout_ms: int = 5000, partition_count: int = 1) -> bool:
+        """Wait until the metadata names a leader for each of so many partitions; False if it never does."""
         deadline = self.loop.time() + timeout_ms / 1000
-        while not self._has_leaders(name):
+        return await self.wait_until(lambda: self._has_leaders(name, partition_count), deadline)
+
+    async def wait_until(self, is_so: Callable[[], bool], deadline: float) -> bool:
+        """Wait until something is so, or until the loop's clock passes the deadline; False then."""
+        while not is_so():
             if self.loop.time() >= deadline:
                 return False
             await asyncio.sleep(TOPIC_POLL_SECONDS)
         return True
 
-    def _has_leaders(self, name: str) -> bool:
+    def _has_leaders(self, name: str, partition_count: int) -> bool:
         topic = self.image.topics.get(name)
-        return topic is not None and all(partition.leader >= 0 for partition in topic.partitions.values())
+        if topic is None or len(topic.partitions) < partition_count:
+            return False
+        return all(partition.leader >= 0 for partition in topic.partitions.values())
 
     def on_progress(self, partition: Partition) -> None:
         """More can be read, or something was committed, or the partition changed hands."""

@@ -123,6 +123,10 @@ class TopicAdmin:
             return Create(path, payload)
         return SetData(path, payload)
 
+    async def topic_id(self, name: str) -> UUID | None:
+        """The id of a topic that exists; None for one made by a tool that gives none."""
+        return TopicAssignment.decode((await self._read(name)).payload).topic_id
+
     async def delete_topic(self, name: str) -> None:
         """Ask for a topic's deletion; the controller carries it out. Harmless the second time."""
         if not self._defaults.is_delete_topic_enabled:

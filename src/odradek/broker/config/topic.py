@@ -68,7 +68,9 @@ def parse_overrides(overrides: Mapping[str, str]) -> dict[str, Any]:
         elif name in catalog.TOPIC:
             values[_field(catalog.TOPIC[name])] = catalog.TOPIC[name].parse(text)
         else:
-            raise ConfigError(f"Unknown topic config name: {name}")
+            meant = catalog.nearest(name, catalog.TOPIC)
+            advice = f"; did you mean {meant}?" if meant else ""
+            raise ConfigError(f"Unknown topic config name: {name}{advice}")
     return values
 
 

@@ -1,13 +1,21 @@
-"""One file per API; importing this package fills the table of handlers, in key order."""
+"""One file per API; importing this package fills the table of handlers."""
 
 from odradek.broker.handlers import (
+    alter_configs,
     api_versions,
+    create_partitions,
+    create_topics,
     delete_records,
+    delete_topics,
     describe_cluster,
+    describe_configs,
     describe_log_dirs,
+    describe_producers,
     describe_topic_partitions,
     fetch,
+    incremental_alter_configs,
     init_producer_id,
+    list_config_resources,
     list_offsets,
     metadata,
     offset_for_leader_epoch,
@@ -15,13 +23,21 @@ from odradek.broker.handlers import (
 )
 
 __all__ = [
+    "alter_configs",
     "api_versions",
+    "create_partitions",
+    "create_topics",
     "delete_records",
+    "delete_topics",
     "describe_cluster",
+    "describe_configs",
     "describe_log_dirs",
+    "describe_producers",
     "describe_topic_partitions",
     "fetch",
+    "incremental_alter_configs",
     "init_producer_id",
+    "list_config_resources",
     "list_offsets",
     "metadata",
     "offset_for_leader_epoch",

@@ -1,0 +1,81 @@
+"""Whose settings an administrator means: a topic's, this broker's, or those of all brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
+
+from odradek.broker.config.alter import Change, Operation, alter_topic
+from odradek.broker.services import Services
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
+from odradek.common.ids import check_topic_name
+
+CLUSTER_DEFAULT = ""
+MakeChanges = Callable[[Mapping[str, str]], Sequence[Change]]
+
+
+class ResourceType(IntEnum):
+    """Numbered as the wire has it."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+def resource_type(number: int) -> ResourceType:
+    """The type, where it is one whose settings we keep."""
+    if number in {ResourceType.TOPIC, ResourceType.BROKER}:
+        return ResourceType(number)
+    name = ResourceType(number).name if number in set(ResourceType) else str(number)
+    raise KafkaError(f"Unsupported resource type: {name}.", error_code=ErrorCode.INVALID_REQUEST)
+
+
+def require_topic(services: Services, name: str) -> None:
+    """Refuse a topic that cannot be or that the metadata does not have."""
+    check_topic_name(name)
+    if name not in services.image.topics:
+        raise KafkaError(
+            f"The topic '{name}' does not exist.", error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        )
+
+
+def is_default_broker(services: Services, name: str) -> bool:
+    """Whether all brokers are meant; any name but that and our own id is refused."""
+    if name == CLUSTER_DEFAULT:
+        return True
+    try:
+        broker_id = int(name)
+    except ValueError:
+        raise _invalid(f"Broker id must be an integer, but it is: {name}") from None
+    if broker_id != services.broker_id:
+        raise _invalid(
+            f"Unexpected broker id, expected {services.broker_id} or empty string, but received {name}"
+        )
+    return False
+
+
+async def alter(
+    services: Services, type_number: int, name: str, changes_of: MakeChanges, *, validate_only: bool
+) -> None:
+    """Change the settings of one resource; a KafkaError says why not."""
+    if resource_type(type_number) is ResourceType.TOPIC:
+        config = services.config()
+        await services.topics.change_configs(
+            name, lambda stored: alter_topic(config, stored, changes_of(stored)), validate_only=validate_only
+        )
+        return
+    is_default = is_default_broker(services, name)
+    await services.broker_settings.change(changes_of, is_default=is_default, validate_only=validate_only)
+
+
+def replacing(changes: Sequence[Change], stored: Mapping[str, str]) -> list[Change]:
+    """The same changes, and the deletion of everything that they do not name."""
+    named = {change.name for change in changes}
+    return [*changes, *(Change(name, Operation.DELETE) for name in stored if name not in named)]
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(message, error_code=ErrorCode.INVALID_REQUEST)

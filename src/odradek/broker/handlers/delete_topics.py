@@ -1,0 +1,115 @@
+"""DeleteTopics, API key 20: delete topics, and answer when neither metadata nor logs have them any more.
+
+Versions 1-6, as Kafka 4.  3: deletion can be disabled.  4: flexible.  5: messages.  6: by topic id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from uuid import UUID
+
+from odradek.broker.context import RequestContext
+from odradek.broker.dispatch import handles
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
+
+Asked = DeleteTopicsRequest.Topics
+Row = DeleteTopicsResponse.Responses
+
+DELETION_DISABLED_SINCE = 3
+NO_TOPIC_ID = bytes(16)
+STORE_POLL_SECONDS = 0.005
+
+
+@handles(ApiKey.DELETE_TOPICS, versions=(1, 6))
+async def delete_topics(context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+    """Each topic has its own answer; first all are marked, then all are waited for."""
+    deadline = context.services.loop.time() + request.timeout_ms / 1000
+    asked = [*request.topics, *(Asked(name=name) for name in request.topic_names)]
+    counts = Counter(_key(context, topic) for topic in asked)
+    rows: list[Row] = []
+    marked: list[tuple[Row, UUID | None]] = []
+    for topic in asked:
+        row = Row(name=topic.name, topic_id=topic.topic_id)
+        rows.append(row)
+        try:
+            if counts[_key(context, topic)] > 1:
+                raise KafkaError("Duplicate topic.", error_code=ErrorCode.INVALID_REQUEST)
+            marked.append((row, await _mark(context, row, deadline)))
+        except KafkaError as error:
+            _refuse(context, row, error)
+    for row, topic_id in marked:
+        await _wait(context, row, topic_id, deadline)
+    return DeleteTopicsResponse(responses=rows)
+
+
+def _key(context: RequestContext, topic: Asked) -> str | bytes:
+    """What tells that two entries mean one topic, however they name it."""
+    if topic.name is not None:
+        return topic.name
+    return context.services.image.names_by_id.get(topic.topic_id, topic.topic_id)
+
+
+async def _mark(context: RequestContext, row: Row, deadline: float) -> UUID | None:
+    """Have the deletion written down; the id of the topic that will go."""
+    services = context.services
+    if row.name is None:
+        row.name = _name_of(context, row.topic_id)
+    elif row.topic_id != NO_TOPIC_ID:
+        raise KafkaError(
+            "You may not specify both topic name and topic id.", error_code=ErrorCode.INVALID_REQUEST
+        )
+    if services.loop.time() > deadline:
+        raise KafkaError("Its turn did not come in time.", error_code=ErrorCode.REQUEST_TIMED_OUT)
+    topic_id = await services.topics.topic_id(row.name)
+    await services.topics.delete_topic(row.name)
+    if topic_id is not None:
+        row.topic_id = topic_id.bytes
+    return topic_id
+
+
+def _name_of(context: RequestContext, topic_id: bytes) -> str:
+    if topic_id == NO_TOPIC_ID:
+        raise KafkaError("Neither topic name nor id were specified.", error_code=ErrorCode.INVALID_REQUEST)
+    topic = context.services.image.topic_by_id(topic_id)
+    if topic is None:
+        raise KafkaError("No topic has this id.", error_code=ErrorCode.UNKNOWN_TOPIC_ID)
+    return topic.name
+
+
+def _refuse(context: RequestContext, row: Row, error: KafkaError) -> None:
+    row.error_code, row.error_message = error.error_code, str(error)
+    is_disabled = error.error_code is ErrorCode.TOPIC_DELETION_DISABLED
+    if is_disabled and context.version < DELETION_DISABLED_SINCE:
+        row.error_code = ErrorCode.INVALID_REQUEST
+
+
+async def _wait(context: RequestContext, row: Row, topic_id: UUID | None, deadline: float) -> None:
+    """Until a topic of this name could be made anew; somebody else may have done so already."""
+    services, name = context.services, row.name or ""
+    is_gone = await services.wait_until(lambda: _is_gone_here(context, name, row.topic_id), deadline)
+    while is_gone and await _is_stored(context, name, topic_id):
+        is_gone = services.loop.time() < deadline
+        await asyncio.sleep(STORE_POLL_SECONDS)
+    if not is_gone:
+        row.error_code = ErrorCode.REQUEST_TIMED_OUT
+        row.error_message = "The topic is marked for deletion, but is not gone yet."
+
+
+def _is_gone_here(context: RequestContext, name: str, topic_id: bytes) -> bool:
+    """Neither told to clients nor among our logs: dropping a replica renames its directory."""
+    services = context.services
+    topic = services.image.topics.get(name)
+    if topic is not None and topic.topic_id == topic_id:
+        return False
+    return services.replicas.topic_name(topic_id) != name
+
+
+async def _is_stored(context: RequestContext, name: str, topic_id: UUID | None) -> bool:
+    try:
+        return await context.services.topics.topic_id(name) == topic_id
+    except KafkaError:
+        return False

@@ -19,6 +19,7 @@ from log.given_logs import NOW_MS, a_batch, after_clean_stop, after_crash, open_
 from odradek.log.cleaner.config import CleanerConfig
 from odradek.log.config import LogConfig
 from odradek.log.partition_log import PartitionLog
+from odradek.log.segment import Segment
 from odradek.log.segment_scan import scan_segment
 from odradek.records.batch import TimestampType, read_header
 from odradek.records.compression import Codec
@@ -326,10 +327,11 @@ def test_a_map_too_small_for_all_keys_cleans_a_part_and_goes_on_later(tmp_path: 
     assert len(records_of(log)) == 49
 
 
-def test_a_tombstone_behind_a_full_map_gets_no_horizon_yet(tmp_path: Path) -> None:
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
+def test_a_tombstone_behind_a_full_map_gets_no_horizon_yet(tmp_path: Path, codec: Codec) -> None:
     log = compacted_log(tmp_path)
     append(log, [(b"%d" % key, b"1") for key in range(30)])
-    append(log, [(b"0", None)])
+    append(log, [(b"0", None)], codec=codec)
     roll(log)
     manager = manager_of(log)
     manager._workspaces[0].offset_map.capacity = 20
@@ -339,6 +341,26 @@ def test_a_tombstone_behind_a_full_map_gets_no_horizon_yet(tmp_path: Path) -> No
     left = batches_of(log)
     assert left[-1].records[0].value is None
     assert not left[-1].header.has_delete_horizon
+
+
+def test_a_segment_whose_end_was_compacted_away_is_done_with(tmp_path: Path) -> None:
+    log = compacted_log(tmp_path)
+    for base_offset in (0, 5):
+        batch = a_batch(key=b"%d" % base_offset, base_offset=base_offset, leader_epoch=0)
+        log.append_as_follower(batch, now_ms=NOW_MS)
+    roll(log)
+    log.append_as_follower(a_batch(base_offset=20, leader_epoch=0), now_ms=NOW_MS)
+    log.update_high_watermark(21)
+    roll(log)
+    log.segments.remove([log.segments.active])
+    log.segments.add(Segment.create(log.directory, 30, index_interval_bytes=200, now_ms=NOW_MS))
+    log.log_end_offset = 30
+    log.update_high_watermark(30)
+
+    outcome = manager_of(log).run(NOW_MS)
+
+    assert outcome is not None
+    assert outcome.statistics.end_offset == 30
 
 
 def test_large_batches_pass_a_small_buffer(tmp_path: Path) -> None:

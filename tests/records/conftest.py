@@ -9,12 +9,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from hypothesis import settings
 
 from odradek.records import columns, encoding, hashes, kernels, layout
-
-settings.register_profile("records", deadline=None)  # a busy machine is no fault of the code
-settings.load_profile("records")
 
 SOURCES = Path(layout.__file__).parent
 

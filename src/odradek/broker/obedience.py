@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from odradek.cluster.control_fence import ControlFence
-from odradek.cluster.metadata import MetadataImage
+from odradek.cluster.metadata import UPDATE_TYPE_FULL, MetadataImage
 from odradek.common.clock import Clock
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
@@ -53,6 +53,14 @@ class Obedience:
         for topic in request.topic_states:
             rows = [self._host(topic, state) for state in topic.partition_states]
             topics.append(_LeaderTopic(topic_id=topic.topic_id, partition_errors=rows))
+        if request.type == UPDATE_TYPE_FULL:
+            self._replicas.set_aside_all_but(
+                {
+                    TopicPartition(topic.topic_name, told.partition_index)
+                    for topic in request.topic_states
+                    for told in topic.partition_states
+                }
+            )
         return LeaderAndIsrResponse(topics=topics)
 
     def _host(

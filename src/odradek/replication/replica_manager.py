@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from uuid import UUID
 
 from odradek.common.error_codes import ErrorCode
@@ -83,6 +83,12 @@ class ReplicaManager:
             self._on_progress(partition)
         if delete_log:
             self.logs.delete(topic_partition, now_ms=now_ms)
+
+    def set_aside_all_but(self, wanted: Collection[TopicPartition]) -> None:
+        """The controller has named all partitions of this broker: others are strays, kept but not served."""
+        for topic_partition in [known for known in self._partitions if known not in wanted]:
+            self.drop(topic_partition, delete_log=False, now_ms=0)
+        self.logs.set_aside_strays(lambda log: log.partition in wanted)
 
     def disk_failed(self, partition: Partition, error: StorageError) -> list[TopicPartition]:
         """A log could not be written or read; the partitions that went offline with its directory."""

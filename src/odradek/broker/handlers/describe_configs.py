@@ -5,6 +5,8 @@ Versions 1-4, as Kafka 4.  1: sources and synonyms.  3: types and documents.  4:
 
 from __future__ import annotations
 
+import asyncio
+
 from odradek.broker.config.describe import (
     Row,
     describe_broker,
@@ -21,6 +23,9 @@ from odradek.protocol.messages import DescribeConfigsRequest, DescribeConfigsRes
 Asked = DescribeConfigsRequest.Resources
 Result = DescribeConfigsResponse.Results
 
+# Refusals need no store, so that nothing else would let other clients have their turn.
+RESULTS_PER_TURN = 100
+
 
 @handles(ApiKey.DESCRIBE_CONFIGS, versions=(1, 4))
 async def describe_configs(
@@ -28,7 +33,11 @@ async def describe_configs(
 ) -> DescribeConfigsResponse:
     """Each resource has its own answer, once: repeating one would only make the response larger."""
     wanted = {(asked.resource_type, asked.resource_name): asked for asked in reversed(request.resources)}
-    results = [await _describe(context, request, asked) for asked in reversed(wanted.values())]
+    results: list[Result] = []
+    for asked in reversed(wanted.values()):
+        results.append(await _describe(context, request, asked))
+        if len(results) % RESULTS_PER_TURN == 0:
+            await asyncio.sleep(0)
     return DescribeConfigsResponse(results=results)
 
 

@@ -1,4 +1,4 @@
-"""Regenerates the internal topics beside this file: starts Apache Kafka, lets groups and transactions work on it.
+"""Regenerates the internal topics beside this file: starts Apache Kafka, lets groups and transactions work.
 
     .venv/bin/python tests/data/coordinators/make.py [PORT]
 
@@ -111,9 +111,10 @@ def run_transactions(servers: str) -> None:
 
 def run_share_group(servers: str) -> None:
     """Java's console consumer reads one record as a member of a share group."""
+    console = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
+    options = ["--topic", "orders", "--group", "shared", "--max-messages", "1", "--timeout-ms", "5000"]
     subprocess.run(
-        [PEERS / "run-class", "org.apache.kafka.tools.consumer.ConsoleShareConsumer", "--bootstrap-server", servers]
-        + ["--topic", "orders", "--group", "shared", "--max-messages", "1", "--timeout-ms", "5000"],
+        [PEERS / "run-class", console, "--bootstrap-server", servers, *options],
         check=False,  # the record's wait may end without one; the member's records are what matters
         stdout=subprocess.DEVNULL,
     )

@@ -101,7 +101,7 @@ def assert_found(directory: Path, path: Path, position: int, mask: int) -> None:
 def cannot_be_found(path: Path, before: bytes, after: bytes) -> bool:
     """The list in odradek/log/verify/__init__.py, as far as it applies to a log without gaps."""
     if path.suffix == ".index":
-        return leads_to_the_same_batch(path, before, after)
+        return leads_not_past_its_offset(path, before, after)
     if path.suffix == ".timeindex":
         return names_a_record_of_the_same_batch(path, before, after)
     is_offset = path.name in ("replication-offset-checkpoint", "log-start-offset-checkpoint")
@@ -121,14 +121,14 @@ def batch_ends(path: Path) -> dict[int, tuple[int, int]]:
     return ends
 
 
-def leads_to_the_same_batch(path: Path, before: bytes, after: bytes) -> bool:
-    """The entry's position is as it was, its offset that of a later batch before the next entry."""
+def leads_not_past_its_offset(path: Path, before: bytes, after: bytes) -> bool:
+    """A batch begins at its position, and its offset ends that one or a later one before the next entry."""
     ends = batch_ends(path)
     old, new = (list(struct.iter_unpack(">ii", content)) for content in (before, after))
     (number,) = (n for n, pair in enumerate(zip(old, new, strict=True)) if pair[0] != pair[1])
+    offset, position = new[number]
     stop = old[number + 1][1] if number + 1 < len(old) else 2**31
-    later = {last for position, (_, last) in ends.items() if old[number][1] <= position < stop}
-    return new[number][1] == old[number][1] and new[number][0] > old[number][0] and new[number][0] in later
+    return position in ends and offset in {last for at, (_, last) in ends.items() if position <= at < stop}
 
 
 def names_a_record_of_the_same_batch(path: Path, before: bytes, after: bytes) -> bool:

@@ -27,6 +27,7 @@ def test_checkpoints_are_read_with_the_place_of_each_line() -> None:
         b"0\n1\n",
         b"0\n1\n0 0",
         b"0\n1\n0 0\x0b",
+        b"0\n2\n0 0\r3 9\n",
         b"0\n1\n0  0\n",
         b"0\n1\n00 0\n",
         b"0\n1\n1_0 0\n",
@@ -36,6 +37,12 @@ def test_checkpoints_are_read_with_the_place_of_each_line() -> None:
 def test_what_a_parser_would_forgive_is_damage(content: bytes) -> None:
     with pytest.raises(Damaged):
         read_epochs(content)
+
+
+def test_a_partition_that_is_there_twice_is_damage() -> None:
+    with pytest.raises(Damaged, match="orders-1 is there twice") as raised:
+        read_offsets(b"0\n2\norders 1 5\norders 1 5\n")
+    assert raised.value.position == 15
 
 
 def test_epochs_that_do_not_rise_are_damage() -> None:

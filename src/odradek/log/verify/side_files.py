@@ -41,11 +41,11 @@ def _checkpoint_lines(content: bytes, form: re.Pattern[bytes]) -> Lines:
         raise Damaged("it must have version 0, a number of lines, and these lines")
     position = match.start(2)
     lines: Lines = []
-    for line in match[2].splitlines(keepends=True):
-        if form.fullmatch(line[:-1]) is None:
-            raise Damaged(f"the line {line[:-1]!r} has not the form of this file", position)
-        lines.append((position, line[:-1]))
-        position += len(line)
+    for line in match[2].split(b"\n")[:-1]:  # not splitlines(), which takes a \r for an end as well
+        if form.fullmatch(line) is None:
+            raise Damaged(f"the line {line!r} has not the form of this file", position)
+        lines.append((position, line))
+        position += len(line) + 1
     if int(match[1]) != len(lines):
         raise Damaged(f"{len(lines)} lines where it says {int(match[1])}")
     return lines
@@ -65,9 +65,14 @@ def read_offsets(content: bytes) -> list[tuple[int, TopicPartition, int]]:
     if not content:
         return []
     found = []
+    seen: set[TopicPartition] = set()
     for position, line in _checkpoint_lines(content, _OFFSET_LINE):
-        topic, partition, offset = line.decode("ascii").split(" ")
-        found.append((position, TopicPartition(topic, int(partition)), int(offset)))
+        topic, number, offset = line.decode("ascii").split(" ")
+        partition = TopicPartition(topic, int(number))
+        if partition in seen:
+            raise Damaged(f"{partition} is there twice", position)
+        seen.add(partition)
+        found.append((position, partition, int(offset)))
     return found
 
 

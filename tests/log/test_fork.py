@@ -228,3 +228,25 @@ def test_the_lock_of_the_source_is_not_touched(source: Path, tmp_path: Path) -> 
     subprocess.run(command, check=True, capture_output=True)
     manager.stop(NOW_MS)
     assert not (tmp_path / "fork" / ".lock").exists()
+
+
+@pytest.mark.parametrize("is_source_cut", [True, False])
+def test_truncating_and_writing_one_side_leaves_the_other_alone(
+    source: Path, tmp_path: Path, is_source_cut: bool
+) -> None:
+    fork(str(source), str(tmp_path / "fork"), keeps_identity=True)
+    cut, kept = (source, tmp_path / "fork") if is_source_cut else (tmp_path / "fork", source)
+    before = records(kept)
+    first_segment, second_segment, *_ = sorted((cut / "orders-0").glob("*.log"))
+
+    manager = open_manager(cut)
+    log = manager.logs[ORDERS[0]]
+    # First to the very end of a shared segment, which is then written; next into the middle of one.
+    for offset in (int(second_segment.stem), int(first_segment.stem) + 1):
+        log.truncate_to(offset, now_ms=NOW_MS)
+        append_batch(log, 99, epoch=log.epochs.latest)
+    manager.stop(NOW_MS)
+
+    assert records(kept) == before
+    assert findings(kept) == []
+    assert findings(cut) == []

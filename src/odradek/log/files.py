@@ -18,6 +18,8 @@ Buffer = bytes | bytearray | memoryview
 
 NO_SPACE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT})
 
+_COPY_CHUNK = 1 << 20
+
 
 class OpenFile:
     """A descriptor that is closed when its last user lets go of it.
@@ -85,6 +87,10 @@ class FileSystem:
     def truncate(self, file: OpenFile, size: int) -> None:
         """Cut or extend with zeroes."""
         os.ftruncate(file.fd, size)
+
+    def is_shared(self, path: str) -> bool:
+        """Whether the file has another name somewhere, as after `odradek log fork`."""
+        return os.stat(path).st_nlink > 1
 
     def reserve(self, file: OpenFile, size: int) -> None:
         """Take the disk space of `size` bytes now; the file grows to it with zeroes."""
@@ -288,9 +294,25 @@ class LogFile:
         return FileRange(self.handle(), position, length)
 
     def truncate(self, size: int) -> None:
-        """Cut to `size` bytes."""
+        """Cut to `size` bytes; of a file that a fork shares, only this side's."""
+        self.unshare(size)
         self.directory.files.truncate(self.handle(), size)
         self.size = size
+
+    def unshare(self, size: int) -> None:
+        """Have the first `size` bytes to ourselves before they are followed by others; may block."""
+        files = self.directory.files
+        if not files.is_shared(self.path):
+            return
+        temporary, shared = f"{self.path}.tmp", self.handle()
+        copy = files.open(temporary, create=True)
+        files.truncate(copy, 0)
+        for position in range(0, size, _COPY_CHUNK):
+            files.write_at(copy, files.read_at(shared, min(_COPY_CHUNK, size - position), position), position)
+        files.sync(copy)
+        files.rename(temporary, self.path)
+        files.sync_directory(self.directory.path)
+        self.close()
 
     def sync(self) -> None:
         """Return when everything appended is on the disk; may block, so not on the event loop."""

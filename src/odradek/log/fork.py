@@ -12,8 +12,8 @@
 The source may be written meanwhile. Of each partition the fork then holds a prefix of the log, as it was at
 some moment during the fork, with everything below the high watermark that was in the checkpoint when it
 began; the partitions are not of one moment. A segment that is deleted or compacted meanwhile makes its
-partition start over. The fork is not synced to the disk. What a broker must never do, on either side, is
-truncate a closed log in place: it would cut the other side's too.
+partition start over. The fork is not synced to the disk. Either side may be truncated and written later: a
+log that is shared is copied first (`LogFile.unshare`).
 """
 
 from __future__ import annotations

@@ -413,6 +413,8 @@ class PartitionLog:
 
     def _end_at(self, offset: int, now_ms: int) -> None:
         """After the files were cut: everything else follows."""
+        # A closed segment may have become the active one, and is written from now on.
+        self.segments.active.log.unshare(self.segments.active.size)
         self.log_end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
         self.log_start_offset = min(self.log_start_offset, offset)

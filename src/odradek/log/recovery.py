@@ -124,6 +124,7 @@ class _Loader:
             self._adopt(segment, scan)
         self._drop_after_problem(scans)
         self._settle_epochs(scans, log_end_offset)
+        self.segments.active.log.unshare(self.segments.active.size)
         self.log_start_offset = min(self.log_start_offset, log_end_offset)
         if producers is None:
             producers = self._producers_at(log_end_offset)

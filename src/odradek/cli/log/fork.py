@@ -26,7 +26,7 @@ def command(source: str, target: str, keep_identity: bool, output: str) -> None:
     Logs of closed segments are linked, so that this takes milliseconds and no space; what may still change is
     copied. A broker can serve the fork at once. SOURCE may be in use: of each partition the fork then has a
     prefix, whole batches only, with everything below the high watermark that was checkpointed last. On
-    another file system everything is copied. Do not let a broker truncate either side while both exist.
+    another file system everything is copied. Either side may be written and truncated later.
     """
     check_directory(source)
     if os.path.realpath(target).startswith(os.path.realpath(source) + os.sep):

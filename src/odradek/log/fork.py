@@ -18,6 +18,7 @@ log that is shared is copied first (`LogFile.unshare`).
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
@@ -195,8 +196,10 @@ class _Fork:
     def _small_files(self, files: PartitionFiles, inner: str, end: int) -> None:
         for offset in files.snapshots:
             source = files.join(offset, filenames.SNAPSHOT)
-            if offset <= end and os.path.exists(source):
-                self._copy(source, os.path.join(inner, os.path.basename(source)))
+            if offset <= end:
+                # One that went meanwhile belonged to a segment that goes; the log can do without.
+                with contextlib.suppress(FileNotFoundError):
+                    self._copy(source, os.path.join(inner, os.path.basename(source)))
         epochs = _read(os.path.join(files.path, filenames.LEADER_EPOCH_CHECKPOINT))
         if epochs:
             self._write(os.path.join(inner, filenames.LEADER_EPOCH_CHECKPOINT), _epochs_up_to(epochs, end))

@@ -11,6 +11,7 @@ from setuptools import Extension, setup
 COMPILED = {
     "odradek.records.kernels": "src/odradek/records/kernels.py",
     "odradek.records.encoding": "src/odradek/records/encoding.py",
+    "odradek.records.checksums": "src/odradek/records/checksums.py",
     "odradek.records.columns": "src/odradek/records/columns.py",
     "odradek.records.hashes": "src/odradek/records/hashes.py",
     "odradek.log.cleaner.kernels": "src/odradek/log/cleaner/kernels.py",

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from operator import le
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from odradek.log.batch_chunks import CHUNK_BYTES, BatchChunk, batch_chunks
 from odradek.log.epochs import EpochEntry, LeaderEpochs
 from odradek.log.offset_index import OffsetPosition
@@ -23,7 +21,8 @@ from odradek.log.roll import MAX_RELATIVE_OFFSET
 from odradek.log.segment import Segment
 from odradek.log.time_index import TimestampOffset
 from odradek.log.txn_index import AbortedTxn
-from odradek.records.batch import ATTRIBUTES_POSITION, NO_PARTITION_LEADER_EPOCH
+from odradek.records.batch import NO_PARTITION_LEADER_EPOCH
+from odradek.records.checksums import count_whole
 from odradek.records.layout import BatchColumn
 
 
@@ -123,7 +122,7 @@ class _Judge:
             return _Verdict(0)
         verdict = self._judge_order(chunk, is_last or chunk.problem is not None)
         if self.checks_crc:
-            whole = _count_whole(chunk, verdict.good)
+            whole = count_whole(chunk.buffer, chunk.scan.table, verdict.good)
             if whole < verdict.good:
                 verdict = _Verdict(whole, "the CRC does not fit")
         if verdict.good:
@@ -167,18 +166,6 @@ class _Judge:
     def _is_foreign(self, epoch: int, offset: int) -> bool:
         """Whether the epoch file does not know of such an epoch at that offset."""
         return self.epochs is None or self.epochs.epoch_for(offset) != epoch
-
-
-def _count_whole(chunk: BatchChunk, count: int) -> int:
-    """Batches at the front, of the first `count`, whose CRC fits."""
-    view = chunk.buffer
-    positions = chunk.column(BatchColumn.POSITION)[:count]
-    sizes = chunk.column(BatchColumn.SIZE_IN_BYTES)
-    crcs = chunk.column(BatchColumn.CRC)
-    for index, (position, size, crc) in enumerate(zip(positions, sizes, crcs, strict=False)):
-        if crc32c(view[position + ATTRIBUTES_POSITION : position + size]) != crc:
-            return index
-    return count
 
 
 class IndexBuilder:

@@ -25,8 +25,6 @@ from array import array
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from odradek.log.batch_chunks import BatchChunk
 from odradek.log.cleaner import copy_kernels
 from odradek.log.cleaner.layout import Counter, Verdict
@@ -34,7 +32,6 @@ from odradek.log.cleaner.offset_map import OffsetMap, RecordTable
 from odradek.log.cleaner.statistics import CleanerStatistics
 from odradek.log.cleaner.transactions import CleanedTransactions
 from odradek.records.batch import (
-    ATTRIBUTES_POSITION,
     CODEC_MASK,
     CONTROL_FLAG,
     DELETE_HORIZON_FLAG,
@@ -47,6 +44,7 @@ from odradek.records.batch import (
     renew_crc,
 )
 from odradek.records.builder import finish_batch
+from odradek.records.checksums import count_whole
 from odradek.records.compression import Codec
 from odradek.records.control import ControlType, read_control_type
 from odradek.records.errors import CorruptBatch
@@ -71,12 +69,9 @@ def check_crcs(chunk: BatchChunk) -> None:
     """CorruptBatch for the first batch that is not what was written."""
     if chunk.problem is not None:
         raise CorruptBatch(chunk.problem, chunk.end_position)
-    view = chunk.buffer
-    positions = chunk.column(BatchColumn.POSITION)
-    sizes = chunk.column(BatchColumn.SIZE_IN_BYTES)
-    for position, size, crc in zip(positions, sizes, chunk.column(BatchColumn.CRC), strict=True):
-        if crc32c(view[position + ATTRIBUTES_POSITION : position + size]) != crc:
-            raise CorruptBatch("the CRC does not fit", chunk.start + position)
+    whole = count_whole(chunk.buffer, chunk.scan.table, chunk.scan.count)
+    if whole < chunk.scan.count:
+        raise CorruptBatch("the CRC does not fit", chunk.start + chunk.position(whole))
 
 
 def judge(chunk: BatchChunk, transactions: CleanedTransactions) -> bytes | bytearray:

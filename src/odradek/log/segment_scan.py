@@ -186,6 +186,9 @@ class IndexBuilder:
         positions = [chunk.start + position for position in chunk.column(BatchColumn.POSITION)[:count]]
         lasts = chunk.column(BatchColumn.LAST_OFFSET)
         timestamps = chunk.column(BatchColumn.MAX_TIMESTAMP_MS)
+        counts = chunk.column(BatchColumn.RECORD_COUNT)
+        if 0 in counts:  # emptied by compaction: their time is that of no record
+            timestamps = [time_ms if n else -1 for time_ms, n in zip(timestamps, counts, strict=True)]
         done = 0
         while done < count:
             entry = bisect_right(positions, self._last_position + self.interval_bytes, done, count)

@@ -211,6 +211,13 @@ def test_a_reset_in_the_middle_of_an_answer_harms_nobody(run):
         while listener.connection_count:
             await asyncio.sleep(0.001)
         parked[1].answer([framed(b"late")])
+        reader, writer = await connect(listener)
+        writer.write(framed(b"x"))
+        while len(parked) < 3:
+            await asyncio.sleep(0.001)
+        parked[2].answer([framed(b"still here")])
+        assert await read_frame(reader) == b"still here"
+        writer.close()
         listener.close()
 
     run(scenario())

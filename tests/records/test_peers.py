@@ -113,4 +113,5 @@ def test_peers_recognise_a_marker(peer):
 def test_we_keep_a_log_of_batches_by_all_of_them():
     for codec in Codec:
         for peer in (aiokafka_records, kafka_python_records):
-            validate_for_log(built_by(peer, some_records(7), codec), max_decompressed_bytes=LIMIT)
+            batch = built_by(peer, some_records(7), codec)
+            assert validate_for_log(batch, max_decompressed_bytes=LIMIT).record_count == 7

@@ -150,13 +150,14 @@ def test_timestamps_outside_the_range_are_refused_whatever_the_header_says():
 
 
 def test_records_without_timestamp_are_in_any_range():
-    produced(build_batch([Record(0, -1)]), timestamp_range_ms=(500, 2000))
+    assert produced(build_batch([Record(0, -1)]), timestamp_range_ms=(500, 2000)).record_count == 1
 
 
 def test_a_cleaned_batch_is_sound_in_a_log():
-    logged(build_batch([Record(107, 0)], base_offset=100, last_offset_delta=20, codec=Codec.LZ4))
-    logged(build_batch([], base_offset=100, last_offset_delta=20))
-    logged(build_batch([Record(100, 0)], base_offset=100, delete_horizon_ms=5))
+    gap = build_batch([Record(107, 0)], base_offset=100, last_offset_delta=20, codec=Codec.LZ4)
+    empty = build_batch([], base_offset=100, last_offset_delta=20)
+    horizon = build_batch([Record(100, 0)], base_offset=100, delete_horizon_ms=5)
+    assert [logged(batch).record_count for batch in (gap, empty, horizon)] == [1, 0, 1]
 
 
 def test_a_log_has_no_negative_offsets():

@@ -15,7 +15,12 @@ def a_table(offset_map: OffsetMap, keys: list[bytes], base_offset: int = 0) -> R
     batch = build_batch(records, base_offset=base_offset)
     table = RecordTable()
     offset_map.digest_records(
-        table, batch, HEADER_SIZE, len(batch), len(keys), base_offset, tombstones_expired=False
+        table,
+        memoryview(batch)[HEADER_SIZE:],
+        len(keys),
+        base_offset,
+        base_offset + len(keys) - 1,
+        tombstones_expired=False,
     )
     return table
 
@@ -71,14 +76,21 @@ def test_few_records_take_little_memory_and_clearing_forgets_them() -> None:
     assert len(offset_map) == 0
 
 
-def test_damage_is_an_error_and_no_guess() -> None:
+@pytest.mark.parametrize(
+    ("count", "last_offset", "problem"),
+    [
+        (9, 8, "ends before it has as many records"),
+        (0, 0, "bytes are left"),
+        (2, 0, "behind the batch's last"),
+    ],
+)
+def test_damage_is_an_error_and_no_guess(count: int, last_offset: int, problem: str) -> None:
     offset_map = OffsetMap(24 * 10)
-    batch = build_batch([Record(0, 0, b"a", b"b")])
+    batch = build_batch([Record(0, 0, b"a", b"b"), Record(1, 0, b"c", b"d")])
+    records = memoryview(batch)[HEADER_SIZE:]
 
-    with pytest.raises(CorruptBatch, match="ends before it has as many records"):
-        offset_map.digest_records(
-            RecordTable(), batch, HEADER_SIZE, len(batch), 9, 0, tombstones_expired=False
-        )
+    with pytest.raises(CorruptBatch, match=problem):
+        offset_map.digest_records(RecordTable(), records, count, 0, last_offset, tombstones_expired=False)
 
 
 def test_no_room_at_all_is_refused() -> None:

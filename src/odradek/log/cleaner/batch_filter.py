@@ -48,12 +48,15 @@ from odradek.records.checksums import count_whole
 from odradek.records.compression import Codec
 from odradek.records.control import ControlType, read_control_type
 from odradek.records.errors import CorruptBatch
-from odradek.records.kernels import new_bytearray
+from odradek.records.kernels import new_bytearray, wrapping_difference, wrapping_sum
 from odradek.records.layout import BatchColumn
 from odradek.records.record import plain_records, read_records
 
 _ANY_TROUBLE = CODEC_MASK | TRANSACTIONAL_FLAG | CONTROL_FLAG
 _MAX_MARKER_BYTES = 4096
+# As plain numbers: an enum's operators cost more than the loops that they would steer.
+ALONE = int(Verdict.ALONE)
+_OF_EMPTY_TXN = int(Verdict.OF_EMPTY_TXN)
 _ROOM = 3
 """A new delete horizon makes records longer, but none more than threefold."""
 
@@ -108,7 +111,7 @@ def runs(verdicts: bytes | bytearray) -> Iterable[tuple[int, int]]:
     """Batches [first, stop) that can be taken together; one by itself if its verdict says so."""
     first = 0
     for index, verdict in enumerate(verdicts) if any(verdicts) else ():
-        if verdict & Verdict.ALONE:
+        if verdict & ALONE:
             if first < index:
                 yield first, index
             yield index, index + 1
@@ -161,8 +164,8 @@ class BatchFilter:
         verdicts = judge(chunk, self.transactions)
         at = 0
         for first, stop in runs(verdicts):
-            if verdicts[first] & Verdict.ALONE:
-                left = self._filter_alone(chunk, first, Verdict(verdicts[first]))
+            if verdicts[first] & ALONE:
+                left = self._filter_alone(chunk, first, verdicts[first] & _OF_EMPTY_TXN != 0)
                 self._make_room(at, len(left))
                 self._out[at : at + len(left)] = left
                 at += len(left)
@@ -222,31 +225,14 @@ class BatchFilter:
 
     # Compressed batches and markers, one at a time
 
-    def _filter_alone(self, chunk: BatchChunk, index: int, verdict: Verdict) -> Buffer:
-        header = chunk.header(index)
-        position = chunk.position(index)
-        original = chunk.buffer[position : position + header.size_in_bytes]
+    def _filter_alone(self, chunk: BatchChunk, index: int, of_empty_txn: bool) -> Buffer:
+        header, position = chunk.header(index), chunk.position(index)
         self.statistics.records_read += header.record_count
-        expired = header.has_delete_horizon and header.base_timestamp_ms <= self.now_ms
-        of_empty_txn = bool(verdict & Verdict.OF_EMPTY_TXN)
-        if header.is_control and of_empty_txn and expired:
+        is_past_horizon = header.has_delete_horizon and header.base_timestamp_ms <= self.now_ms
+        if header.is_control and of_empty_txn and is_past_horizon:
             return self._header_alone(header)
-        plain = plain_records(chunk.buffer, position, header, self.max_decompressed_bytes)
-        table = self._table
-        self.offset_map.digest_records(
-            table,
-            plain.buffer,
-            plain.start,
-            plain.end,
-            header.record_count,
-            header.base_offset,
-            tombstones_expired=expired,
-        )
-        if table.count and table.offset(table.count - 1) > header.last_offset:
-            raise CorruptBatch(f"a record behind the last offset {header.last_offset}", position)
-        everything = -1 if header.is_control else None
-        self.statistics.records_without_key += self.offset_map.choose_survivors(table, everything)
-        kept, has_tombstone, latest_delta = copy_kernels.sum_up(table.rows, table.count)
+        records = self._choose_alone(chunk.buffer, position, header, is_past_horizon)
+        kept, has_tombstone, latest_delta_ms = copy_kernels.sum_up(self._table.rows, self._table.count)
         self.statistics.records_written += kept
         if kept == 0:
             return self._header_alone(header)
@@ -256,13 +242,42 @@ class BatchFilter:
             and header.last_offset <= self.offset_map.latest_offset
         )
         if kept == header.record_count and not sets_horizon:
-            return original
+            return chunk.buffer[position : position + header.size_in_bytes]
+        return self._rebuild_alone(header, records, kept, latest_delta_ms, sets_horizon)
+
+    def _choose_alone(
+        self, buffer: memoryview, position: int, header: BatchHeader, is_past_horizon: bool
+    ) -> memoryview:
+        """Fill the table from one batch and mark the survivors, all of a marker; its plain records."""
+        plain = plain_records(buffer, position, header, self.max_decompressed_bytes)
+        records = memoryview(plain.buffer)[plain.start : plain.end]
+        self.offset_map.digest_records(
+            self._table,
+            records,
+            header.record_count,
+            header.base_offset,
+            header.last_offset,
+            tombstones_expired=is_past_horizon,
+        )
+        everything = -1 if header.is_control else None
+        self.statistics.records_without_key += self.offset_map.choose_survivors(self._table, everything)
+        return records
+
+    def _rebuild_alone(
+        self,
+        header: BatchHeader,
+        records: memoryview,
+        kept: int,
+        latest_delta_ms: int,
+        sets_horizon: bool,
+    ) -> bytearray:
         base_timestamp_ms = self.delete_horizon_ms if sets_horizon else header.base_timestamp_ms
-        shift = header.base_timestamp_ms - base_timestamp_ms
-        batch = new_bytearray(HEADER_SIZE + _ROOM * len(plain.buffer))
-        end = copy_kernels.copy_survivors(plain.buffer, table.rows, table.count, shift, batch, HEADER_SIZE)
+        shift_ms = wrapping_difference(header.base_timestamp_ms, base_timestamp_ms)
+        batch = new_bytearray(HEADER_SIZE + _ROOM * len(records))
+        rows, count = self._table.rows, self._table.count
+        end = copy_kernels.copy_survivors(records, rows, count, shift_ms, batch, HEADER_SIZE)
         del batch[end:]
-        max_timestamp_ms = header.base_timestamp_ms + latest_delta
+        max_timestamp_ms = wrapping_sum(header.base_timestamp_ms, latest_delta_ms)
         if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
             max_timestamp_ms = header.max_timestamp_ms
         return _rebuilt(

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from odradek.log.batch_chunks import BatchChunk, batch_chunks
-from odradek.log.cleaner.batch_filter import check_crcs, judge, runs
+from odradek.log.cleaner.batch_filter import ALONE, check_crcs, judge, runs
 from odradek.log.cleaner.errors import reading
-from odradek.log.cleaner.layout import Verdict
 from odradek.log.cleaner.offset_map import OffsetMap, RecordTable
 from odradek.log.cleaner.statistics import CleanerStatistics
 from odradek.log.cleaner.transactions import CleanedTransactions
@@ -73,7 +72,7 @@ class DirtyMapper:
     def _map_chunk(self, chunk: BatchChunk) -> bool:
         verdicts = judge(chunk, self._transactions)
         for first, stop in runs(verdicts):
-            if verdicts[first] & Verdict.ALONE:
+            if verdicts[first] & ALONE:
                 self._digest_alone(chunk, first)
             else:
                 self._map.digest_batches(
@@ -94,10 +93,9 @@ class DirtyMapper:
         plain = plain_records(chunk.buffer, chunk.position(index), header, self._max_decompressed_bytes)
         self._map.digest_records(
             self._table,
-            plain.buffer,
-            plain.start,
-            plain.end,
+            memoryview(plain.buffer)[plain.start : plain.end],
             header.record_count,
             header.base_offset,
+            header.last_offset,
             tombstones_expired=False,
         )

@@ -113,29 +113,23 @@ class OffsetMap:
     def digest_records(
         self,
         table: RecordTable,
-        records: Buffer,
-        start: int,
-        end: int,
+        records: memoryview,
         count: int,
         base_offset: int,
+        last_offset: int,
         *,
         tombstones_expired: bool,
     ) -> None:
         """Fill the table from the records of one batch; CorruptBatch if they are damaged."""
-        table.make_room(end - start)
+        size = len(records)
+        table.make_room(size)
         problem, _ = kernels.digest_records(
-            records,
-            start,
-            end,
-            count,
-            base_offset,
-            tombstones_expired,
-            *self._secret,
-            table.rows,
-            table.digests,
+            records, 0, size, count, base_offset, tombstones_expired, *self._secret, table.rows, table.digests
         )
         if problem:
             raise CorruptBatch(SENTENCES[Problem(problem)])
+        if count and table.offset(count - 1) > last_offset:
+            raise CorruptBatch(f"a record behind the batch's last offset {last_offset}")
         table.count = count
 
     def put(self, table: RecordTable, start_offset: int = 0) -> bool:

@@ -70,6 +70,7 @@ class PartitionLog:
 
     __slots__ = (
         "_hw",
+        "_replacement",
         "config",
         "directory",
         "epochs",
@@ -120,6 +121,7 @@ class PartitionLog:
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.garbage: list[Garbage] = []
         self.truncation_count = 0
+        self._replacement: Iterator[None] | None = None
         self._hw = log_start_offset
         self.update_high_watermark(high_watermark)
 
@@ -485,28 +487,51 @@ class PartitionLog:
         self.advance_log_start(self.segments.first.base_offset)
         return deletion
 
-    def replace_segments(self, old: Sequence[Segment], new: Sequence[Segment], *, now_ms: int) -> None:
+    def begin_replacement(
+        self, old: Sequence[Segment], new: Sequence[Segment], *, now_ms: int
+    ) -> Iterator[None]:
         """Put cleaned segments in the place of others, so that a crash leaves all of one or all of the other.
 
         `new` have the suffix .cleaned, are sealed and synced. Once one is renamed to .swap it counts: loading
         drops the segments that it covers and gives it its name. The last batch of a new segment tells how far
         it reaches, so it must reach as far as the old ones.
+
+        Readers see the new ones from now on. The rest are the steps that the answer has left: short ones,
+        before each of which the directory must be synced, anywhere. What cuts the log finishes them first.
         """
+        with self._storage_errors():
+            self._finish_replacement()
+        steps = self._replace(list(old), list(new), now_ms)
+        next(steps)
+        self._replacement = steps
+        return steps
+
+    def _replace(self, old: list[Segment], new: list[Segment], now_ms: int) -> Iterator[None]:
         with self._storage_errors():
             for segment in reversed(new):
                 segment.rename(filenames.SWAP)
-            self.directory.files.sync_directory(self.directory.path)
             self.segments.replace(old, new)
+            yield
             self._bury(old, now_ms)
             # The old names must be gone for good before nothing tells any more that they should be.
-            self.directory.files.sync_directory(self.directory.path)
+            yield
             for segment in new:
                 segment.rename("")
-        kept = {segment.base_offset for segment in new}
-        self.snapshots.remove([segment.base_offset for segment in old if segment.base_offset not in kept])
+            kept = {segment.base_offset for segment in new}
+            self.snapshots.remove([one.base_offset for one in old if one.base_offset not in kept])
+            self._replacement = None
+
+    def _finish_replacement(self) -> None:
+        """Take the steps that are left, if there are any; blocks then."""
+        if self._replacement is not None:
+            self.directory.files.sync_directory(self.directory.path)
+            for _ in self._replacement:
+                self.directory.files.sync_directory(self.directory.path)
+            self._replacement = None
 
     def _discard(self, segments: Iterable[Segment], now_ms: int) -> None:
         doomed = list(segments)
+        self._finish_replacement()
         self._bury(doomed, now_ms)
         self.segments.remove(doomed)
         self.snapshots.remove([segment.base_offset for segment in doomed])
@@ -569,6 +594,7 @@ class PartitionLog:
     def close(self, now_ms: int) -> None:
         """Complete indexes, keep producer state, sync, let go of files; the clean stop. Blocks."""
         with self._storage_errors():
+            self._finish_replacement()
             self.segments.active.seal()
             self.producers.end_offset = self.log_end_offset
             self.snapshots.write(self.producers)

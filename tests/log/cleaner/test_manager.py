@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from log.cleaner.given_compaction import append, compacted_log, manager_of, records_of, roll
-from log.given_logs import NOW_MS, open_log
+from log.given_logs import NOW_MS, after_crash, open_log
 from odradek.common.ids import TopicPartition
 from odradek.log.cleaner.cleaning import CleanedGroup
 from odradek.log.cleaner.config import CleanerConfig
@@ -165,7 +165,7 @@ def test_a_swap_that_the_disk_refuses_leaves_the_old_segments(tmp_path: Path) ->
     log = open_log(tmp_path / "orders-0", compacted_log(tmp_path / "other").config, files=files)
     log.update_high_watermark(60)
     before = records_of(log)
-    files.fault = lambda call, path: errno.EIO if call == "sync_directory" and "orders-0" in path else 0
+    files.fault = lambda call, path: errno.EIO if call == "rename" and path.endswith(".index.cleaned") else 0
 
     outcome = manager_of(log).run(NOW_MS)
 
@@ -173,6 +173,24 @@ def test_a_swap_that_the_disk_refuses_leaves_the_old_segments(tmp_path: Path) ->
     assert outcome.storage_error is not None
     assert not outcome.storage_error.is_no_space
     assert records_of(log) == before
+    assert not any(name.endswith((".cleaned", ".swap")) for name in os.listdir(log.directory.path))
+
+
+def test_a_directory_that_cannot_be_synced_ends_the_run_and_costs_nothing(tmp_path: Path) -> None:
+    a_dirty_log(tmp_path).close(NOW_MS)
+    files = FaultyFiles()
+    log = open_log(tmp_path / "orders-0", compacted_log(tmp_path / "other").config, files=files)
+    log.update_high_watermark(60)
+    values = dict(record[1:] for record in records_of(log))
+    files.fault = lambda call, path: errno.EIO if call == "sync_directory" and "orders-0" in path else 0
+
+    outcome = manager_of(log).run(NOW_MS)
+
+    assert outcome is not None
+    assert outcome.storage_error is not None
+    assert dict(record[1:] for record in records_of(log)) == values
+    files.fault = lambda call, path: 0
+    log.close(NOW_MS)
     assert not any(name.endswith((".cleaned", ".swap")) for name in os.listdir(log.directory.path))
 
 
@@ -203,7 +221,7 @@ def test_a_truncation_meanwhile_ends_the_run(tmp_path: Path) -> None:
     left = records_of(log)
 
     with pytest.raises(CleaningAborted):
-        run.cleaning.swap(group, now_ms=NOW_MS)
+        run.cleaning.begin_swap(group, now_ms=NOW_MS)
 
     assert records_of(log) == left
     assert not any(name.endswith((".cleaned", ".swap")) for name in os.listdir(log.directory.path))
@@ -220,7 +238,7 @@ def test_a_truncation_that_was_filled_up_again_ends_the_run_too(tmp_path: Path) 
     roll(log)
 
     with pytest.raises(CleaningAborted):
-        run.cleaning.swap(groups[0], now_ms=NOW_MS)
+        run.cleaning.begin_swap(groups[0], now_ms=NOW_MS)
 
 
 def test_segments_that_retention_took_end_the_run(tmp_path: Path) -> None:
@@ -231,9 +249,38 @@ def test_segments_that_retention_took_end_the_run(tmp_path: Path) -> None:
     left = records_of(log)
 
     with pytest.raises(CleaningAborted):
-        run.cleaning.swap(group, now_ms=NOW_MS)
+        run.cleaning.begin_swap(group, now_ms=NOW_MS)
 
     assert records_of(log) == left
+
+
+@pytest.mark.parametrize("steps", [0, 1], ids=["old files still there", "old files buried"])
+@pytest.mark.parametrize("cut", ["truncate", "truncate fully", "retention", "close"])
+def test_what_cuts_a_log_in_the_middle_of_a_swap_finishes_the_swap_first(
+    tmp_path: Path, steps: int, cut: str
+) -> None:
+    log = a_dirty_log(tmp_path, cleanup_policy=("compact", "delete"), retention_bytes=300)
+    run = Paced(log)
+    swap = run.cleaning.begin_swap(run.next_group(), now_ms=NOW_MS)
+    for _ in range(steps):
+        next(swap)
+
+    if cut == "truncate":
+        log.truncate_to(40, now_ms=NOW_MS)
+    elif cut == "truncate fully":
+        log.truncate_fully_and_start_at(200, now_ms=NOW_MS)
+    elif cut == "retention":
+        assert log.enforce_retention(NOW_MS) is not None
+    else:
+        log.close(NOW_MS)
+
+    assert list(swap) == []
+    assert all(segment.state == "" for segment in log.segments)
+    assert not any(name.endswith((".swap", ".cleaned")) for name in os.listdir(log.directory.path))
+    left = records_of(log)
+    log.release()
+    known = after_crash(0, log.high_watermark, log.log_start_offset)
+    assert records_of(open_log(log.directory.path, log.config, checkpoints=known)) == left
 
 
 def test_an_aborted_run_ends_at_the_next_chunk_and_leaves_nothing(tmp_path: Path) -> None:
@@ -257,7 +304,7 @@ def test_appends_go_on_while_a_log_is_cleaned(tmp_path: Path) -> None:
     run = Paced(log)
     while (group := run.cleaning.clean_next_group()) is not None:
         append(log, [(b"0", b"meanwhile")])
-        run.cleaning.swap(group, now_ms=NOW_MS)
+        list(run.cleaning.begin_swap(group, now_ms=NOW_MS))
 
     kept = records_of(log)
     assert [offset for offset, _, value in kept if value == b"meanwhile"] == list(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -179,22 +179,26 @@ class Cleaning:
 
     # By the owner of the log
 
-    def swap(self, group: CleanedGroup, *, now_ms: int) -> None:
-        """Put a new segment in its place; CleaningAborted if the log is not the one it was read from.
+    def begin_swap(self, group: CleanedGroup, *, now_ms: int) -> Iterator[None]:
+        """Put a new segment in its place; the steps that are left, as the log's `begin_replacement` has them.
 
-        Short: it renames files and syncs the directory. The new segment is removed if it cannot be used.
+        CleaningAborted if the log is not the one that was read. A segment that cannot be used is removed.
         """
-        started = self._workspace.clock()
         if not self._is_unchanged(group.old):
             self.discard(group)
             raise CleaningAborted(f"{self.log.partition}: the log was cut while it was cleaned")
         try:
-            self.log.replace_segments(group.old, [group.new], now_ms=now_ms)
+            return self.log.begin_replacement(group.old, [group.new], now_ms=now_ms)
         except StorageError:
             if group.new not in list(self.log.segments):
                 with contextlib.suppress(OSError):  # the disk has failed already
                     self.discard(group)
             raise
+
+    def sync_directory(self) -> None:
+        """Between two steps of a swap, in a pool's thread: make the last one survive a power cut. Blocks."""
+        started = self._workspace.clock()
+        self.log.directory.files.sync_directory(self.log.directory.path)
         self.statistics.swap_seconds += self._workspace.clock() - started
 
     def _is_unchanged(self, segments: Sequence[Segment]) -> bool:

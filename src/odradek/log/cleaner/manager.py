@@ -110,7 +110,10 @@ class CleanerManager:
         try:
             yield cleaning.build_map
             while (group := (yield cleaning.clean_next_group)) is not None:
-                cleaning.swap(group, now_ms=cleaning.now_ms)
+                swap = cleaning.begin_swap(group, now_ms=cleaning.now_ms)
+                yield cleaning.sync_directory
+                for _ in swap:
+                    yield cleaning.sync_directory
             yield self._move_checkpoint(cleaning.log, cleaning.end_offset)
         except CleaningAborted as error:
             return Outcome(partition, cleaning.statistics, str(error))

@@ -58,7 +58,8 @@ def test_what_was_acknowledged_is_there_after_a_kill(tmp_path):
         process.kill()
         process.wait()
     with running(tmp_path) as (_, address):
-        consumer = Consumer({"bootstrap.servers": address, "group.id": "unused"})
+        settings = {"bootstrap.servers": address, "group.id": "unused", "enable.auto.commit": False}
+        consumer = Consumer(settings)
         consumer.assign([TopicPartition("orders", 0, 0)])
         values = [message.value() for message in consumer.consume(500, timeout=20)]
         consumer.close()

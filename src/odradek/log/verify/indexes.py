@@ -111,7 +111,11 @@ class OffsetIndexCheck:
 
 
 class TimeIndexCheck:
-    """Each entry names a batch, and the greatest timestamp up to it, which that batch has first."""
+    """Each entry names a batch, and the greatest timestamp up to it, which that batch has first.
+
+    A batch that compaction emptied keeps the time of records that are gone. Cleaners leave it out, Kafka's
+    recovery counts it: an index may have been written by either.
+    """
 
     def __init__(
         self,
@@ -129,6 +133,7 @@ class TimeIndexCheck:
         self._rows = self.file.rows()
         self._next = next(self._rows, None)
         self._greatest_ms = -1
+        self._greatest_of_emptied_ms = -1
         self._last_entry_ms = -1
         assert _TIME_ENTRY.size == time_index.ENTRY_SIZE
 
@@ -137,7 +142,10 @@ class TimeIndexCheck:
         while self._next is not None and self._base_offset + self._next[2] <= header.last_offset:
             row, self._next = self._next, next(self._rows, None)
             self._judge(row, position, header)
-        self._greatest_ms = max(self._greatest_ms, header.max_timestamp_ms)
+        if header.record_count:
+            self._greatest_ms = max(self._greatest_ms, header.max_timestamp_ms)
+        else:
+            self._greatest_of_emptied_ms = max(self._greatest_of_emptied_ms, header.max_timestamp_ms)
 
     def _judge(self, row: Row, position: int, header: BatchHeader) -> None:
         at, timestamp_ms, offset = row[0], row[1], self._base_offset + row[2]
@@ -162,7 +170,12 @@ class TimeIndexCheck:
         if self._next is not None:
             offset = self._base_offset + self._next[2]
             self.file.problems.append((self._next[0], f"offset {offset} is not in the segment"))
-        elif not self._is_active and not self.file.problems and self._last_entry_ms != self._greatest_ms:
+        elif (
+            not self._is_active
+            and not self.file.problems
+            and self._last_entry_ms
+            not in (self._greatest_ms, max(self._greatest_ms, self._greatest_of_emptied_ms))
+        ):
             self.file.problems.append(
                 (None, f"the last entry has timestamp {self._last_entry_ms}, the segment {self._greatest_ms}")
             )

@@ -5,7 +5,7 @@ is told to clean it by a change of the topic's settings; its own log lines say h
 rounds, in which the JVM warms up, do not count. Both find the bytes in the page cache, and both sync what
 they write.
 
-    python bench/log/compaction.py [--megabytes 500] [--rounds 5] [--only KIND]
+    python bench/log/compaction.py [--megabytes 500] [--rounds 5] [--only KIND] [--port 19396]
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import os
 import random
 import re
 import shutil
+import socket
 import statistics
 import subprocess
 import tempfile
@@ -38,7 +39,6 @@ from odradek.records.builder import build_batch_from_columns
 from odradek.records.compression import Codec
 
 PEERS = Path(__file__).resolve().parents[1] / "peers"
-PORT = 19396
 WARM_UP_ROUNDS = 2
 SEGMENT_BYTES = 100 * 2**20
 CONFIG = LogConfig(cleanup_policy=("compact",), segment_bytes=SEGMENT_BYTES, min_cleanable_dirty_ratio=0.0)
@@ -102,11 +102,19 @@ def write_log(path: Path, kind: Kind, megabytes: int) -> Checkpoints:
 # Apache Kafka
 
 
+def refuse_a_used_port(port: int) -> None:
+    """Another broker there would answer in the place of ours."""
+    with socket.socket() as probe:
+        if probe.connect_ex(("localhost", port)) == 0:
+            raise SystemExit(f"something listens on port {port} already: choose another by --port")
+
+
 class Kafka:
     """A broker with one empty partition for each round, into which logs are put while it is down."""
 
-    def __init__(self, data: Path, rounds: int) -> None:
+    def __init__(self, data: Path, rounds: int, port: int) -> None:
         self.data = data
+        self.port = port
         self.topics = [f"round{number}" for number in range(rounds)]
         self.start()
         topics = [NewTopic(topic, 1, 1, config=self.settings("1.0")) for topic in self.topics]
@@ -135,14 +143,14 @@ class Kafka:
     def start(self) -> None:
         settings = ("log.cleaner.threads=1", "log.cleaner.backoff.ms=100", "log.initial.task.delay.ms=100")
         environment = os.environ | {"KAFKA_HEAP_OPTS": "-Xmx1G -Xms1G"}
-        command = [PEERS / "start", str(self.data), str(PORT), *settings]
+        command = [PEERS / "start", str(self.data), str(self.port), *settings]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
 
     def stop(self) -> None:
         subprocess.run([PEERS / "stop", str(self.data)], check=True)
 
     def admin(self) -> AdminClient:
-        return AdminClient({"bootstrap.servers": f"localhost:{PORT}"})
+        return AdminClient({"bootstrap.servers": f"localhost:{self.port}"})
 
     def put(self, source: Path) -> None:
         """Copy a log into every partition, in the place of its empty segment."""
@@ -197,10 +205,12 @@ def our_seconds(source: Path, scratch: Path, checkpoints: Checkpoints) -> tuple[
     return seconds, left
 
 
-def compare(kind: Kind, megabytes: int, rounds: int, scratch: Path, table: Table, name: str) -> None:
+def compare(
+    kind: Kind, megabytes: int, rounds: int, port: int, scratch: Path, table: Table, name: str
+) -> None:
     checkpoints = write_log(scratch / "source", kind, megabytes)
     size = sum(path.stat().st_size for path in (scratch / "source").glob("*.log"))
-    kafka = Kafka(scratch / "kafka", rounds + WARM_UP_ROUNDS)
+    kafka = Kafka(scratch / "kafka", rounds + WARM_UP_ROUNDS, port)
     kafka.put(scratch / "source")
     kafka.start()
     ours, theirs, left, their_left = [], [], 0, 0
@@ -231,14 +241,24 @@ def main() -> None:
     parser.add_argument("--megabytes", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default="", help="part of the name of a kind of data")
+    parser.add_argument("--port", type=int, default=19396)
     arguments = parser.parse_args()
+    refuse_a_used_port(arguments.port)
     table = Table(title="Compaction, one thread", title_justify="left")
     for column in ("data", "who", "median", "rounds, s", "log", "faster than Kafka"):
         table.add_column(column, justify="left" if column in ("data", "who") else "right")
     for name, kind in KINDS.items():
         if arguments.only in name:
             with tempfile.TemporaryDirectory() as scratch:
-                compare(kind, arguments.megabytes, arguments.rounds, Path(scratch), table, name)
+                compare(
+                    kind,
+                    arguments.megabytes,
+                    arguments.rounds,
+                    arguments.port,
+                    Path(scratch),
+                    table,
+                    name,
+                )
     Console(width=150).print(table)
 
 

@@ -2,8 +2,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-COMPILED := $(wildcard src/odradek/records/*.pxd) $(patsubst %.pxd,%.py,$(wildcard src/odradek/records/*.pxd)) \
-            $(wildcard src/odradek/protocol/native/*.p[yx]*)
+COMPILED := $(shell sed -n 's/.*": "\(src[^"]*\)",/\1/p' setup.py) $(shell find src -name '*.pxd')
 READY  := $(VENV)/.ready
 
 .PHONY: run test check bench docs generate format clean fuzz peers

@@ -11,8 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from odradek.records.batch import HEADER_SIZE
 from odradek.records.builder import build_batch_from_columns
 from odradek.records.encoding import encode_records
+from odradek.records.kernels import index_records
+from odradek.records.layout import ROW_WIDTH
 from odradek.records.record import index_batch, read_records
 from odradek.records.validate import validate_for_produce
 
@@ -69,7 +72,11 @@ def contests(count: int) -> dict[str, Contestants]:
     content = columns(count)
     keys, values, timestamps_ms = content
     batch = bytes(build_batch_from_columns(keys, values, timestamps_ms))
+    table = memoryview(bytearray(count * ROW_WIDTH * 8)).cast("q")
     return {
+        "index, the kernel alone": {
+            "odradek": lambda: index_records(batch, HEADER_SIZE, len(batch), count, table)
+        },
         "index": against_peers(
             lambda: index_batch(batch, max_bytes=LIMIT), lambda peer: peer_walk(peer, batch)
         ),

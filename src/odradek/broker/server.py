@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 from collections.abc import Callable, Mapping
@@ -141,7 +140,7 @@ class BrokerServer:
             self._clock,
         )
         self._bind()
-        await self._node.join(tuple(self._registered()))
+        await self._node.join(tuple(self._advertised()))
         while self._node.broker_id not in self._services.image.brokers:
             await asyncio.sleep(READY_POLL_SECONDS)
         self._housekeeping = Housekeeping(self._logs, self.config, self._clock, self._pool)
@@ -258,8 +257,6 @@ class BrokerServer:
             )
         return registered
 
-    _registered = _advertised
-
     # What the cluster tells us
 
     def _connect(self, broker: Broker) -> BrokerChannel:
@@ -303,8 +300,7 @@ class BrokerServer:
         for partition in self.services.replicas:
             if partition.topic_partition.topic == topic:
                 partition.log.config = config
-        with contextlib.suppress(AssertionError):
-            self._node.controller.topic_config_changed(topic)
+        self._node.controller.topic_config_changed(topic)
 
     def _apply_config(self, config: BrokerConfig) -> None:
         """Settings have changed for this broker; the ones of topics that leave them to it change, too."""

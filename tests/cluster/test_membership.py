@@ -84,13 +84,14 @@ def test_a_second_live_broker_with_the_same_id_is_refused_and_told_who_has_it():
 def test_an_earlier_life_that_is_about_to_expire_is_waited_for():
     async def scenario() -> None:
         ensemble, store = await a_store()
-        await register_broker(store, 7, REGISTRATION)
+        earlier_epoch = await register_broker(store, 7, REGISTRATION)
         registering = asyncio.create_task(
             register_broker(ensemble.open_session(), 7, REGISTRATION, wait_s=10)
         )
         await asyncio.sleep(3)
+        assert not registering.done()
         store.expire()
-        await registering
+        assert await registering > earlier_epoch
 
     run_in_virtual_time(scenario())
 

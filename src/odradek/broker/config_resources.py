@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
+from typing import NamedTuple
 
 from odradek.broker.config.alter import Change, Operation, alter_topic
 from odradek.broker.services import Services
@@ -13,6 +15,16 @@ from odradek.common.ids import check_topic_name
 
 CLUSTER_DEFAULT = ""
 MakeChanges = Callable[[Mapping[str, str]], Sequence[Change]]
+Resource = tuple[int, str]
+"""Type and name, as the wire has them."""
+
+
+class Answer(NamedTuple):
+    """What became of the wish to change one resource."""
+
+    resource: Resource
+    error_code: ErrorCode
+    message: str | None
 
 
 class ResourceType(IntEnum):
@@ -57,7 +69,25 @@ def is_default_broker(services: Services, name: str) -> bool:
     return False
 
 
-async def alter(
+async def alter_each(
+    services: Services, wishes: Sequence[tuple[Resource, MakeChanges]], *, validate_only: bool
+) -> list[Answer]:
+    """Change the settings of each resource; one answer for each wish, in their order."""
+    counts = Counter(resource for resource, _ in wishes)
+    answers = []
+    for resource, changes_of in wishes:
+        error_code, message = ErrorCode.NONE, None
+        try:
+            if counts[resource] > 1:
+                raise _invalid("Each resource must appear at most once.")
+            await _alter(services, *resource, changes_of, validate_only=validate_only)
+        except KafkaError as error:
+            error_code, message = error.error_code, str(error)
+        answers.append(Answer(resource, error_code, message))
+    return answers
+
+
+async def _alter(
     services: Services, type_number: int, name: str, changes_of: MakeChanges, *, validate_only: bool
 ) -> None:
     """Change the settings of one resource; a KafkaError says why not."""

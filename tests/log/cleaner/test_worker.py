@@ -83,7 +83,11 @@ def test_a_stop_ends_runs_under_way(tmp_path: Path) -> None:
 
 
 def test_a_cleaner_that_is_off_returns_at_once(tmp_path: Path) -> None:
-    manager = manager_of(a_dirty_log(tmp_path), config=CleanerConfig(log_cleaner_enable=False))
+    log = a_dirty_log(tmp_path)
+    before = records_of(log)
+    manager = manager_of(log, config=CleanerConfig(log_cleaner_enable=False))
     worker = CleanerWorker(manager, lambda: NOW_MS, lambda outcome: None)
 
     asyncio.run(asyncio.wait_for(worker.run(), 5))
+
+    assert records_of(log) == before

@@ -5,14 +5,10 @@ Versions 0-1.  1: flexible.
 
 from __future__ import annotations
 
-from collections import Counter
-
 from odradek.broker.config.alter import Change
-from odradek.broker.config_resources import alter
+from odradek.broker.config_resources import MakeChanges, alter_each
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
-from odradek.common.error_codes import ErrorCode
-from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 
@@ -25,27 +21,18 @@ async def incremental_alter_configs(
     context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     """Each resource has its own answer, and all its changes happen or none."""
-    counts = Counter((asked.resource_type, asked.resource_name) for asked in request.resources)
-    rows = []
-    for asked in request.resources:
-        row = Row(resource_type=asked.resource_type, resource_name=asked.resource_name, error_message=None)
-        rows.append(row)
-        try:
-            if counts[asked.resource_type, asked.resource_name] > 1:
-                message = "Each resource must appear at most once."
-                raise KafkaError(message, error_code=ErrorCode.INVALID_REQUEST)
-            await _alter(context, asked, validate_only=request.validate_only)
-        except KafkaError as error:
-            row.error_code, row.error_message = error.error_code, str(error)
+    answers = await alter_each(
+        context.services,
+        [((asked.resource_type, asked.resource_name), _changes_of(asked)) for asked in request.resources],
+        validate_only=request.validate_only,
+    )
+    rows = [
+        Row(resource_type=kind, resource_name=name, error_code=error_code, error_message=message)
+        for (kind, name), error_code, message in answers
+    ]
     return IncrementalAlterConfigsResponse(responses=rows)
 
 
-async def _alter(context: RequestContext, asked: Asked, *, validate_only: bool) -> None:
+def _changes_of(asked: Asked) -> MakeChanges:
     changes = [Change(config.name, config.config_operation, config.value) for config in asked.configs]
-    await alter(
-        context.services,
-        asked.resource_type,
-        asked.resource_name,
-        lambda _: changes,
-        validate_only=validate_only,
-    )
+    return lambda _: changes

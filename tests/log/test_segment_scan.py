@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from log.given_logs import SMALL, a_batch, fill, open_log
 from odradek.log.batch_chunks import batch_chunks
 from odradek.log.partition_log import PartitionLog
 from odradek.log.segment import Segment
-from odradek.log.segment_scan import scan_segment
+from odradek.log.segment_scan import IndexBuilder, SegmentScan, scan_segment
+from odradek.log.time_index import TimestampOffset
 
 
 def a_log(path: Path) -> PartitionLog:
@@ -87,3 +90,36 @@ def test_a_scan_in_small_chunks_finds_the_same(tmp_path: Path, monkeypatch: pyte
     assert scan_segment(log.segments.active, epochs=log.epochs) == whole
     assert whole.offsets == list(log.segments.active.offset_index)
     assert whole.timestamps == list(log.segments.active.time_index)
+
+
+class EntryByEntry(IndexBuilder):
+    """The general way alone."""
+
+    __slots__ = ()
+
+    def _each_gets_an_entry(self, *_: object) -> bool:
+        return False
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    batches=st.lists(st.tuples(st.sampled_from([10, 300, 900]), st.integers(-2, 3)), min_size=1, max_size=30),
+    chunk_bytes=st.sampled_from([2_000, 5_000, 1 << 20]),
+)
+def test_the_short_way_through_large_batches_finds_the_same_entries(
+    tmp_path_factory: pytest.TempPathFactory, batches: list[tuple[int, int]], chunk_bytes: int
+) -> None:
+    log = open_log(tmp_path_factory.mktemp("log"), SMALL.replace(internal_segment_bytes=None))
+    now_ms = 1_000
+    for size, step_ms in batches:
+        now_ms += step_ms
+        log.append_as_leader(a_batch(1, value=bytes(size), timestamp_ms=now_ms), 0, now_ms=now_ms)
+    found = []
+    for kind in (IndexBuilder, EntryByEntry):
+        scan = SegmentScan(0, TimestampOffset(-1, 0))
+        builder = kind(200, scan)
+        for chunk in batch_chunks(log.segments.active.log, 0, chunk_bytes):
+            builder.take(chunk, chunk.scan.count)
+        found.append((scan.offsets, scan.timestamps, scan.greatest, scan.next_offset, scan.valid_size))
+    log.release()
+    assert found[0] == found[1]

@@ -189,7 +189,40 @@ class IndexBuilder:
         counts = chunk.column(BatchColumn.RECORD_COUNT)
         if 0 in counts:  # emptied by compaction: their time is that of no record
             timestamps = [time_ms if n else -1 for time_ms, n in zip(timestamps, counts, strict=True)]
-        done = 0
+        if self._each_gets_an_entry(chunk, positions[0], count):
+            self._index_each(positions, lasts, timestamps)
+        else:
+            self._index_some(positions, lasts, timestamps)
+        self._note_epochs(chunk, count)
+        self._note_compaction(chunk, count)
+        found.batch_count += count
+        found.next_offset = lasts[count - 1] + 1
+        found.valid_size = positions[-1] + chunk.scan.field(count - 1, BatchColumn.SIZE_IN_BYTES)
+
+    def _each_gets_an_entry(self, chunk: BatchChunk, first_position: int, count: int) -> bool:
+        """Whether all batches are larger than an index interval, and no later time waits for its entry."""
+        found = self.found
+        return (
+            first_position > self._last_position + self.interval_bytes
+            and bool(found.timestamps)
+            and found.greatest == found.timestamps[-1]
+            and min(chunk.column(BatchColumn.SIZE_IN_BYTES)[:count]) > self.interval_bytes
+        )
+
+    def _index_each(self, positions: list[int], lasts: list[int], timestamps: list[int]) -> None:
+        """What `_index_some` does, for the batches of most logs in a fraction of its time."""
+        found = self.found
+        found.offsets.extend(map(OffsetPosition, lasts, positions))
+        greatest_ms = found.greatest.timestamp_ms
+        for timestamp_ms, last in zip(timestamps[: len(positions)], lasts, strict=False):
+            if timestamp_ms > greatest_ms:
+                greatest_ms = timestamp_ms
+                found.timestamps.append(TimestampOffset(timestamp_ms, last))
+        found.greatest = found.timestamps[-1]
+        self._last_position = positions[-1]
+
+    def _index_some(self, positions: list[int], lasts: list[int], timestamps: list[int]) -> None:
+        found, count, done = self.found, len(positions), 0
         while done < count:
             entry = bisect_right(positions, self._last_position + self.interval_bytes, done, count)
             self._raise_greatest(timestamps, lasts, done, min(entry + 1, count))
@@ -199,11 +232,6 @@ class IndexBuilder:
                     found.timestamps.append(found.greatest)
                 self._last_position = positions[entry]
             done = entry + 1
-        self._note_epochs(chunk, count)
-        self._note_compaction(chunk, count)
-        found.batch_count += count
-        found.next_offset = lasts[count - 1] + 1
-        found.valid_size = positions[-1] + chunk.scan.field(count - 1, BatchColumn.SIZE_IN_BYTES)
 
     def _raise_greatest(self, timestamps: list[int], lasts: list[int], start: int, end: int) -> None:
         greatest = max(timestamps[start:end])

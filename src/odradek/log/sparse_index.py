@@ -17,6 +17,7 @@ import struct
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from odradek.log.errors import DamagedIndex
 from odradek.log.files import LogFile
@@ -104,8 +105,8 @@ class SparseIndex:
         """Write the whole file anew, from rows that rise in both columns."""
         self.file.truncate(0)
         self._pending = (0, array("q"), array("q"))
-        pack = self._entry.pack
-        self.file.append(b"".join([pack(key, value) for key, value in rows]))
+        numbers = list(chain.from_iterable(rows))
+        self.file.append(struct.pack(">" + self._entry.format[1:] * (len(numbers) // 2), *numbers))
         self._pending = (self.file.size // self._entry.size, array("q"), array("q"))
 
     def write_pending(self, at_least: int = 1) -> None:

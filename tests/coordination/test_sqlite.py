@@ -50,6 +50,15 @@ async def test_what_was_written_is_there_after_a_restart(sqlite_sessions: Sqlite
     assert (await again.create("/b")).stat.czxid > node.stat.mzxid
 
 
+@pytest.mark.parametrize(("is_synced", "synchronous"), [(True, 2), (False, 0)])
+def test_a_commit_waits_for_the_disk_unless_told_not_to(
+    tmp_path: Path, is_synced: bool, synchronous: int
+) -> None:
+    database = Database(tmp_path / "store.db", busy_timeout_ms=1000, is_synced=is_synced)
+    assert database.connection.execute("PRAGMA synchronous").fetchone() == (synchronous,)
+    database.close()
+
+
 async def test_opening_takes_milliseconds(sqlite_sessions: SqliteSessions) -> None:
     await (await sqlite_sessions.open()).close()
     took_s = []

@@ -15,6 +15,10 @@ def test_a_path_names_the_embedded_store() -> None:
     assert parse_url("sqlite:/var/lib/a b.db") == SqliteUrl(Path("/var/lib/a b.db"))
 
 
+def test_a_test_may_do_without_waiting_for_the_disk() -> None:
+    assert parse_url("sqlite:store.db?synchronous=off") == SqliteUrl(Path("store.db"), is_synced=False)
+
+
 def test_hosts_name_an_ensemble() -> None:
     url = parse_url("zookeeper://one:2181,two.example,[::1]:2183/kafka/prod")
     assert url == ZooKeeperUrl(("one:2181", "two.example:2181", "[::1]:2183"), "/kafka/prod")
@@ -30,6 +34,7 @@ def test_hosts_name_an_ensemble() -> None:
         "store.db",
         "sqlite:",
         "sqlite: ",
+        "sqlite:?synchronous=off",
         "zookeeper:one:2181",
         "zookeeper://",
         "zookeeper://one:port",

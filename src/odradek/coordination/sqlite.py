@@ -37,9 +37,9 @@ BEATS_PER_TIMEOUT = 10
 class SqliteStore(Store):
     """One session at the embedded store. Owned by the event loop that opened it."""
 
-    def __init__(self, path: Path, session_timeout_ms: int) -> None:
+    def __init__(self, path: Path, session_timeout_ms: int, is_synced: bool) -> None:
         self._loop = asyncio.get_running_loop()
-        self._worker = Worker(path, session_timeout_ms, self._loop, self)
+        self._worker = Worker(path, session_timeout_ms, self._loop, self, is_synced=is_synced)
         self._session_timeout_ms = session_timeout_ms
         self._state = SessionState.CONNECTED
         self._listeners: list[SessionListener] = []
@@ -51,10 +51,14 @@ class SqliteStore(Store):
 
     @classmethod
     async def open(
-        cls, path: Path | str, *, session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
+        cls,
+        path: Path | str,
+        *,
+        session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS,
+        is_synced: bool = True,
     ) -> SqliteStore:
         """Open or create the file and begin a session; StoreUnavailable tells what is wrong with the path."""
-        store = cls(Path(path), session_timeout_ms)
+        store = cls(Path(path), session_timeout_ms, is_synced)
         opened: asyncio.Future[None] = store._loop.create_future()
         store._worker.start(opened)
         await opened

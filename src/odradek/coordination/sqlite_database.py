@@ -7,8 +7,9 @@
     event   | one thing that happened to a node, in order, for the watches of the other processes
     counter | the zxid of the last transaction
 
-WAL with `synchronous=FULL`: when `commit` returns, the transaction is on the disk. Take care that nothing
-else in this process opens and closes the file itself: POSIX would drop SQLite's locks on it.
+WAL with `synchronous=FULL`: when `commit` returns, the transaction is on the disk; with `is_synced=False` it
+is in the page cache, which outlives a process, but no power cut. Take care that nothing else in this process
+opens and closes the file itself: POSIX would drop SQLite's locks on it.
 """
 
 from __future__ import annotations
@@ -65,8 +66,9 @@ FROM node WHERE path = ?
 class Database:
     """One connection to the store's file. Owned by one thread; every error is a `StoreError`."""
 
-    def __init__(self, path: Path, *, busy_timeout_ms: int) -> None:
+    def __init__(self, path: Path, *, busy_timeout_ms: int, is_synced: bool = True) -> None:
         self.path = path
+        self._is_synced = is_synced
         self._busy_timeout_ms = busy_timeout_ms
         with self._errors_told():
             _create_private_file(path)
@@ -80,8 +82,8 @@ class Database:
         self._file_identity = _identity(path)
 
     def _prepare(self) -> None:
+        self.connection.execute(f"PRAGMA synchronous = {'FULL' if self._is_synced else 'OFF'}")
         self._switch_to_wal()
-        self.connection.execute("PRAGMA synchronous = FULL")
         if self._pragma("application_id") != APPLICATION_ID:
             with self.write_transaction():
                 self._create_tables_once()

@@ -88,7 +88,13 @@ class Worker:
     """One session's thread. The loop only puts into `jobs`, raises `loop_beats`, reads `contact_ms`."""
 
     def __init__(
-        self, path: Path, session_timeout_ms: int, loop: asyncio.AbstractEventLoop, face: Face
+        self,
+        path: Path,
+        session_timeout_ms: int,
+        loop: asyncio.AbstractEventLoop,
+        face: Face,
+        *,
+        is_synced: bool = True,
     ) -> None:
         self.jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
         self.loop_beats = 0
@@ -96,6 +102,7 @@ class Worker:
         self.session_id = 0
         self._path = path
         self._session_timeout_ms = session_timeout_ms
+        self._is_synced = is_synced
         self._loop = loop
         self._face = face
         self._watches = Watches()
@@ -323,7 +330,7 @@ class Worker:
 
     def _open(self) -> None:
         busy_timeout_ms = min(5000, self._session_timeout_ms // 3)
-        self._database = Database(self._path, busy_timeout_ms=busy_timeout_ms)
+        self._database = Database(self._path, busy_timeout_ms=busy_timeout_ms, is_synced=self._is_synced)
         with self._database.write_transaction():
             self._sessions_directory.mkdir(mode=0o700, exist_ok=True)
             timeouts_ms = self._database.session_timeouts_ms()

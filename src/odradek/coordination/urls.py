@@ -1,6 +1,7 @@
 """Where the shared store is, said as a URL, and opening it.
 
 sqlite:PATH                               the embedded store, for the brokers of one machine
+sqlite:PATH?synchronous=off               ... that a power cut may damage, but no dying process: for tests
 zookeeper://host:port,host:port/chroot    a ZooKeeper ensemble, for many machines
 """
 
@@ -16,6 +17,7 @@ from odradek.coordination.store import Store
 
 DEFAULT_SESSION_TIMEOUT_MS = 18_000  # Kafka's zookeeper.session.timeout.ms
 DEFAULT_ZOOKEEPER_PORT = 2181
+UNSYNCED = "?synchronous=off"
 
 _HOST = re.compile(r"(?P<name>[A-Za-z0-9._-]+|\[[0-9a-fA-F:.]+\])(?::(?P<port>[0-9]{1,5}))?\Z")
 
@@ -25,6 +27,7 @@ class SqliteUrl:
     """The embedded store."""
 
     path: Path
+    is_synced: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +46,8 @@ class ZooKeeperUrl:
 def parse_url(url: str) -> SqliteUrl | ZooKeeperUrl:
     """What a URL says, or a ConfigError that tells how one looks."""
     scheme, _, rest = url.partition(":")
-    if scheme == "sqlite" and rest.strip():
-        return SqliteUrl(Path(rest))
+    if scheme == "sqlite" and rest.removesuffix(UNSYNCED).strip():
+        return SqliteUrl(Path(rest.removesuffix(UNSYNCED)), is_synced=not rest.endswith(UNSYNCED))
     if scheme == "zookeeper" and rest.startswith("//"):
         return _parse_ensemble(url, rest.removeprefix("//"))
     raise ConfigError(f"{url!r} names no store: use sqlite:PATH or zookeeper://host:port,host:port/chroot")
@@ -71,8 +74,8 @@ def _parse_server(url: str, server: str) -> str:
 async def open_store(url: str, *, session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS) -> Store:
     """Begin a session at the store that the URL names."""
     match parse_url(url):
-        case SqliteUrl(path):
-            return await SqliteStore.open(path, session_timeout_ms=session_timeout_ms)
+        case SqliteUrl(path, is_synced):
+            return await SqliteStore.open(path, session_timeout_ms=session_timeout_ms, is_synced=is_synced)
         case ZooKeeperUrl() as ensemble:
             # kazoo costs 50 ms to import; who runs on the embedded store should not pay for it.
             from odradek.coordination.zookeeper import ZooKeeperStore  # noqa: PLC0415

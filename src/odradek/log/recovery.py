@@ -298,7 +298,7 @@ class _Loader:
         self._write_indexes(segment, scan)
 
     def _write_indexes(self, segment: Segment, scan: SegmentScan) -> None:
-        segment.replace_indexes(scan.offsets, scan.timestamps, scan.greatest)
+        segment.replace_indexes(scan.offset_entries, scan.time_entries, scan.greatest)
         segment.time_index.append_if_later(*scan.greatest)
         segment.write_pending()
         segment.txn_index.clear()
@@ -385,5 +385,5 @@ def repair_indexes(log: PartitionLog) -> int:
     suspects = [segment for segment in log.segments if segment.is_index_suspect]
     for segment in suspects:
         scan = scan_segment(segment, checks_crc=False)
-        segment.replace_indexes(scan.offsets, scan.timestamps, scan.greatest)
+        segment.replace_indexes(scan.offset_entries, scan.time_entries, scan.greatest)
     return len(suspects)

@@ -216,7 +216,7 @@ class _Repair:
         assert segment is not None
         producers = self._producers_at(segments, base_offset)
         scan = scan_segment(segment, checks_crc=False, producers=producers)
-        segment.replace_indexes(scan.offsets, scan.timestamps, scan.greatest)
+        segment.replace_indexes(scan.offset_entries, scan.time_entries, scan.greatest)
         segment.time_index.append_if_later(*scan.greatest)
         segment.write_pending()
         for aborted in scan.aborted:

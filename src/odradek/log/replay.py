@@ -61,7 +61,7 @@ class Replay:
         aborted: list[AbortedTxn] = []
         producer_ids = chunk.column(BatchColumn.PRODUCER_ID)[:count]
         if max(producer_ids) >= 0:
-            attributes = chunk.column(BatchColumn.ATTRIBUTES)[:count]
+            attributes = set(chunk.column(BatchColumn.ATTRIBUTES)[:count])
             if any(bits & (TRANSACTIONAL_FLAG | CONTROL_FLAG) for bits in attributes):
                 self.finish()
                 for index, producer_id in enumerate(producer_ids):
@@ -73,8 +73,10 @@ class Replay:
         return aborted
 
     def _keep_last_ones(self, chunk: BatchChunk, producer_ids: list[int]) -> None:
+        count = len(producer_ids)
+        is_of_one = producer_ids.count(producer_ids[0]) == count
         last_ones: dict[int, list[BatchHeader]] = {}
-        for index in range(len(producer_ids) - 1, -1, -1):
+        for index in range(count - 1, max(count - BATCHES_KEPT, 0) - 1 if is_of_one else -1, -1):
             found = last_ones.setdefault(producer_ids[index], [])
             if len(found) < BATCHES_KEPT:
                 found.append(chunk.header(index))

@@ -220,15 +220,15 @@ class Segment:
 
     def replace_indexes(
         self,
-        offsets: Iterable[OffsetPosition],
-        timestamps: Iterable[TimestampOffset],
+        offset_entries: Buffer,
+        time_entries: Buffer,
         greatest: TimestampOffset,
     ) -> None:
-        """Write both indexes anew, from what a scan of the log has found."""
+        """Write both indexes anew, from what a scan of the log has found, packed as the files have it."""
         self._create_if_missing(self.offset_index.file)
         self._create_if_missing(self.time_index.file)
-        self.offset_index.replace(offsets)
-        self.time_index.replace(timestamps)
+        self.offset_index.replace(offset_entries)
+        self.time_index.replace(time_entries)
         self._max_timestamp = greatest
         self._bytes_since_index = 0
         self._boundaries = {}

@@ -7,21 +7,20 @@ the fault is put on the earlier one if that had jumped ahead itself, since a fli
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from array import array
 from dataclasses import dataclass, field
-from operator import le
 from typing import NamedTuple
 
 from odradek.log.batch_chunks import CHUNK_BYTES, BatchChunk, batch_chunks
 from odradek.log.epochs import EpochEntry, LeaderEpochs
-from odradek.log.offset_index import OffsetPosition
 from odradek.log.producers import ProducerStates
 from odradek.log.replay import Replay
 from odradek.log.roll import MAX_RELATIVE_OFFSET
+from odradek.log.scan_kernels import Progress, count_plain, index_batches
 from odradek.log.segment import Segment
 from odradek.log.time_index import TimestampOffset
 from odradek.log.txn_index import AbortedTxn
-from odradek.records.batch import NO_PARTITION_LEADER_EPOCH
+from odradek.records.batch import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP
 from odradek.records.checksums import count_whole
 from odradek.records.layout import BatchColumn
 
@@ -34,8 +33,8 @@ class SegmentScan:
     greatest: TimestampOffset
     valid_size: int = 0
     problem: str | None = None
-    offsets: list[OffsetPosition] = field(default_factory=list)
-    timestamps: list[TimestampOffset] = field(default_factory=list)
+    offset_entries: bytearray = field(default_factory=bytearray)  # what the index files should hold
+    time_entries: bytearray = field(default_factory=bytearray)
     epochs: list[EpochEntry] = field(default_factory=list)
     aborted: list[AbortedTxn] = field(default_factory=list)
     batch_count: int = 0
@@ -131,14 +130,15 @@ class _Judge:
         return verdict
 
     def _judge_order(self, chunk: BatchChunk, is_last: bool) -> _Verdict:
-        bases = chunk.column(BatchColumn.BASE_OFFSET)
-        lasts = chunk.column(BatchColumn.LAST_OFFSET)
-        epochs = chunk.column(BatchColumn.PARTITION_LEADER_EPOCH)
-        expected = [self.next_offset, *(last + 1 for last in lasts[:-1])]
-        is_plain = bases == expected and epochs.count(self.epoch) == len(epochs)
-        if is_plain and lasts[-1] - self.base_offset <= MAX_RELATIVE_OFFSET and all(map(le, bases, lasts)):
-            return _Verdict(len(bases))
-        return self._judge_each(bases, lasts, epochs, is_last)
+        count, limit = chunk.scan.count, self.base_offset + MAX_RELATIVE_OFFSET
+        if count_plain(chunk.scan.table, count, self.next_offset, self.epoch, limit) == count:
+            return _Verdict(count)
+        return self._judge_each(
+            chunk.column(BatchColumn.BASE_OFFSET),
+            chunk.column(BatchColumn.LAST_OFFSET),
+            chunk.column(BatchColumn.PARTITION_LEADER_EPOCH),
+            is_last,
+        )
 
     def _judge_each(self, bases: list[int], lasts: list[int], epochs: list[int], is_last: bool) -> _Verdict:
         next_offset, current_epoch = self.next_offset, self.epoch
@@ -171,85 +171,51 @@ class _Judge:
 class IndexBuilder:
     """Turns batches into the index entries that appending them would have made."""
 
-    __slots__ = ("_last_position", "found", "interval_bytes")
+    __slots__ = ("_base_offset", "_progress", "found", "interval_bytes")
 
     def __init__(self, interval_bytes: int, found: SegmentScan) -> None:
         self.interval_bytes = interval_bytes
         self.found = found
-        self._last_position = 0
+        self._base_offset = found.next_offset
+        self._progress = array("q", bytes(8 * len(Progress)))
+        self._progress[Progress.GREATEST_MS] = NO_TIMESTAMP
+        self._progress[Progress.GREATEST_OFFSET] = self._base_offset
+        self._progress[Progress.LATEST_ENTRY_MS] = NO_TIMESTAMP
+        self._progress[Progress.LEADER_EPOCH] = NO_PARTITION_LEADER_EPOCH
 
     def take(self, chunk: BatchChunk, count: int) -> None:
-        """Go over the first `count` batches of a chunk, from one index entry to the next."""
+        """Go over the first `count` batches of a chunk."""
         if count == 0:
             return
-        found = self.found
-        positions = [chunk.start + position for position in chunk.column(BatchColumn.POSITION)[:count]]
-        lasts = chunk.column(BatchColumn.LAST_OFFSET)
-        timestamps = chunk.column(BatchColumn.MAX_TIMESTAMP_MS)
-        counts = chunk.column(BatchColumn.RECORD_COUNT)
-        if 0 in counts:  # emptied by compaction: their time is that of no record
-            timestamps = [time_ms if n else -1 for time_ms, n in zip(timestamps, counts, strict=True)]
-        if self._each_gets_an_entry(chunk, positions[0], count):
-            self._index_each(positions, lasts, timestamps)
-        else:
-            self._index_some(positions, lasts, timestamps)
-        self._note_epochs(chunk, count)
+        found, progress = self.found, self._progress
+        progress[Progress.RECORD_COUNT] = 0
+        offset_entries, time_entries = index_batches(
+            chunk.scan.table, count, chunk.start, self._base_offset, self.interval_bytes, progress
+        )
+        found.offset_entries += offset_entries
+        found.time_entries += time_entries
+        found.greatest = TimestampOffset(progress[Progress.GREATEST_MS], progress[Progress.GREATEST_OFFSET])
+        if progress[Progress.IS_LATER_EPOCH]:
+            self._note_epochs(chunk, count)
         self._note_compaction(chunk, count)
         found.batch_count += count
-        found.next_offset = lasts[count - 1] + 1
-        found.valid_size = positions[-1] + chunk.scan.field(count - 1, BatchColumn.SIZE_IN_BYTES)
-
-    def _each_gets_an_entry(self, chunk: BatchChunk, first_position: int, count: int) -> bool:
-        """Whether all batches are larger than an index interval, and no later time waits for its entry."""
-        found = self.found
-        return (
-            first_position > self._last_position + self.interval_bytes
-            and bool(found.timestamps)
-            and found.greatest == found.timestamps[-1]
-            and min(chunk.column(BatchColumn.SIZE_IN_BYTES)[:count]) > self.interval_bytes
-        )
-
-    def _index_each(self, positions: list[int], lasts: list[int], timestamps: list[int]) -> None:
-        """What `_index_some` does, for the batches of most logs in a fraction of its time."""
-        found = self.found
-        found.offsets.extend(map(OffsetPosition, lasts, positions))
-        greatest_ms = found.greatest.timestamp_ms
-        for timestamp_ms, last in zip(timestamps[: len(positions)], lasts, strict=False):
-            if timestamp_ms > greatest_ms:
-                greatest_ms = timestamp_ms
-                found.timestamps.append(TimestampOffset(timestamp_ms, last))
-        found.greatest = found.timestamps[-1]
-        self._last_position = positions[-1]
-
-    def _index_some(self, positions: list[int], lasts: list[int], timestamps: list[int]) -> None:
-        found, count, done = self.found, len(positions), 0
-        while done < count:
-            entry = bisect_right(positions, self._last_position + self.interval_bytes, done, count)
-            self._raise_greatest(timestamps, lasts, done, min(entry + 1, count))
-            if entry < count:
-                found.offsets.append(OffsetPosition(lasts[entry], positions[entry]))
-                if not found.timestamps or found.greatest > found.timestamps[-1]:
-                    found.timestamps.append(found.greatest)
-                self._last_position = positions[entry]
-            done = entry + 1
-
-    def _raise_greatest(self, timestamps: list[int], lasts: list[int], start: int, end: int) -> None:
-        greatest = max(timestamps[start:end])
-        if greatest > self.found.greatest.timestamp_ms:
-            self.found.greatest = TimestampOffset(greatest, lasts[timestamps.index(greatest, start, end)])
+        found.next_offset = chunk.scan.field(count - 1, BatchColumn.LAST_OFFSET) + 1
+        last_position = chunk.start + chunk.position(count - 1)
+        found.valid_size = last_position + chunk.scan.field(count - 1, BatchColumn.SIZE_IN_BYTES)
 
     def _note_compaction(self, chunk: BatchChunk, count: int) -> None:
-        first_offset = self.found.next_offset if self.found.batch_count else None
-        bases = chunk.column(BatchColumn.BASE_OFFSET)
-        covered = chunk.scan.field(count - 1, BatchColumn.LAST_OFFSET) + 1 - (first_offset or bases[0])
-        if sum(chunk.column(BatchColumn.RECORD_COUNT)[:count]) < covered:
-            self.found.shows_compaction = True
+        found = self.found
+        first_offset = (
+            found.next_offset if found.batch_count else chunk.scan.field(0, BatchColumn.BASE_OFFSET)
+        )
+        covered = chunk.scan.field(count - 1, BatchColumn.LAST_OFFSET) + 1 - first_offset
+        if self._progress[Progress.RECORD_COUNT] < covered:
+            found.shows_compaction = True
 
     def _note_epochs(self, chunk: BatchChunk, count: int) -> None:
-        noted = self.found.epochs
-        epochs = chunk.column(BatchColumn.PARTITION_LEADER_EPOCH)[:count]
-        if noted and epochs.count(noted[-1].epoch) == count:
-            return
-        for index, epoch in enumerate(epochs):
-            if epoch >= 0 and (not noted or epoch > noted[-1].epoch):
+        noted, progress = self.found.epochs, self._progress
+        for index, epoch in enumerate(chunk.column(BatchColumn.PARTITION_LEADER_EPOCH)[:count]):
+            if epoch > progress[Progress.LEADER_EPOCH]:
                 noted.append(EpochEntry(epoch, chunk.scan.field(index, BatchColumn.BASE_OFFSET)))
+                progress[Progress.LEADER_EPOCH] = epoch
+        progress[Progress.IS_LATER_EPOCH] = 0

@@ -16,11 +16,11 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Iterator
 
 from odradek.log.errors import DamagedIndex
 from odradek.log.files import LogFile
+from odradek.records.batch import Buffer
 
 PENDING_LIMIT = 512
 _BLOCK_ENTRIES = 256
@@ -101,12 +101,10 @@ class SparseIndex:
             self.file.truncate(count * self._entry.size)
             self._pending = (count, array("q"), array("q"))
 
-    def replace_rows(self, rows: Iterable[Entry]) -> None:
-        """Write the whole file anew, from rows that rise in both columns."""
+    def replace(self, entries: Buffer) -> None:
+        """Write the whole file anew, from entries that rise in both columns, packed as they are there."""
         self.file.truncate(0)
-        self._pending = (0, array("q"), array("q"))
-        numbers = list(chain.from_iterable(rows))
-        self.file.append(struct.pack(">" + self._entry.format[1:] * (len(numbers) // 2), *numbers))
+        self.file.append(entries)
         self._pending = (self.file.size // self._entry.size, array("q"), array("q"))
 
     def write_pending(self, at_least: int = 1) -> None:

@@ -11,11 +11,12 @@ when the segment is closed, so that the last entry of a closed segment is its gr
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from odradek.log.files import LogFile
 from odradek.log.sparse_index import SparseIndex
+from odradek.records.batch import Buffer
 
 _ENTRY = struct.Struct(">qi")
 ENTRY_SIZE = _ENTRY.size
@@ -72,10 +73,9 @@ class TimeIndex:
         """Drop the entries with this offset or a higher one."""
         self._rows.truncate_rows(self._rows.search(_OFFSET, offset - 1 - self.base_offset) + 1)
 
-    def replace(self, entries: Iterable[TimestampOffset]) -> None:
-        """Write these entries, which rise, in place of all others."""
-        base_offset = self.base_offset
-        self._rows.replace_rows((timestamp_ms, offset - base_offset) for timestamp_ms, offset in entries)
+    def replace(self, entries: Buffer) -> None:
+        """Write these entries, which rise, packed as the file has them, in place of all others."""
+        self._rows.replace(entries)
 
     def write_pending(self, at_least: int = 1) -> None:
         """Hand the entries that wait in memory to the file, if they are as many as that."""

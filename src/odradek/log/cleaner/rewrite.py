@@ -52,7 +52,8 @@ class SegmentWriter:
     def finish(self) -> Segment:
         """Complete the indexes and bring everything to the disk; blocks."""
         segment = self.segment
-        segment.replace_indexes(self._found.offsets, self._found.timestamps, self._found.greatest)
+        found = self._found
+        segment.replace_indexes(found.offset_entries, found.time_entries, found.greatest)
         segment.seal()
         for file in segment.files():
             file.sync()

@@ -43,4 +43,5 @@ $(READY): pyproject.toml setup.py constraints.txt $(COMPILED)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt pip setuptools cython
 	$(BIN)/python -m pip install -q --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m compileall -q src # a start must not compile, even where Python is told to keep no bytecode
 	touch $@

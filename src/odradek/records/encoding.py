@@ -87,10 +87,9 @@ def _size_of_headers(headers) -> cython.Py_ssize_t:
     return size
 
 
-@cython.cfunc
-@cython.inline
+@cython.ccall
 @cython.exceptval(-1, check=False)
-def _size_of_body(
+def size_of_body(
     timestamp_delta: cython.longlong,
     offset_delta: cython.longlong,
     key: bytes | None,
@@ -105,20 +104,19 @@ def _size_of_body(
     return size + 1
 
 
-@cython.cfunc
-@cython.inline
+@cython.ccall
 @cython.exceptval(-1, check=False)
-def _put_record(
+def put_record(
     out: cython.uchar[::1],
     position: cython.Py_ssize_t,
+    body: cython.Py_ssize_t,
     timestamp_delta: cython.longlong,
     offset_delta: cython.longlong,
     key: bytes | None,
     value: bytes | None,
     headers,
 ) -> cython.Py_ssize_t:
-    """Write one record; where the next one goes."""
-    body: cython.Py_ssize_t = _size_of_body(timestamp_delta, offset_delta, key, value, headers)
+    """Write one record whose `body` was measured by size_of_body; where the next one goes."""
     position = put_varint(out, position, body)
     out[position] = 0
     position = put_varint(out, position + 1, timestamp_delta)
@@ -156,7 +154,7 @@ def encode_records(
     body: cython.Py_ssize_t
     i: cython.Py_ssize_t
     for i in range(count):
-        body = _size_of_body(
+        body = size_of_body(
             0 if timestamps_ms is None else wrapping_difference(timestamps_ms[i], base_timestamp_ms),
             i if offset_deltas is None else offset_deltas[i],
             None if keys is None else keys[i],
@@ -167,14 +165,16 @@ def encode_records(
     encoded = new_bytearray(total)
     out: cython.uchar[::1] = encoded
     position: cython.Py_ssize_t = reserved
+    timestamp_delta: cython.longlong
+    offset_delta: cython.longlong
     for i in range(count):
-        position = _put_record(
-            out,
-            position,
-            0 if timestamps_ms is None else wrapping_difference(timestamps_ms[i], base_timestamp_ms),
-            i if offset_deltas is None else offset_deltas[i],
-            None if keys is None else keys[i],
-            values[i],
-            None if headers is None else headers[i],
+        timestamp_delta = (
+            0 if timestamps_ms is None else wrapping_difference(timestamps_ms[i], base_timestamp_ms)
         )
+        offset_delta = i if offset_deltas is None else offset_deltas[i]
+        key = None if keys is None else keys[i]
+        value = values[i]
+        record_headers = None if headers is None else headers[i]
+        body = size_of_body(timestamp_delta, offset_delta, key, value, record_headers)
+        position = put_record(out, position, body, timestamp_delta, offset_delta, key, value, record_headers)
     return encoded

@@ -4,6 +4,23 @@ from collections.abc import Sequence
 
 def size_of_varint(number: int) -> int: ...
 def put_varint(out: bytearray | memoryview, position: int, number: int) -> int: ...
+def size_of_body(
+    timestamp_delta: int,
+    offset_delta: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Sequence[tuple[str, bytes | None]] | None,
+) -> int: ...
+def put_record(
+    out: bytearray | memoryview,
+    position: int,
+    body: int,
+    timestamp_delta: int,
+    offset_delta: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Sequence[tuple[str, bytes | None]] | None,
+) -> int: ...
 def encode_records(
     keys: list[bytes | None] | None,
     values: list[bytes | None],

@@ -13,7 +13,9 @@ _SEED = 0x9747B28C
 _MASK = 0xFFFFFFFF
 
 
-def murmur2(key: cython.const[cython.uchar][::1]):
+@cython.ccall
+@cython.exceptval(check=False)
+def murmur2(key: bytes) -> cython.longlong:
     """Murmur 2 of a record's key with Kafka's seed, as Java's signed int."""
     length: cython.Py_ssize_t = len(key)
     digest: cython.ulonglong = _SEED ^ (length & _MASK)
@@ -54,5 +56,7 @@ def to_positive(number: cython.longlong):
 
 
 @cython.cfunc
-def _signed_int32(number: cython.longlong):
+@cython.inline
+@cython.exceptval(check=False)
+def _signed_int32(number: cython.longlong) -> cython.longlong:
     return number - 0x100000000 if number > 0x7FFFFFFF else number

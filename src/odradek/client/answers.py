@@ -1,0 +1,87 @@
+"""Bytes to answers, for the client's side of a connection: each answer in a buffer of its own.
+
+    int32 size | int32 correlation id | rest of header and body
+
+An answer that does not fit what was received at once is received into its own, exact buffer, so that the
+records of a large fetch are written once by the kernel and never moved again. Small ones are copied out of the
+shared receive buffer, which costs less than a system call each.
+"""
+
+from __future__ import annotations
+
+from odradek.common.errors import OdradekError
+from odradek.records.kernels import new_bytearray
+
+SIZE_BYTES = 4
+RECEIVE_BYTES = 64 * 1024
+MAX_ANSWER_BYTES = 1024 * 1024 * 1024
+"""More than any broker sends, less than what "HTTP" means as a size."""
+
+
+class BadAnswer(OdradekError):
+    """Bytes that cannot be an answer."""
+
+
+class AnswerAssembler:
+    """The answers of one connection: `room` says where the next bytes belong, `filled` what they complete."""
+
+    __slots__ = ("_answer", "_filled", "_kept", "_max_bytes", "_received")
+
+    def __init__(self, max_answer_bytes: int = MAX_ANSWER_BYTES) -> None:
+        self._received = memoryview(bytearray(RECEIVE_BYTES))
+        self._kept = 0  # bytes of an incomplete size at the front of _received
+        self._answer: memoryview | None = None  # the answer that is being received into its own buffer
+        self._filled = 0
+        self._max_bytes = max_answer_bytes
+
+    @property
+    def is_mid_answer(self) -> bool:
+        """Whether an answer has begun and not ended."""
+        return self._answer is not None or self._kept > 0
+
+    def room(self) -> memoryview:
+        """Where the next bytes belong; never empty."""
+        if self._answer is not None:
+            return self._answer[self._filled :]
+        return self._received[self._kept :]
+
+    def filled(self, count: int) -> list[memoryview]:
+        """`count` bytes were put into `room`; the answers complete now, each without its size."""
+        if self._answer is None:
+            return self._split(self._kept + count)
+        self._filled += count
+        if self._filled < len(self._answer):
+            return []
+        answer, self._answer = self._answer, None
+        return [answer]
+
+    def _split(self, end: int) -> list[memoryview]:
+        answers: list[memoryview] = []
+        received, position = self._received, 0
+        while end - position >= SIZE_BYTES:
+            size = self._read_size(received[position : position + SIZE_BYTES])
+            position += SIZE_BYTES
+            if size > end - position:
+                self._begin(size, received[position:end])
+                self._kept = 0
+                return answers
+            answers.append(memoryview(bytearray(received[position : position + size])))
+            position += size
+        self._kept = end - position
+        received[: self._kept] = bytes(received[position:end])
+        return answers
+
+    def _begin(self, size: int, first: memoryview) -> None:
+        answer = memoryview(new_bytearray(size))
+        answer[: len(first)] = first
+        self._answer, self._filled = answer, len(first)
+
+    def _read_size(self, raw: memoryview) -> int:
+        size = int.from_bytes(raw, "big", signed=True)
+        if SIZE_BYTES <= size <= self._max_bytes:
+            return size
+        if bytes(raw) == b"HTTP":
+            raise BadAnswer("it speaks HTTP")
+        if raw[0] == 0x15 and raw[1] == 0x03:
+            raise BadAnswer("it speaks TLS and this client does not")
+        raise BadAnswer(f"an answer of {size} bytes")

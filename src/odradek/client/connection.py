@@ -1,0 +1,244 @@
+"""One connection to a broker: requests out, answers in, in order, each with a deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any, TypeVar, cast
+
+from odradek import __version__
+from odradek.client import api_versions
+from odradek.client.answers import AnswerAssembler, BadAnswer
+from odradek.client.api_versions import BrokerVersions
+from odradek.client.errors import (
+    ClientError,
+    ConnectionFailed,
+    ConnectionLost,
+    NotAKafkaBroker,
+    RequestTimedOut,
+)
+from odradek.client.in_flight import InFlight, Waiting
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.headers import decode_response, encode_request
+from odradek.protocol.messages import ApiVersionsRequest
+from odradek.protocol.structs import Message
+
+SOFTWARE_NAME = "odradek"
+
+Answer = TypeVar("Answer", bound=Message)
+
+
+class BrokerConnection(asyncio.BufferedProtocol):
+    """A connection whose broker has told what it serves. Lives on one loop; made by `connect`.
+
+    When it ends, for whatever reason, every answer that is still due fails with the same error.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        client_id: str,
+        request_timeout_ms: int,
+    ) -> None:
+        self.address = address
+        self.versions = BrokerVersions(address)
+        self.last_used_ms = 0.0
+        self._client_id = client_id
+        self._request_timeout_ms = request_timeout_ms
+        self._assembler = AnswerAssembler()
+        self._in_flight = InFlight()
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._deadline_timer: asyncio.TimerHandle | None = None
+        self._ended: ClientError | None = None
+        self._closed = self._loop.create_future()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests may be sent."""
+        return self._transport is not None and self._ended is None
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that have not been answered yet."""
+        return len(self._in_flight)
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Bytes given to `send` that the kernel has not taken yet."""
+        return self._transport.get_write_buffer_size() if self._transport is not None else 0
+
+    def send(
+        self, request: Message, version: int, *, timeout_ms: int | None = None
+    ) -> asyncio.Future[memoryview]:
+        """Send a request; the future gets the frame of its answer (see `decode_response`).
+
+        Several may be on their way at once. Cancelling the future loses the answer, not the order.
+        """
+        api_key = _api_key(request)
+        timeout_ms = self._request_timeout_ms if timeout_ms is None else timeout_ms
+        answer: asyncio.Future[memoryview] = self._loop.create_future()
+        correlation_id = self._write(api_key, version, request)
+        deadline_ms = self.last_used_ms + timeout_ms
+        self._in_flight.add(Waiting(correlation_id, api_key, timeout_ms, deadline_ms, answer))
+        if self._deadline_timer is None or self._deadline_timer.when() * 1000 > deadline_ms:
+            self._set_timer(deadline_ms)
+        return answer
+
+    def send_unanswered(self, request: Message, version: int) -> None:
+        """Send a request that gets no answer: a produce with acks 0."""
+        self._write(_api_key(request), version, request)
+
+    async def ask(
+        self,
+        request: Message,
+        answer_class: type[Answer],
+        *,
+        max_version: int | None = None,
+        timeout_ms: int | None = None,
+    ) -> Answer:
+        """Send a request in the best version that both sides know, and wait for its answer."""
+        api_key = _api_key(request)
+        version = self.versions.best(api_key, max_version)
+        frame = await self.send(request, version, timeout_ms=timeout_ms)
+        answer = decode_response(api_key, version, frame)[1]
+        assert isinstance(answer, answer_class)
+        return answer
+
+    async def close(self) -> None:
+        """End the connection; what was not answered fails."""
+        self._end(ConnectionLost(self.address, "it was closed"))
+        if self._transport is not None:
+            await self._closed
+
+    async def negotiate(self) -> None:
+        """Ask what the broker serves; the first thing on every connection (KIP-511)."""
+        version = api_versions.NEWEST
+        while True:
+            request = ApiVersionsRequest()
+            if version >= 3:
+                request.client_software_name = SOFTWARE_NAME
+                request.client_software_version = __version__
+            frame = await self.send(request, version)
+            told = api_versions.read_answer(self.address, version, frame)
+            if isinstance(told, BrokerVersions):
+                self.versions = told
+                return
+            version = told
+
+    def _write(self, api_key: ApiKey, version: int, request: Message) -> int:
+        if self._ended is not None:
+            raise self._ended
+        assert self._transport is not None
+        correlation_id = self._in_flight.next_id()
+        self._transport.writelines(encode_request(api_key, version, correlation_id, self._client_id, request))
+        self.last_used_ms = self._loop.time() * 1000
+        return correlation_id
+
+    def _set_timer(self, deadline_ms: float) -> None:
+        if self._deadline_timer is not None:
+            self._deadline_timer.cancel()
+        self._deadline_timer = self._loop.call_at(deadline_ms / 1000, self._check_deadlines)
+
+    def _check_deadlines(self) -> None:
+        self._deadline_timer = None
+        # The loop may wake us a hair early: a deadline within the next millisecond is over.
+        overdue = self._in_flight.overdue(self._loop.time() * 1000 + 1)
+        if overdue is not None:
+            # A broker that does not answer one request in time answers none behind it either.
+            self._end(RequestTimedOut(self.address, overdue.api_key.name, overdue.timeout_ms))
+            return
+        following = self._in_flight.next_deadline_ms()
+        if following is not None:
+            self._set_timer(following)
+
+    def _end(self, reason: ClientError) -> None:
+        if self._ended is not None:
+            return
+        self._ended = reason
+        if self._deadline_timer is not None:
+            self._deadline_timer.cancel()
+        if self._transport is not None:
+            self._transport.abort()
+        for waiting in self._in_flight.abandon():
+            if not waiting.answer.done():
+                waiting.answer.set_exception(reason)
+                waiting.answer.exception()  # an answer that nobody awaits is no accident worth a log line
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The connection is there."""
+        self._transport = cast("asyncio.Transport", transport)
+
+    def get_buffer(self, sizehint: int) -> Any:
+        """Where the next bytes belong."""
+        return self._assembler.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Bytes came: hand out the answers that they complete."""
+        try:
+            for frame in self._assembler.filled(nbytes):
+                waiting = self._in_flight.answered(frame)
+                if not waiting.answer.done():
+                    waiting.answer.set_result(frame)
+        except BadAnswer as problem:
+            self._end(NotAKafkaBroker(self.address, str(problem)))
+
+    def eof_received(self) -> None:
+        """The broker will send no more."""
+        told = "in the middle of an answer" if self._assembler.is_mid_answer else "by the broker"
+        self._end(ConnectionLost(self.address, f"it was closed {told}"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The transport is gone."""
+        self._end(ConnectionLost(self.address, str(exc) if exc else "it was closed by the broker"))
+        if not self._closed.done():
+            self._closed.set_result(None)
+
+
+async def connect(
+    host: str,
+    port: int,
+    *,
+    client_id: str,
+    request_timeout_ms: int,
+    setup_timeout_ms: int,
+) -> BrokerConnection:
+    """A new connection that is ready for requests; ConnectionFailed when there is none to be had."""
+    address = format_address(host, port)
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(setup_timeout_ms / 1000):
+            _, connection = await loop.create_connection(
+                lambda: BrokerConnection(address, client_id, request_timeout_ms), host, port
+            )
+    except TimeoutError:
+        raise ConnectionFailed(address, f"no answer within {setup_timeout_ms} ms") from None
+    except OSError as error:
+        raise ConnectionFailed(address, _plain_reason(error)) from None
+    try:
+        await connection.negotiate()
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
+
+
+def format_address(host: str, port: int) -> str:
+    """host:port, or [host]:port for an IPv6 address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _api_key(request: Message) -> ApiKey:
+    key = type(request).SPEC.key
+    assert key is not None
+    return ApiKey(key)
+
+
+def _plain_reason(error: OSError) -> str:
+    if isinstance(error, socket.gaierror):
+        return "the name is not known"
+    if isinstance(error, ConnectionRefusedError) or "Connect call failed" in str(error):
+        return "the connection was refused"
+    return error.strerror or str(error)

@@ -1,0 +1,198 @@
+"""A client's view of the cluster: who is there, what topics there are, who leads. No I/O, no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+from odradek.common.error_codes import ErrorCode
+from odradek.common.ids import TopicPartition
+from odradek.protocol.messages import MetadataRequest, MetadataResponse
+
+NO_NODE = -1
+NO_EPOCH = -1
+_ZERO_ID = bytes(16)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A broker as it wants to be called."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionView:
+    """Who leads a partition and who copies it, as far as we were told."""
+
+    partition: int
+    leader_id: int = NO_NODE
+    leader_epoch: int = NO_EPOCH
+    replicas: tuple[int, ...] = ()
+    isr: tuple[int, ...] = ()
+    offline_replicas: tuple[int, ...] = ()
+    error_code: int = ErrorCode.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class TopicView:
+    """One topic; `topic_id` is all zeros where the broker is older than topic ids."""
+
+    name: str
+    topic_id: bytes
+    is_internal: bool
+    partitions: dict[int, PartitionView] = field(default_factory=dict)
+
+    @property
+    def uuid(self) -> UUID:
+        """The topic id as a uuid."""
+        return UUID(bytes=self.topic_id)
+
+
+class Metadata:
+    """The newest view, and what it must cover. Owned by `Brokers`; everybody on its loop may read it.
+
+    `topics` has what exists; `errors` what cannot be had, by the code that the cluster gave for it.
+    """
+
+    def __init__(self) -> None:
+        self.cluster_id: str | None = None
+        self.controller_id = NO_NODE
+        self.nodes: dict[int, Node] = {}
+        self.topics: dict[str, TopicView] = {}
+        self.errors: dict[str, int] = {}
+        self.names: dict[bytes, str] = {}
+        self.updated_ms: float | None = None
+        self._wanted: set[str] = set()
+        self._wants_all = False
+        # Counts reasons to ask; an answer settles those that were there when its question was put.
+        self._reasons = 1
+        self._asked = 0
+        self._settled = 0
+
+    # What to ask for.
+
+    def want(self, topics: Iterable[str]) -> None:
+        """Cover these topics from now on."""
+        new = set(topics) - self._wanted
+        if new:
+            self._wanted |= new
+            if not self._wants_all:
+                self.mark_stale()
+
+    def forget(self, topics: Iterable[str]) -> None:
+        """These topics are of no interest any more."""
+        for topic in topics:
+            self._wanted.discard(topic)
+            self._drop(topic)
+
+    def want_all(self, wanted: bool = True) -> None:
+        """Cover every topic there is: who subscribes to a pattern needs it."""
+        if wanted and not self._wants_all:
+            self.mark_stale()
+        self._wants_all = wanted
+
+    def request(self, *, may_create: bool = False) -> MetadataRequest:
+        """The question whose answer covers all that is wanted."""
+        self._asked = self._reasons
+        if self._wants_all:
+            return MetadataRequest(topics=None, allow_auto_topic_creation=may_create)
+        rows = [MetadataRequest.Topics(name=name) for name in sorted(self._wanted)]
+        return MetadataRequest(topics=rows, allow_auto_topic_creation=may_create)
+
+    def mark_stale(self) -> None:
+        """An answer contradicted the view, or more is wanted than it covers."""
+        self._reasons += 1
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether something happened since the question that the view answers."""
+        return self._settled < self._reasons
+
+    def needs_refresh(self, now_ms: float, max_age_ms: int) -> bool:
+        """Whether the view is known to be wrong, or old."""
+        return self.is_stale or self.updated_ms is None or now_ms - self.updated_ms >= max_age_ms
+
+    # What was answered.
+
+    def update(self, answer: MetadataResponse, now_ms: float) -> None:
+        """Take over an answer to `request`."""
+        self.nodes = {row.node_id: Node(row.node_id, row.host, row.port, row.rack) for row in answer.brokers}
+        self.cluster_id = answer.cluster_id if answer.cluster_id is not None else self.cluster_id
+        self.controller_id = answer.controller_id
+        told = {row.name: row for row in answer.topics if row.name is not None}
+        if self._wants_all:
+            for gone in self.topics.keys() - told.keys():
+                self._drop(gone)
+        for row in told.values():
+            self._take(row)
+        self.updated_ms = now_ms
+        self._settled = self._asked
+
+    def take_leader(self, partition: TopicPartition, leader_id: int, leader_epoch: int) -> bool:
+        """A broker told who leads now, within another answer (KIP-951); whether that was news."""
+        topic = self.topics.get(partition.topic)
+        known = topic.partitions.get(partition.partition) if topic is not None else None
+        if (
+            topic is None
+            or known is None
+            or leader_epoch <= known.leader_epoch
+            or leader_id not in self.nodes
+        ):
+            return False
+        topic.partitions[partition.partition] = replace(known, leader_id=leader_id, leader_epoch=leader_epoch)
+        return True
+
+    def add_node(self, node: Node) -> None:
+        """A broker told of another one, within another answer."""
+        self.nodes[node.node_id] = node
+
+    def leader(self, partition: TopicPartition) -> PartitionView | None:
+        """The partition if somebody leads it, as far as we know."""
+        topic = self.topics.get(partition.topic)
+        view = topic.partitions.get(partition.partition) if topic is not None else None
+        return view if view is not None and view.leader_id in self.nodes else None
+
+    def _take(self, row: MetadataResponse.Topics) -> None:
+        assert row.name is not None
+        if row.error_code != ErrorCode.NONE:
+            self._drop(row.name)
+            self.errors[row.name] = row.error_code
+            return
+        before = self.topics.get(row.name)
+        if before is not None and before.topic_id != row.topic_id:
+            self._drop(row.name)  # deleted and made anew: its epochs begin again
+            before = None
+        partitions = {}
+        for told in row.partitions:
+            view = _partition_view(told)
+            known = before.partitions.get(view.partition) if before is not None else None
+            # Brokers hear of elections at different times; a view never goes back to an earlier leader.
+            is_older = known is not None and NO_EPOCH < view.leader_epoch < known.leader_epoch
+            partitions[view.partition] = known if known is not None and is_older else view
+        self.topics[row.name] = TopicView(row.name, row.topic_id, row.is_internal, partitions)
+        self.errors.pop(row.name, None)
+        if row.topic_id != _ZERO_ID:
+            self.names[row.topic_id] = row.name
+
+    def _drop(self, topic: str) -> None:
+        self.errors.pop(topic, None)
+        gone = self.topics.pop(topic, None)
+        if gone is not None:
+            self.names.pop(gone.topic_id, None)
+
+
+def _partition_view(row: MetadataResponse.Topics.Partitions) -> PartitionView:
+    return PartitionView(
+        partition=row.partition_index,
+        leader_id=row.leader_id,
+        leader_epoch=row.leader_epoch,
+        replicas=tuple(row.replica_nodes),
+        isr=tuple(row.isr_nodes),
+        offline_replicas=tuple(row.offline_replicas),
+        error_code=row.error_code,
+    )

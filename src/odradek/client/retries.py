@@ -1,0 +1,24 @@
+"""How long to pause before another attempt: twice as long each time, up to a limit, a little random.
+
+Everybody who lost the same broker would otherwise come back in the same millisecond.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+JITTER = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Pauses that double from `base_ms` to `max_ms`."""
+
+    base_ms: int
+    max_ms: int
+
+    def pause_ms(self, failures: int, dice: float) -> float:
+        """The pause after so many failures in a row, from 1 on; `dice` is a random number in [0, 1)."""
+        # 2**30 times any base is beyond every limit, and later powers only cost time.
+        doubled = self.base_ms * 2 ** min(failures - 1, 30)
+        return float(min(doubled, self.max_ms) * (1 - JITTER + 2 * JITTER * dice))

@@ -14,7 +14,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import odradek.broker.handlers
 from odradek.broker.broker_settings import BrokerSettings
@@ -23,6 +23,8 @@ from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.fetch_sessions import FetchSessions
 from odradek.broker.housekeeping import Housekeeping
+from odradek.broker.io_threads import IoThreads
+from odradek.broker.log_cleaning import LogCleaning
 from odradek.broker.obedience import Obedience
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.services import Services
@@ -53,6 +55,7 @@ from odradek.transactions.producer_ids import ProducerIds
 
 assert odradek.broker.handlers.__all__, "importing the handlers fills the table"
 logger = logging.getLogger(__name__)
+Result = TypeVar("Result")
 
 ANY_INTERFACE = "0.0.0.0"
 READY_POLL_SECONDS = 0.001
@@ -72,7 +75,7 @@ class BrokerServer:
         self._clock = clock or SystemClock()
         self._on_fatal = on_fatal or (lambda error: logger.critical("the broker cannot go on: %s", error))
         self._topic_settings = TopicSettings(lambda: self.config)
-        self._pool = ThreadPoolExecutor(config.num_io_threads, thread_name_prefix="io")
+        self._pool = IoThreads(config.num_io_threads)
         self._fence = ControlFence()
         self._listeners: dict[str, Listener] = {}
         self._node = self._make_node()
@@ -82,6 +85,7 @@ class BrokerServer:
         self._services: Services | None = None
         self._obedience: Obedience | None = None
         self._housekeeping: Housekeeping | None = None
+        self._cleaning: LogCleaning | None = None
         self._logs: LogManager | None = None
 
     @property
@@ -130,14 +134,19 @@ class BrokerServer:
             config=self.config.log_manager,
         )
         now_ms = self._clock.now_ms()
-        await loop.run_in_executor(self._pool, self._logs.start, now_ms, self._topic_settings.log_config)
+        logs = self._logs
+        await self._in_pool(lambda: logs.start(now_ms, self._topic_settings.log_config))
         self._services = self._make_services(loop, self._logs)
+        replicas = self._services.replicas
+        self._cleaning = LogCleaning(self._logs, self.config.cleaner, self._clock, replicas.disk_failed)
         self._obedience = Obedience(
             self._fence,
-            self._services.replicas,
+            replicas,
             self._services.image,
             self._topic_settings.log_config,
             self._clock,
+            self._in_pool,
+            self._cleaning.removed,
         )
         self._bind()
         await self._node.join(tuple(self._advertised()))
@@ -145,23 +154,29 @@ class BrokerServer:
             await asyncio.sleep(READY_POLL_SECONDS)
         self._housekeeping = Housekeeping(self._logs, self.config, self._clock, self._pool)
         self._housekeeping.start()
+        self._cleaning.start()
 
     async def stop(self) -> None:
         """Leave in order: nothing that was acknowledged is lost, and the next start needs no recovery."""
         for listener in self._listeners.values():
             listener.stop_accepting()
+        if self._cleaning is not None:
+            await self._cleaning.stop()
         if self._housekeeping is not None:
             await self._housekeeping.stop()
         for listener in self._listeners.values():
             listener.close()
         await self._node.leave()
-        if self._logs is not None:
-            loop = asyncio.get_running_loop()
-            stopping = loop.run_in_executor(
-                self._pool, self._logs.stop, self._clock.now_ms(), self._node.broker_epoch
-            )
-            await stopping
+        if self._obedience is not None:
+            await self._obedience.end()
+        logs = self._logs
+        if logs is not None:
+            await self._in_pool(lambda: logs.stop(self._clock.now_ms(), self._node.broker_epoch))
         self._pool.shutdown()
+
+    async def _in_pool(self, step: Callable[[], Result]) -> Result:
+        """Make a step that may block, in a thread; what it answers."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, step)
 
     # Putting it together
 
@@ -271,14 +286,14 @@ class BrokerServer:
             for topic in request.topic_states:
                 if not self._topic_settings.knows(topic.topic_name):
                     await self._topic_settings.load(self._node.store, topic.topic_name)
-            return obedience.leader_and_isr(request)
+            return await obedience.leader_and_isr(request)
         if isinstance(request, StopReplicaRequest):
             for stopped in request.topic_states:
                 # A topic made anew under the name has settings of its own.
                 if any(told.delete_partition for told in stopped.partition_states):
                     self._topic_settings.forget(stopped.topic_name)
-            return obedience.stop_replica(request)
-        return obedience.update_metadata(request)
+            return await obedience.stop_replica(request)
+        return await obedience.update_metadata(request)
 
     def _registered_with(self, broker_epoch: int) -> None:
         self._fence.broker_epoch = broker_epoch

@@ -74,6 +74,32 @@ class LogManagerConfig:
 DEFAULTS = LogManagerConfig()
 
 
+Step = Callable[[], None]
+"""Work on files that is decided and may block."""
+
+
+class Creation:
+    """A partition's directory to be made; `run` keeps what comes of it for the owner of the logs."""
+
+    __slots__ = ("_create", "directory", "error", "log", "partition")
+
+    def __init__(
+        self, partition: TopicPartition, directory: LogDirectory, create: Callable[[], PartitionLog]
+    ) -> None:
+        self.partition = partition
+        self.directory = directory
+        self.log: PartitionLog | None = None
+        self.error: OSError | LogCorrupted | None = None
+        self._create = create
+
+    def run(self) -> None:
+        """Make directory and files; any thread, blocks."""
+        try:
+            self.log = self._create()
+        except (OSError, LogCorrupted) as error:
+            self.error = error
+
+
 class Doomed(NamedTuple):
     """A partition's directory that waits for its removal."""
 
@@ -121,6 +147,8 @@ class LogManager:
         # What the checkpoints said of partitions that do not serve; it must not be forgotten.
         self._retained: dict[TopicPartition, Checkpoints] = {}
         self._doomed: list[Doomed] = []
+        # Where partitions that are not here yet shall go, by the word of an administrator.
+        self.preferred_directories: dict[TopicPartition, str] = {}
 
     # Start and stop
 
@@ -304,6 +332,18 @@ class LogManager:
         log = self.logs.get(partition)
         if log is not None:
             return log
+        creation = self.begin_creation(partition, config, now_ms=now_ms, topic_id=topic_id)
+        creation.run()
+        return self.complete_creation(creation)
+
+    def begin_creation(
+        self, partition: TopicPartition, config: LogConfig, *, now_ms: int, topic_id: UUID | None = None
+    ) -> Creation:
+        """Choose a directory for a partition that has no log: the preferred one, or that with the fewest.
+
+        Whoever may block calls `run`, then the owner of the logs `complete_creation`. Errors as of
+        `get_or_create`.
+        """
         if partition in self.report.corrupted:
             raise self.report.corrupted[partition]
         check_topic_name(partition.topic)
@@ -311,13 +351,34 @@ class LogManager:
         home = self._homes.get(partition)
         if home is not None and home.failure is not None:
             raise StorageError(home.failure, home.path)
-        directory = self._emptiest()
-        try:
-            log = self._create(directory, partition, config, now_ms, topic_id)
-        except OSError as error:
-            raise StorageError(error, directory.path) from error
+        directory = self._preferred(partition) or self._emptiest()
+        # Taken from now on, so that the next of a hundred new partitions goes elsewhere.
+        self._homes[partition] = directory
+
+        def create() -> PartitionLog:
+            return self._create(directory, partition, config, now_ms, topic_id)
+
+        return Creation(partition, directory, create)
+
+    def complete_creation(self, creation: Creation) -> PartitionLog:
+        """Have the new log serve; StorageError or LogCorrupted if it could not be made."""
+        partition, directory, log = creation.partition, creation.directory, creation.log
+        if isinstance(creation.error, LogCorrupted):
+            self.report.corrupted[partition] = creation.error
+            raise creation.error
+        if creation.error is not None:
+            raise StorageError(creation.error, directory.path)
+        assert log is not None, "`run` comes first"
+        if directory.failure is not None:
+            log.release()
+            raise StorageError(directory.failure, directory.path)
+        self.preferred_directories.pop(partition, None)
         self._admit(log, directory)
         return log
+
+    def _preferred(self, partition: TopicPartition) -> LogDirectory | None:
+        path = self.preferred_directories.get(partition)
+        return next((one for one in self.online_directories() if one.path == path), None)
 
     def _emptiest(self) -> LogDirectory:
         counts = dict.fromkeys(self.online_directories(), 0)
@@ -345,18 +406,30 @@ class LogManager:
 
     def delete(self, partition: TopicPartition, *, now_ms: int) -> None:
         """Give up a partition whose topic was deleted; its files stay readable for `file.delete.delay.ms`."""
+        self.begin_deletion(partition, now_ms=now_ms)()
+
+    def begin_deletion(self, partition: TopicPartition, *, now_ms: int) -> Step:
+        """Serve the partition no more; the step that renames its directory, where blocking is allowed.
+
+        It must have been taken before the partition is made anew. StorageError if the disk fails.
+        """
         log = self.logs.pop(partition, None)
         directory = self._homes.pop(partition, None)
         self.report.corrupted.pop(partition, None)
         self._retained.pop(partition, None)
         if directory is None or directory.failure is not None:
-            return
+            return lambda: None
         delay_ms = log.config.file_delete_delay_ms if log is not None else 0
-        path = directory.join(str(partition))
-        doomed = self._mark(partition, path, DirectoryState.DELETE)
+        return lambda: self._doom(partition, directory.join(str(partition)), log, now_ms + delay_ms)
+
+    def _doom(self, partition: TopicPartition, path: str, log: PartitionLog | None, due_ms: int) -> None:
+        try:
+            doomed = self._mark(partition, path, DirectoryState.DELETE)
+        except OSError as error:
+            raise StorageError(error, path) from error
         if log is not None:
             log.directory.path = doomed
-        self._doomed.append(Doomed(now_ms + delay_ms, doomed))
+        self._doomed.append(Doomed(due_ms, doomed))
 
     def quarantine(self, partition: TopicPartition) -> str:
         """Set a damaged partition aside so that it can be copied anew (SPEC I3); where it is now."""
@@ -427,8 +500,9 @@ class LogManager:
     def due_garbage(self, now_ms: int) -> list[str]:
         """Files and directories whose delay is over, for `remove_garbage`, where blocking is allowed."""
         due = [path for log in self.logs.values() for path in log.due_garbage(now_ms)]
-        due += [doomed.path for doomed in self._doomed if doomed.due_ms <= now_ms]
-        self._doomed = [doomed for doomed in self._doomed if doomed.due_ms > now_ms]
+        for doomed in [one for one in self._doomed if one.due_ms <= now_ms]:
+            self._doomed.remove(doomed)  # in place: other threads append to it
+            due.append(doomed.path)
         return due
 
     def remove_garbage(self, paths: Iterable[str]) -> None:

@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
 from odradek.common.ids import TopicPartition
 from odradek.log import filenames, timestamps
 from odradek.log.config import LogConfig
-from odradek.log.epochs import EpochEnd, LeaderEpochs
+from odradek.log.epochs import EpochEnd, EpochEntry, LeaderEpochs
 from odradek.log.errors import OffsetOutOfRange, RecordListTooLarge, StorageError
 from odradek.log.files import PartitionDirectory
 from odradek.log.flushing import FlushJob
@@ -69,6 +70,7 @@ class PartitionLog:
     """
 
     __slots__ = (
+        "_epochs_lock",
         "_hw",
         "_replacement",
         "config",
@@ -121,6 +123,8 @@ class PartitionLog:
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.garbage: list[Garbage] = []
         self.truncation_count = 0
+        # The one thing that two threads may change: a new leader epoch is written where blocking is allowed.
+        self._epochs_lock = threading.Lock()
         self._replacement: Iterator[None] | None = None
         self._hw = log_start_offset
         self.update_high_watermark(high_watermark)
@@ -259,22 +263,39 @@ class PartitionLog:
     def _assign_epochs(self, headers: Sequence[BatchHeader]) -> None:
         if headers[-1].partition_leader_epoch <= self.epochs.latest:
             return
-        changed = LeaderEpochs(self.epochs)
-        for header in headers:
-            if header.partition_leader_epoch > changed.latest:
-                changed.assign(header.partition_leader_epoch, header.base_offset)
-        self._write_epochs(changed)
+
+        def assign(epochs: LeaderEpochs) -> bool:
+            for header in headers:
+                if header.partition_leader_epoch > epochs.latest:
+                    epochs.assign(header.partition_leader_epoch, header.base_offset)
+            return True
+
+        self._change_epochs(assign)
 
     def assign_leader_epoch(self, leader_epoch: int) -> None:
-        """This broker leads from the log end on; written and synced, so it may block.
+        """This broker leads from the log end on; written and synced, so it may block. Any thread.
 
         An append would do it as well (SPEC I2); doing it when leadership begins spares the first producer
         the wait.
         """
         if leader_epoch > self.epochs.latest:
-            changed = LeaderEpochs(self.epochs)
-            changed.assign(leader_epoch, self.log_end_offset)
             with self._storage_errors():
+                self._change_epochs(
+                    lambda epochs: (
+                        leader_epoch > epochs.latest and epochs.assign(leader_epoch, self.log_end_offset)
+                    )
+                )
+
+    def adopt_epochs(self, epochs: Iterable[EpochEntry]) -> None:
+        """Have the epochs of the log whose copy this is; may block."""
+        with self._storage_errors(), self._epochs_lock:
+            self._write_epochs(LeaderEpochs(epochs))
+
+    def _change_epochs(self, change: Callable[[LeaderEpochs], bool]) -> None:
+        """Let `change` alter a copy, which counts once it is on the disk; False if it altered nothing."""
+        with self._epochs_lock:
+            changed = LeaderEpochs(self.epochs)
+            if change(changed):
                 self._write_epochs(changed)
 
     def _write_epochs(self, changed: LeaderEpochs) -> None:
@@ -410,7 +431,7 @@ class PartitionLog:
             self.snapshots.remove(list(self.snapshots.offsets))
             self.segments.add(self._create_segment(offset, now_ms))
             self.log_start_offset = offset if log_start_offset is None else log_start_offset
-            self._write_epochs(LeaderEpochs())
+            self._change_epochs(lambda epochs: epochs.truncate_from_end(0))
             self._end_at(offset, now_ms)
 
     def _end_at(self, offset: int, now_ms: int) -> None:
@@ -422,9 +443,7 @@ class PartitionLog:
         self.log_start_offset = min(self.log_start_offset, offset)
         self.snapshots.remove_above(offset)
         self._reload_producers(now_ms)
-        changed = LeaderEpochs(self.epochs)
-        if changed.truncate_from_end(offset):
-            self._write_epochs(changed)
+        self._change_epochs(lambda epochs: epochs.truncate_from_end(offset))
         self.update_high_watermark(self._hw)
 
     def _reload_producers(self, now_ms: int) -> None:
@@ -455,10 +474,8 @@ class PartitionLog:
         """Follow the leader's log start offset, or a deletion; it never moves back."""
         if offset > self.log_start_offset:
             self.log_start_offset = min(offset, self.log_end_offset)
-            changed = LeaderEpochs(self.epochs)
-            if changed.truncate_from_start(self.log_start_offset):
-                with self._storage_errors():
-                    self._write_epochs(changed)
+            with self._storage_errors():
+                self._change_epochs(lambda epochs: epochs.truncate_from_start(self.log_start_offset))
             self.update_high_watermark(self._hw)
         return self.log_start_offset
 

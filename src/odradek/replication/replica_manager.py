@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from typing import NamedTuple
 from uuid import UUID
 
 from odradek.common.error_codes import ErrorCode
@@ -10,8 +11,10 @@ from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig
 from odradek.log.errors import StorageError
-from odradek.log.manager import LogManager
-from odradek.replication.partition import Partition, PartitionState
+from odradek.log.log_directory import LogDirectory
+from odradek.log.manager import Creation, LogManager
+from odradek.log.partition_log import PartitionLog
+from odradek.replication.partition import NO_EPOCH, Partition, PartitionState
 
 NO_TOPIC_ID = bytes(16)
 
@@ -20,6 +23,30 @@ class UnknownPartition(KafkaError):
     """No replica of this partition is here."""
 
     error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+class Hosting(NamedTuple):
+    """A replica to be served once its log is there, and its leader epoch written if this broker leads."""
+
+    topic_partition: TopicPartition
+    topic_id: bytes
+    state: PartitionState
+    log: PartitionLog | None
+    creation: Creation | None
+    led_epoch: int
+
+    @property
+    def blocks(self) -> bool:
+        """Whether there is anything to be brought to the disk."""
+        return self.creation is not None or (self.log is not None and self.led_epoch > self.log.epochs.latest)
+
+    def run(self) -> None:
+        """Bring it to the disk; any thread, blocks. StorageError if an epoch cannot be written."""
+        if self.creation is not None:
+            self.creation.run()
+        log = self.log if self.creation is None else self.creation.log
+        if log is not None:
+            log.assign_leader_epoch(self.led_epoch)
 
 
 class ReplicaManager:
@@ -63,36 +90,71 @@ class ReplicaManager:
         *,
         now_ms: int,
     ) -> Partition:
-        """Have a replica of this partition in this state; its log is made if there is none. May block."""
+        """Have a replica of this partition in this state; its log is made if there is none. Blocks."""
+        hosting = self.begin_hosting(topic_partition, topic_id, state, config, now_ms=now_ms)
+        hosting.run()
+        return self.complete_hosting(hosting)
+
+    def begin_hosting(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: bytes,
+        state: PartitionState,
+        config: LogConfig,
+        *,
+        now_ms: int,
+    ) -> Hosting:
+        """Decide what a replica in this state needs on the disk; `run` makes it where blocking is allowed."""
+        partition = self._partitions.get(topic_partition)
+        log = partition.log if partition is not None else self.logs.get(topic_partition)
+        creation = None
+        if log is None:
+            known_id = UUID(bytes=topic_id) if topic_id != NO_TOPIC_ID else None
+            creation = self.logs.begin_creation(topic_partition, config, now_ms=now_ms, topic_id=known_id)
+        led_epoch = state.leader_epoch if state.leader_id == self.broker_id else NO_EPOCH
+        return Hosting(topic_partition, topic_id, state, log, creation, led_epoch)
+
+    def complete_hosting(self, hosting: Hosting) -> Partition:
+        """The disk is ready: serve the partition, in the state that the controller decided."""
+        topic_partition, topic_id = hosting.topic_partition, hosting.topic_id
+        log = hosting.log
+        if hosting.creation is not None:
+            log = self.logs.complete_creation(hosting.creation)
+        assert log is not None
         partition = self._partitions.get(topic_partition)
         if partition is None:
-            known_id = UUID(bytes=topic_id) if topic_id != NO_TOPIC_ID else None
-            log = self.logs.get_or_create(topic_partition, config, now_ms=now_ms, topic_id=known_id)
             partition = Partition(topic_partition, topic_id, self.broker_id, log, self._on_progress)
             self._partitions[topic_partition] = partition
             self._topic_names[topic_id] = topic_partition.topic
-        partition.become(state)
+        partition.become(hosting.state)
         return partition
 
-    def drop(self, topic_partition: TopicPartition, *, delete_log: bool, now_ms: int) -> None:
-        """Have no replica of it any more; with `delete_log` its files go too."""
+    def drop(self, topic_partition: TopicPartition) -> None:
+        """Serve no replica of it any more; its log stays."""
         partition = self._partitions.pop(topic_partition, None)
         if partition is not None:
             if not any(other.topic_id == partition.topic_id for other in self._partitions.values()):
                 self._topic_names.pop(partition.topic_id, None)
             self._on_progress(partition)
-        if delete_log:
-            self.logs.delete(topic_partition, now_ms=now_ms)
 
-    def set_aside_all_but(self, wanted: Collection[TopicPartition]) -> None:
-        """The controller has named all partitions of this broker: others are strays, kept but not served."""
+    def set_aside_all_but(self, wanted: Collection[TopicPartition]) -> list[PartitionLog]:
+        """Serve no other partitions than these; the logs of others, which are strays: kept, not served."""
         for topic_partition in [known for known in self._partitions if known not in wanted]:
-            self.drop(topic_partition, delete_log=False, now_ms=0)
+            self.drop(topic_partition)
+        strays = [log for log in self.logs.logs.values() if log.partition not in wanted]
         self.logs.set_aside_strays(lambda log: log.partition in wanted)
+        return strays
 
-    def disk_failed(self, partition: Partition, error: StorageError) -> list[TopicPartition]:
+    def disk_failed(self, topic_partition: TopicPartition, error: StorageError) -> list[TopicPartition]:
         """A log could not be written or read; the partitions that went offline with its directory."""
-        lost = self.logs.report_failure(partition.topic_partition, error)
+        directory = self.logs.directory_of(topic_partition)
+        return [] if directory is None else self.directory_failed(directory, error)
+
+    def directory_failed(self, directory: LogDirectory, error: StorageError) -> list[TopicPartition]:
+        """A disk refused; the partitions that went offline with it: none if it is merely full."""
+        if error.is_no_space:
+            return []
+        lost = self.logs.fail_directory(directory, OSError(error.errno, str(error)))
         for topic_partition in lost:
-            self.drop(topic_partition, delete_log=False, now_ms=0)
+            self.drop(topic_partition)
         return lost

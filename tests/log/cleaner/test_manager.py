@@ -344,7 +344,7 @@ def test_what_is_written_after_a_truncation_is_dirty(tmp_path: Path) -> None:
     manager.run(NOW_MS)
     log.truncate_to(20, now_ms=NOW_MS)
 
-    manager.truncated(log)
+    manager.truncated(log)()
 
     assert manager.checkpoint(log) == log.log_end_offset
     assert checkpoint_of(tmp_path) == f"0\n1\norders 0 {log.log_end_offset}\n"
@@ -356,7 +356,7 @@ def test_a_removed_log_is_forgotten(tmp_path: Path) -> None:
     manager.run(NOW_MS)
     manager.uncleanable[log.partition] = "damage"
 
-    manager.removed(log)
+    manager.removed(log)()
 
     assert manager.checkpoint(log) is None
     assert manager.uncleanable == {}

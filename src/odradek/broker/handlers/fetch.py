@@ -15,6 +15,7 @@ from odradek.broker.fetch_sessions import FetchSession, FetchSessionError, Key, 
 from odradek.broker.file_parts import LogPart
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
+from odradek.common.ids import TopicPartition
 from odradek.log.errors import OffsetOutOfRange, StorageError
 from odradek.log.reading import Isolation
 from odradek.protocol.api_key import ApiKey
@@ -191,9 +192,7 @@ class _Fetch:
         elif isinstance(error, UnknownPartition):
             row.error_code = services.why_not_here(topic, row.partition_index)
         elif isinstance(error, StorageError):
-            partition = services.replicas.find(topic, row.partition_index)
-            if partition is not None:
-                services.replicas.disk_failed(partition, error)
+            services.replicas.disk_failed(TopicPartition(topic, row.partition_index), error)
 
 
 def _diverges(row: Row, partition: Partition, asked: Any) -> bool:

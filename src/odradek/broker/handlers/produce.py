@@ -12,6 +12,7 @@ from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
+from odradek.common.ids import TopicPartition
 from odradek.log.errors import StorageError
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import ProduceRequest, ProduceResponse
@@ -93,9 +94,7 @@ def _tell_error(services: Any, topic: str, index: int, row: Row, error: KafkaErr
             Row.RecordErrors(batch_index=error.batch_index, batch_index_error_message=str(error))
         ]
     elif isinstance(error, StorageError):
-        partition = services.replicas.find(topic, index)
-        if partition is not None:
-            services.replicas.disk_failed(partition, error)
+        services.replicas.disk_failed(TopicPartition(topic, index), error)
     elif isinstance(error, UnknownPartition):
         row.error_code = services.why_not_here(topic, index)
 

@@ -184,19 +184,35 @@ class CleanerManager:
         if left:
             self._paused[partition] = left
 
-    def truncated(self, log: PartitionLog) -> None:
-        """The end of the log was cut: what comes anew is dirty. Writes a checkpoint, so it may block."""
+    def truncated(self, log: PartitionLog) -> Step:
+        """The end of the log was cut: what comes anew is dirty. The step that writes it down, to be made."""
         self.abort(log.partition)
         if (self.checkpoint(log) or 0) > log.log_end_offset:
-            self._move_checkpoint(log, log.log_end_offset)()
+            return self._move_checkpoint(log, log.log_end_offset)
+        return _nothing
 
-    def removed(self, log: PartitionLog) -> None:
-        """The log is gone from this broker, or is made anew. Writes a checkpoint, so it may block."""
+    def removed(self, log: PartitionLog) -> Step:
+        """The log is gone from this broker, or is made anew. The step that writes it down, to be made."""
         self.abort(log.partition)
         self.uncleanable.pop(log.partition, None)
         directory = _directory_of(log)
-        if self._read_checkpoints(directory).pop(log.partition, None) is not None:
-            self._write_checkpoints(directory)
+        if self._read_checkpoints(directory).pop(log.partition, None) is None:
+            return _nothing
+        return lambda: self._write_checkpoints(directory)
+
+    def moved(self, log: PartitionLog, copy: PartitionLog) -> Step:
+        """Another log has taken the place of this one, in another directory: it is as clean as this was."""
+        offset = self.checkpoint(log)
+        steps = [self.removed(log)]
+        if offset is not None:
+            steps.append(self._move_checkpoint(copy, offset))
+        return lambda: [step() for step in steps]
+
+    def inherit(self, earlier: CleanerManager) -> None:
+        """Go on where another has stopped: which logs must be left alone, and how far each is clean."""
+        self.uncleanable = earlier.uncleanable
+        self._paused = earlier._paused
+        self._checkpoints = earlier._checkpoints
 
     # Checkpoints
 
@@ -230,6 +246,10 @@ class CleanerManager:
         with self._checkpoint_lock:
             content = encode_offsets(self._checkpoints[directory].copy())
             self.files.write_file_atomically(path, content)
+
+
+def _nothing() -> None:
+    """The step where there is none to make."""
 
 
 def _directory_of(log: PartitionLog) -> str:

@@ -1,0 +1,89 @@
+"""Compaction in a running broker: the cleaner's threads, started anew when their settings change."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+
+from odradek.common.clock import Clock
+from odradek.common.ids import TopicPartition
+from odradek.log.cleaner.config import CleanerConfig
+from odradek.log.cleaner.manager import CleanerManager, Outcome, Step
+from odradek.log.cleaner.worker import CleanerWorker
+from odradek.log.errors import StorageError
+from odradek.log.manager import LogManager
+from odradek.log.partition_log import PartitionLog
+
+logger = logging.getLogger(__name__)
+
+OnFailure = Callable[[TopicPartition, StorageError], object]
+
+
+class LogCleaning:
+    """The cleaner of this broker. Owned by the server, on the loop that owns the logs.
+
+    `on_failure` hears when a disk failed under the cleaner.
+    """
+
+    def __init__(self, logs: LogManager, config: CleanerConfig, clock: Clock, on_failure: OnFailure) -> None:
+        self._logs = logs
+        self._clock = clock
+        self._on_failure = on_failure
+        self._wakes_sleepers = threading.Event()
+        self._task: asyncio.Task[None] | None = None
+        self.manager = self._make_manager(config)
+        self._worker: CleanerWorker | None = None
+
+    def _make_manager(self, config: CleanerConfig) -> CleanerManager:
+        self._wakes_sleepers = woken = threading.Event()
+        # A thread that is slowed down to its byte rate may have to sleep for long, but not at the stop.
+        return CleanerManager(config, self._logs.files, self._logs.logs, sleep=lambda s: _sleep(woken, s))
+
+    def start(self) -> None:
+        """Begin; call it on the running loop."""
+        self._worker = CleanerWorker(self.manager, self._clock.now_ms, self._ended)
+        self._task = asyncio.create_task(self._worker.run())
+        self._task.add_done_callback(_tell_of_bug)
+
+    async def stop(self) -> None:
+        """Give up the runs under way and end the threads."""
+        if self._worker is not None and self._task is not None:
+            self._worker.stop()
+            self._wakes_sleepers.set()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._worker = self._task = None
+
+    async def reconfigure(self, config: CleanerConfig) -> None:
+        """Go on with other threads and other memory; what is paused stays so."""
+        if config == self.manager.config:
+            return
+        await self.stop()
+        before, self.manager = self.manager, self._make_manager(config)
+        self.manager.inherit(before)
+        self.start()
+
+    def _ended(self, outcome: Outcome) -> None:
+        if outcome.storage_error is not None:
+            self._on_failure(outcome.partition, outcome.storage_error)
+
+    # What happens to the logs
+
+    def removed(self, log: PartitionLog) -> Step:
+        """The log is gone from this broker; the step that writes it down, where blocking is allowed."""
+        return self.manager.removed(log)
+
+    def truncated(self, log: PartitionLog) -> Step:
+        """The end of the log was cut; the step that writes it down, where blocking is allowed."""
+        return self.manager.truncated(log)
+
+
+def _tell_of_bug(task: asyncio.Task[None]) -> None:
+    """A task root: nothing is compacted any more, and somebody must hear of it."""
+    if not task.cancelled() and task.exception() is not None:
+        logger.error("a bug in the log cleaner, which has stopped", exc_info=task.exception())
+
+
+def _sleep(woken: threading.Event, seconds: float) -> None:
+    woken.wait(seconds)

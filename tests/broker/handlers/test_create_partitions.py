@@ -27,7 +27,7 @@ def topic(name: str = "orders", count: int = 5, assignments: list[list[int]] | N
 
 
 def leaders(broker: RunningBroker) -> list[int]:
-    return broker.on_loop(
+    return broker.look(
         lambda server: [one.leader for one in server.services.image.topics["orders"].partitions.values()]
     )
 

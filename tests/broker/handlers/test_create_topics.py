@@ -29,7 +29,7 @@ def create(broker: RunningBroker, *topics: Topic, version: int = NEWEST, **field
 
 
 def topic_names(broker: RunningBroker) -> set[str]:
-    return broker.on_loop(lambda server: set(server.services.image.topics))
+    return broker.look(lambda server: set(server.services.image.topics))
 
 
 def test_a_topic_can_be_found_with_its_leaders_once_the_answer_is_there(broker, admin):
@@ -41,7 +41,7 @@ def test_a_topic_can_be_found_with_its_leaders_once_the_answer_is_there(broker, 
 
 def test_kafka_python_makes_a_topic_with_settings(broker, python_admin):
     python_admin.create_topics([PythonNewTopic("orders", 2, 1, topic_configs={"cleanup.policy": "compact"})])
-    log_config = broker.on_loop(lambda server: server.services.replicas.get("orders", 1).log.config)
+    log_config = broker.look(lambda server: server.services.replicas.get("orders", 1).log.config)
     assert log_config.cleanup_policy == ("compact",)
 
 
@@ -51,7 +51,7 @@ def test_the_answer_tells_id_numbers_and_settings(broker):
 
     assert (row.error_code, row.error_message, row.topic_config_error_code) == (0, None, 0)
     assert (row.num_partitions, row.replication_factor) == (3, 1)
-    assert row.topic_id == broker.on_loop(lambda server: server.services.image.topics["orders"].topic_id)
+    assert row.topic_id == broker.look(lambda server: server.services.image.topics["orders"].topic_id)
     configs = {config.name: config for config in row.configs}
     assert (configs["retention.ms"].value, configs["retention.ms"].config_source) == ("1000", Source.TOPIC)
     assert configs["segment.bytes"].config_source == Source.DEFAULT

@@ -27,11 +27,11 @@ def delete(broker: RunningBroker, *topics: Topic, version: int = NEWEST, **field
 
 
 def id_of(broker: RunningBroker, name: str) -> bytes:
-    return broker.on_loop(lambda server: server.services.image.topics[name].topic_id)
+    return broker.look(lambda server: server.services.image.topics[name].topic_id)
 
 
 def topic_names(broker: RunningBroker) -> set[str]:
-    return broker.on_loop(lambda server: set(server.services.image.topics))
+    return broker.look(lambda server: set(server.services.image.topics))
 
 
 def test_a_deleted_topic_is_gone_when_the_answer_comes(broker, admin, tmp_path: Path):
@@ -46,7 +46,7 @@ def test_a_deleted_topic_is_gone_when_the_answer_comes(broker, admin, tmp_path: 
 def test_a_name_can_be_used_again_at_once_and_old_settings_are_forgotten(broker, admin):
     for retention_ms in (1000, 2000, 3000):
         make(admin, "orders", config={"retention.ms": str(retention_ms)})
-        config = broker.on_loop(lambda server: server.services.replicas.get("orders", 0).log.config)
+        config = broker.look(lambda server: server.services.replicas.get("orders", 0).log.config)
         assert config.retention_ms == retention_ms
         admin.delete_topics(["orders"])["orders"].result(20)
 

@@ -58,7 +58,7 @@ def ask(
 
 
 def log_config(broker: RunningBroker) -> LogConfig:
-    return broker.on_loop(lambda server: server.services.replicas.get("orders", 0).log.config)
+    return broker.look(lambda server: server.services.replicas.get("orders", 0).log.config)
 
 
 def wait_for_retention(broker: RunningBroker, retention_ms: int) -> None:

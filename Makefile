@@ -17,6 +17,7 @@ check: $(READY) ## format, lint, types, imports, fast tests: under 3 minutes
 	$(BIN)/python tools/run_suites.py check
 
 bench: $(READY) ## measure; the figures go to bench/RESULTS.md by hand
+	$(BIN)/pip install -q -c constraints.txt -e '.[bench]'
 	$(BIN)/python bench/run.py
 
 docs: $(READY) ## regenerate the documents that are made from data

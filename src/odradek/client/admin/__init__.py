@@ -1,0 +1,1 @@
+"""Looking after a cluster: topics, settings, offsets, brokers; one file for each noun."""

@@ -1,0 +1,115 @@
+"""The admin clients: `AsyncAdmin` for code on a loop, `Admin` for code without one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
+
+from odradek.client.admin.cluster import ClusterAdmin
+from odradek.client.admin.configs import ConfigAdmin
+from odradek.client.admin.log_dirs import LogDirAdmin
+from odradek.client.admin.offsets import OffsetAdmin
+from odradek.client.admin.producers import ProducerAdmin
+from odradek.client.admin.topics import TopicAdmin
+from odradek.client.background import BackgroundLoop
+from odradek.client.config import ClientConfig, from_keywords
+from odradek.client.errors import ClientClosed
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+class AsyncAdmin(TopicAdmin, ConfigAdmin, OffsetAdmin, ClusterAdmin, LogDirAdmin, ProducerAdmin):
+    """Looks after a cluster from a running loop.
+
+    async with AsyncAdmin(bootstrap_servers="localhost:9092") as admin:
+        await admin.create_topic("orders", num_partitions=6)
+
+    Nothing is connected before the first call. A call about one thing raises what a broker refuses; a call
+    about several has errors among its results.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(from_keywords(ClientConfig, settings))
+
+    async def connect(self) -> None:
+        """See now whether a broker can be reached, without retries; calls connect by themselves."""
+        await self._brokers.refresh()
+
+    async def close(self) -> None:
+        """Close the connections; the client cannot be used any more."""
+        self._is_closed = True
+        if self._made is not None:
+            await self._made.close()
+
+    async def __aenter__(self) -> Self:
+        if self._is_closed:
+            raise ClientClosed("admin client")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+def _on_the_loop(
+    method: Callable[Concatenate[AsyncAdmin, Parameters], Coroutine[Any, Any, Result]],
+) -> Callable[Concatenate[Admin, Parameters], Result]:
+    """A method of `AsyncAdmin` as one of `Admin`: same arguments, same result, but it waits."""
+
+    @functools.wraps(method)
+    def waiting(self: Admin, *arguments: Parameters.args, **keywords: Parameters.kwargs) -> Result:
+        return self._background.call(method(self._admin, *arguments, **keywords))
+
+    return cast("Callable[Concatenate[Admin, Parameters], Result]", waiting)
+
+
+class Admin:
+    """Looks after a cluster from any thread.
+
+    with Admin(bootstrap_servers="localhost:9092") as admin:
+        admin.create_topic("orders", num_partitions=6)
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        self._admin = AsyncAdmin(**settings)
+        self._background = BackgroundLoop("admin client")
+
+    @property
+    def config(self) -> ClientConfig:
+        """The settings in use."""
+        return self._admin.config
+
+    connect = _on_the_loop(AsyncAdmin.connect)
+
+    create_topics = _on_the_loop(AsyncAdmin.create_topics)
+    create_topic = _on_the_loop(AsyncAdmin.create_topic)
+    delete_topics = _on_the_loop(AsyncAdmin.delete_topics)
+    delete_topic = _on_the_loop(AsyncAdmin.delete_topic)
+    list_topics = _on_the_loop(AsyncAdmin.list_topics)
+    describe_topics = _on_the_loop(AsyncAdmin.describe_topics)
+    describe_topic = _on_the_loop(AsyncAdmin.describe_topic)
+    create_partitions = _on_the_loop(AsyncAdmin.create_partitions)
+
+    describe_configs = _on_the_loop(AsyncAdmin.describe_configs)
+    alter_configs = _on_the_loop(AsyncAdmin.alter_configs)
+    list_config_resources = _on_the_loop(AsyncAdmin.list_config_resources)
+
+    list_offsets = _on_the_loop(AsyncAdmin.list_offsets)
+    delete_records = _on_the_loop(AsyncAdmin.delete_records)
+
+    describe_cluster = _on_the_loop(AsyncAdmin.describe_cluster)
+    api_versions = _on_the_loop(AsyncAdmin.api_versions)
+    describe_log_dirs = _on_the_loop(AsyncAdmin.describe_log_dirs)
+    describe_producers = _on_the_loop(AsyncAdmin.describe_producers)
+
+    def close(self) -> None:
+        """Close the connections and end the thread; the client cannot be used any more."""
+        self._background.close(self._admin.close())
+
+    def __enter__(self) -> Self:
+        self._background.check()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,137 @@
+"""What the nouns of an admin client share: the way to the brokers, and work that goes to many at once.
+
+Where a call is about several things, its result is a dictionary whose values are results or errors: one topic
+that cannot be made does not hide the other that was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TypeAlias, TypeVar
+
+from odradek.client.broker_errors import NotController, broker_error
+from odradek.client.brokers import STALE_VIEW, Brokers
+from odradek.client.config import ClientConfig
+from odradek.client.connection import BrokerConnection
+from odradek.client.errors import BrokerError, ClientClosed, DeadlineExceeded
+from odradek.common.error_codes import ErrorCode
+from odradek.common.ids import TopicPartition
+
+Result = TypeVar("Result")
+Key = TypeVar("Key")
+Outcome: TypeAlias = Result | BrokerError
+"""A result, or the error that a broker gave in its place."""
+
+AskLeader = Callable[
+    [BrokerConnection, list[TopicPartition]], Awaitable[dict[TopicPartition, "Outcome[Result]"]]
+]
+
+
+class AdminBase:
+    """The part of an admin client that every noun builds on. Lives on one loop."""
+
+    def __init__(self, config: ClientConfig) -> None:
+        self.config = config
+        self._made: Brokers | None = None
+        self._is_closed = False
+
+    @property
+    def _brokers(self) -> Brokers:
+        """Made at first use: only then is a loop surely running."""
+        if self._is_closed:
+            raise ClientClosed("admin client")
+        if self._made is None:
+            self._made = Brokers(self.config, "admin client")
+        return self._made
+
+    async def _by_leader(
+        self, what: str, partitions: Iterable[TopicPartition], ask: AskLeader[Result], timeout_ms: int | None
+    ) -> dict[TopicPartition, Outcome[Result]]:
+        """Ask the leader of each partition, and again where the view of the cluster proved wrong."""
+        brokers, left = self._brokers, set(partitions)
+        outcomes: dict[TopicPartition, Outcome[Result]] = {}
+        brokers.metadata.want(partition.topic for partition in left)
+
+        async def attempt() -> None:
+            await brokers.ensure_fresh()
+            unknown, by_node = self._leaders(left)
+            outcomes.update(unknown)
+            asked = [self._ask_node(node_id, group, ask) for node_id, group in by_node.items()]
+            for answered in await asyncio.gather(*asked):
+                outcomes.update(answered)
+            left.difference_update(outcomes)
+            for partition, outcome in list(outcomes.items()):
+                if isinstance(outcome, BrokerError) and _is_moving(outcome):
+                    del outcomes[partition]
+                    left.add(partition)
+            if left:
+                raise broker_error(ErrorCode.LEADER_NOT_AVAILABLE, _names(left))
+
+        try:
+            await brokers.retry(what, attempt, timeout_ms=timeout_ms)
+        except DeadlineExceeded as over:
+            if not isinstance(over.last, BrokerError):
+                raise
+            outcomes.update(dict.fromkeys(left, over.last))
+        finally:
+            brokers.metadata.forget({partition.topic for partition in partitions})
+        return outcomes
+
+    def _leaders(
+        self, partitions: Iterable[TopicPartition]
+    ) -> tuple[dict[TopicPartition, BrokerError], dict[int, list[TopicPartition]]]:
+        """Partitions that do not exist, and the others by the broker that leads them."""
+        metadata = self._brokers.metadata
+        unknown: dict[TopicPartition, BrokerError] = {}
+        by_node: dict[int, list[TopicPartition]] = {}
+        for partition in sorted(partitions):
+            topic = metadata.topics.get(partition.topic)
+            view = metadata.leader(partition)
+            if view is not None:
+                by_node.setdefault(view.leader_id, []).append(partition)
+            elif topic is None or partition.partition not in topic.partitions:
+                code = metadata.errors.get(partition.topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                unknown[partition] = broker_error(code, f"{partition} does not exist")
+        return unknown, by_node
+
+    async def _ask_node(
+        self, node_id: int, partitions: list[TopicPartition], ask: AskLeader[Result]
+    ) -> dict[TopicPartition, Outcome[Result]]:
+        return await ask(await self._brokers.connection(node_id), partitions)
+
+
+def outcome_of(result: Result, error_code: int, message: str | None = None) -> Outcome[Result]:
+    """The result unless there is an error."""
+    return result if error_code == ErrorCode.NONE else broker_error(error_code, message)
+
+
+def require(outcome: Outcome[Result]) -> Result:
+    """The result; an error is raised."""
+    if isinstance(outcome, BrokerError):
+        raise outcome
+    return outcome
+
+
+def refuse_wrong_controller(outcomes: Mapping[Key, Outcome[Result]]) -> None:
+    """Raise what the whole request must be repeated for."""
+    for outcome in outcomes.values():
+        if isinstance(outcome, NotController):
+            raise outcome
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """The numbers of the partitions of each topic, as requests have them."""
+    grouped: dict[str, list[int]] = {}
+    for partition in sorted(partitions):
+        grouped.setdefault(partition.topic, []).append(partition.partition)
+    return grouped
+
+
+def _is_moving(error: BrokerError) -> bool:
+    is_gone = error.error_code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+    return error.is_retriable and error.error_code in STALE_VIEW and not is_gone
+
+
+def _names(partitions: Iterable[TopicPartition]) -> str:
+    return f"no leader is known for {', '.join(str(partition) for partition in sorted(partitions))}"

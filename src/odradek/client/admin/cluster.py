@@ -1,0 +1,85 @@
+"""The cluster itself: who is in it, and what each broker can be asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from odradek.client.admin.base import AdminBase
+from odradek.client.api_versions import BrokerVersions
+from odradek.client.broker_errors import check
+from odradek.client.metadata import NO_NODE
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.messages import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerDescription:
+    """A broker as it wants to be called."""
+
+    broker_id: int
+    host: str
+    port: int
+    rack: str | None
+    is_fenced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDescription:
+    """A cluster: its id, its brokers by id, and who changes it."""
+
+    cluster_id: str | None
+    controller_id: int | None
+    brokers: tuple[BrokerDescription, ...]
+
+
+class ClusterAdmin(AdminBase):
+    """The calls about the cluster."""
+
+    async def describe_cluster(self, *, include_fenced_brokers: bool = False) -> ClusterDescription:
+        """Who is in the cluster; fenced brokers only where the cluster tells of them."""
+
+        async def attempt() -> ClusterDescription:
+            connection = await self._brokers.any_connection()
+            if not connection.versions.serves(ApiKey.DESCRIBE_CLUSTER):
+                return _by_metadata(await connection.ask(MetadataRequest(topics=[]), MetadataResponse))
+            request = DescribeClusterRequest()
+            if include_fenced_brokers and connection.versions.serves(ApiKey.DESCRIBE_CLUSTER, at_least=2):
+                request.include_fenced_brokers = True
+            answer = await connection.ask(request, DescribeClusterResponse)
+            check(answer.error_code, answer.error_message)
+            brokers = [
+                BrokerDescription(row.broker_id, row.host, row.port, row.rack, row.is_fenced)
+                for row in answer.brokers
+            ]
+            return _described(answer.cluster_id, answer.controller_id, brokers)
+
+        return await self._brokers.retry("describing the cluster", attempt)
+
+    async def api_versions(self, broker_id: int) -> BrokerVersions:
+        """What one broker serves, as it told when the connection was made."""
+
+        async def attempt() -> BrokerVersions:
+            await self._brokers.ensure_fresh()
+            return (await self._brokers.connection(broker_id)).versions
+
+        return await self._brokers.retry("asking for versions", attempt)
+
+
+def _by_metadata(answer: MetadataResponse) -> ClusterDescription:
+    brokers = [BrokerDescription(row.node_id, row.host, row.port, row.rack) for row in answer.brokers]
+    return _described(answer.cluster_id, answer.controller_id, brokers)
+
+
+def _described(
+    cluster_id: str | None, controller_id: int, brokers: list[BrokerDescription]
+) -> ClusterDescription:
+    return ClusterDescription(
+        cluster_id,
+        controller_id if controller_id != NO_NODE else None,
+        tuple(sorted(brokers, key=lambda broker: broker.broker_id)),
+    )

@@ -1,0 +1,78 @@
+"""Log directories: how large the partitions of each broker are, and on which disk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from odradek.client.admin.base import AdminBase, Outcome, outcome_of
+from odradek.client.broker_errors import check
+from odradek.common.ids import TopicPartition
+from odradek.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
+
+UNKNOWN_BYTES = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaInfo:
+    """One replica on disk; a future one is being moved here from another directory."""
+
+    size_bytes: int
+    offset_lag: int
+    is_future: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirDescription:
+    """One log directory; the two sizes of its disk are None where the broker does not tell."""
+
+    path: str
+    replicas: dict[TopicPartition, ReplicaInfo]
+    total_bytes: int | None
+    usable_bytes: int | None
+
+
+LogDirs = dict[str, Outcome[LogDirDescription]]
+
+
+class LogDirAdmin(AdminBase):
+    """The calls about log directories."""
+
+    async def describe_log_dirs(
+        self, broker_ids: Iterable[int] | None = None, *, topics: Iterable[str] | None = None
+    ) -> dict[int, LogDirs]:
+        """The directories of the brokers, or of all; a directory that failed is an error in its place."""
+        wanted = None if topics is None else set(topics)
+        if broker_ids is None:
+            metadata = await self._brokers.retry("connecting", self._brokers.ensure_fresh)
+            broker_ids = metadata.nodes
+        ids = sorted(set(broker_ids))
+        answered = await asyncio.gather(*(self._log_dirs_of(broker_id, wanted) for broker_id in ids))
+        return dict(zip(ids, answered, strict=True))
+
+    async def _log_dirs_of(self, broker_id: int, topics: set[str] | None) -> LogDirs:
+        async def attempt() -> DescribeLogDirsResponse:
+            request = DescribeLogDirsRequest(topics=None)
+            return await self._brokers.ask_node(broker_id, request, DescribeLogDirsResponse)
+
+        answer = await self._brokers.retry(f"asking broker {broker_id} for its log directories", attempt)
+        check(answer.error_code)
+        return {row.log_dir: outcome_of(_described(row, topics), row.error_code) for row in answer.results}
+
+
+def _described(row: DescribeLogDirsResponse.Results, topics: set[str] | None) -> LogDirDescription:
+    replicas = {
+        TopicPartition(topic.name, partition.partition_index): ReplicaInfo(
+            partition.partition_size, partition.offset_lag, partition.is_future_key
+        )
+        for topic in row.topics
+        if topics is None or topic.name in topics
+        for partition in topic.partitions
+    }
+    return LogDirDescription(
+        row.log_dir,
+        replicas,
+        row.total_bytes if row.total_bytes != UNKNOWN_BYTES else None,
+        row.usable_bytes if row.usable_bytes != UNKNOWN_BYTES else None,
+    )

@@ -1,0 +1,58 @@
+"""Every test of the admin client runs against our broker and, where Java is wanted, against Apache Kafka."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from odradek.client.admin.admin import Admin
+from odradek.testing import Cluster
+
+PEERS = Path(__file__).resolve().parents[3] / "bench" / "peers"
+
+
+def free_port() -> int:
+    """A port whose neighbour a thousand above is free as well: the controller listens there."""
+    while True:
+        with socket.socket() as one, socket.socket() as other:
+            one.bind(("127.0.0.1", 0))
+            port: int = one.getsockname()[1]
+            if port < 60_000 and other.connect_ex(("127.0.0.1", port + 1000)):
+                return port
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    directory, port = tmp_path_factory.mktemp("kafka"), free_port()
+    subprocess.run([str(PEERS / "start"), str(directory), str(port)], check=True, capture_output=True)
+    yield f"localhost:{port}"
+    subprocess.run([str(PEERS / "stop"), str(directory)], check=True)
+
+
+@pytest.fixture(scope="session")
+def ours() -> Iterator[str]:
+    with Cluster() as cluster:
+        yield cluster.bootstrap
+
+
+@pytest.fixture(
+    params=["ours", pytest.param("kafka", marks=[pytest.mark.java, pytest.mark.slow])], scope="session"
+)
+def bootstrap(request: pytest.FixtureRequest) -> str:
+    return str(request.getfixturevalue(request.param))
+
+
+@pytest.fixture
+def admin(bootstrap: str) -> Iterator[Admin]:
+    with Admin(bootstrap_servers=bootstrap, retry_backoff_ms=10) as client:
+        yield client
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """A name of this test alone."""
+    return "".join(letter if letter.isalnum() else "-" for letter in request.node.name)[:200]

@@ -22,15 +22,40 @@ from odradek.records.errors import (
     UnsupportedMagic,
 )
 from odradek.records.record import Record
-from odradek.records.validate import validate_for_log, validate_for_produce
+from odradek.records.validate import accept_for_produce, validate_for_log, validate_for_produce
 from records.samples import FEW, LIMIT, a_batch, batch_of, patched, record_lists, some_records
 
 ONE_RECORD = bytes(encode_records([b"k"], [b"v"], None, 0, None, None, 0))
 
 
 def produced(batch: bytes | bytearray, **rules: object) -> BatchHeader:
+    """Validated; and what the short way accepts is always what the long way accepts."""
     settings = {"max_message_bytes": LIMIT, "max_decompressed_bytes": LIMIT} | rules
-    return validate_for_produce(batch, **settings)  # type: ignore[arg-type]
+    in_short = accepted(batch, **settings)
+    try:
+        header = validate_for_produce(batch, **settings)  # type: ignore[arg-type]
+    except RecordsError:
+        assert in_short is None
+        raise
+    assert in_short in (None, header)
+    return header
+
+
+def accepted(batch: bytes | bytearray, **rules: object) -> BatchHeader | None:
+    settings = {
+        "max_message_bytes": LIMIT,
+        "max_decompressed_bytes": LIMIT,
+        "requires_key": False,
+        "timestamp_range_ms": (-(2**62), 2**62),
+    }
+    return accept_for_produce(batch, **(settings | rules))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+def test_ordinary_batches_are_accepted_the_short_way(codec):
+    batch = build_batch(some_records(), codec=codec, producer_id=7, producer_epoch=0, base_sequence=3)
+
+    assert accepted(batch) == read_header(batch)
 
 
 def logged(batch: bytes | bytearray) -> BatchHeader:

@@ -14,6 +14,7 @@ from odradek.common.error_codes import ErrorCode
 from odradek.log.config import LogConfig
 from odradek.records.batch import (
     LOG_APPEND_TIME_FLAG,
+    LOG_OVERHEAD,
     BatchHeader,
     Buffer,
     TimestampType,
@@ -25,7 +26,7 @@ from odradek.records.builder import build_batch
 from odradek.records.compression import Codec
 from odradek.records.errors import BatchTooLarge, InvalidRecord
 from odradek.records.record import read_records
-from odradek.records.validate import validate_for_log, validate_for_produce
+from odradek.records.validate import accept_for_produce, validate_for_log, validate_for_produce
 
 DECOMPRESSION_FACTOR = 64
 """SPEC I6: a batch may decompress to this many times `max.message.bytes`."""
@@ -80,8 +81,10 @@ def stamp_all(
     position = 0
     for header in headers:
         stamp(payload, position, next_offset, leader_epoch)
-        stamped.append(header._replace(base_offset=next_offset, partition_leader_epoch=leader_epoch))
-        position += header.size_in_bytes
+        # What `_replace` does; this runs for every batch of every producer.
+        _, length, _, *others = header
+        stamped.append(BatchHeader(next_offset, length, leader_epoch, *others))
+        position += length + LOG_OVERHEAD
         next_offset += header.last_offset_delta + 1
     return stamped
 
@@ -96,6 +99,16 @@ def _validate_clients(payload: bytearray | memoryview, config: LogConfig, now_ms
     keeps_times = config.message_timestamp_type == "CreateTime"
     earliest_ms = now_ms - config.message_timestamp_before_max_ms
     latest_ms = now_ms + config.message_timestamp_after_max_ms
+    if keeps_times:
+        accepted = accept_for_produce(
+            payload,
+            max_message_bytes=config.max_message_bytes,
+            max_decompressed_bytes=max_decompressed_bytes(config),
+            requires_key=config.is_compacted,
+            timestamp_range_ms=(earliest_ms, latest_ms),
+        )
+        if accepted is not None:
+            return accepted
     header = validate_for_produce(
         payload,
         max_message_bytes=config.max_message_bytes,

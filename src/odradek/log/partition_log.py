@@ -174,8 +174,9 @@ class PartitionLog:
         """
         payload, headers = prepare(records, self.config, now_ms=now_ms, origin=origin)
         time_ms = now_ms if self.config.message_timestamp_type == "LogAppendTime" else -1
-        if origin is Origin.CLIENT and headers[0].has_producer_id:
-            earlier = self.producers.duplicate_of(headers[0])
+        markers = None  # nor anything else to note about a producer
+        if origin is not Origin.CLIENT or headers[0].producer_id >= 0:
+            earlier = self.producers.duplicate_of(headers[0]) if origin is Origin.CLIENT else None
             if earlier is not None:
                 time_ms = earlier.timestamp_ms if time_ms >= 0 else -1
                 return AppendInfo(
@@ -185,7 +186,7 @@ class PartitionLog:
                     self.log_start_offset,
                     is_duplicate=True,
                 )
-        markers = self._check_producers(payload, headers, origin, transaction_version)
+            markers = self._check_producers(payload, headers, origin, transaction_version)
         headers = stamp_all(payload, headers, self.log_end_offset, leader_epoch)
         reason = self._append(payload, headers, markers, now_ms)
         first, last = headers[0], headers[-1]
@@ -221,20 +222,22 @@ class PartitionLog:
         self,
         payload: Buffer,
         headers: Sequence[BatchHeader],
-        markers: Sequence[Marker | None],
+        markers: Sequence[Marker | None] | None,
         now_ms: int,
     ) -> RollReason | None:
         if len(payload) > self.config.max_segment_bytes:
             raise RecordListTooLarge(len(payload), self.config.max_segment_bytes)
+        last = headers[-1]
         try:
-            self._assign_epochs(headers)
+            if last.partition_leader_epoch > self.epochs.latest:
+                self._assign_epochs(headers)
             reason = self._roll_if_needed(len(payload), headers, now_ms)
             segment = self.segments.active
             segment.make_room()
             self._write(segment, payload, headers, markers, now_ms)
         except OSError as error:
             raise StorageError(error, self.directory.path) from error
-        self.log_end_offset = headers[-1].next_offset
+        self.log_end_offset = last.next_offset
         return reason
 
     def _write(
@@ -242,11 +245,14 @@ class PartitionLog:
         segment: Segment,
         payload: Buffer,
         headers: Sequence[BatchHeader],
-        markers: Sequence[Marker | None],
+        markers: Sequence[Marker | None] | None,
         now_ms: int,
     ) -> None:
         try:
             segment.append_batches(payload, headers)
+            if markers is None:
+                self.producers.end_offset = headers[-1].next_offset
+                return
             for header, marker in zip(headers, markers, strict=True):
                 completed = self.producers.apply(header, marker)
                 if completed is not None and completed.is_aborted:
@@ -261,9 +267,6 @@ class PartitionLog:
             self._reload_producers(now_ms)
 
     def _assign_epochs(self, headers: Sequence[BatchHeader]) -> None:
-        if headers[-1].partition_leader_epoch <= self.epochs.latest:
-            return
-
         def assign(epochs: LeaderEpochs) -> bool:
             for header in headers:
                 if header.partition_leader_epoch > epochs.latest:
@@ -306,14 +309,15 @@ class PartitionLog:
     # Rolling
 
     def _roll_if_needed(self, size: int, headers: Sequence[BatchHeader], now_ms: int) -> RollReason | None:
-        incoming = IncomingBatches(
-            size, max(header.max_timestamp_ms for header in headers), headers[-1].last_offset
-        )
+        config = self.config
+        max_timestamp_ms = headers[0].max_timestamp_ms
+        if len(headers) > 1:
+            max_timestamp_ms = max(header.max_timestamp_ms for header in headers)
         reason = roll_reason(
-            self.segments.active.facts(self.config.segment_index_bytes),
-            incoming,
-            max_segment_bytes=self.config.max_segment_bytes,
-            segment_ms=self.config.max_segment_ms,
+            self.segments.active.facts(config.segment_index_bytes),
+            IncomingBatches(size, max_timestamp_ms, headers[-1].last_offset),
+            max_segment_bytes=config.max_segment_bytes,
+            segment_ms=config.max_segment_ms,
             now_ms=now_ms,
         )
         if reason is not None:
@@ -359,8 +363,15 @@ class PartitionLog:
         """Whole batches from the one that holds `offset` on, out of one segment, at most `max_bytes` of them.
 
         `min_one_batch`: the first batch comes even if it is larger. What may be seen ends as `isolation`
-        says. Any thread; may block if the segment is cold. OffsetOutOfRange outside of the log.
+        says. Any thread; may block if the segment is cold. OffsetOutOfRange outside of the log. In another
+        thread than the owner's a StorageError of ENOENT may be a file that is renamed at that moment.
         """
+        try:
+            return self._read(offset, max_bytes, isolation, min_one_batch)
+        except OSError as error:
+            raise StorageError(error, self.directory.path) from error
+
+    def _read(self, offset: int, max_bytes: int, isolation: Isolation, min_one_batch: bool) -> FetchData:
         active = self.segments.active
         end = LogEnd(active, active.size, self.log_end_offset)
         if not self.log_start_offset <= offset <= end.offset:

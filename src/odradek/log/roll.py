@@ -43,19 +43,19 @@ def roll_reason(
 
     An empty segment is never too small or too old: rolling it would make another empty one.
     """
-    if segment.size > max_segment_bytes - incoming.size and segment.size > 0:
-        return RollReason.SIZE
-    if segment.size > 0 and _waited_ms(segment, incoming, now_ms) > segment_ms - segment.roll_jitter_ms:
-        return RollReason.TIME
+    size = segment.size
+    if size > 0:
+        if size > max_segment_bytes - incoming.size:
+            return RollReason.SIZE
+        # By the records' own time, so that a replica rolls where its leader did; without it, by the clock.
+        if segment.first_timestamp_ms >= 0:
+            waited_ms = incoming.max_timestamp_ms - segment.first_timestamp_ms
+        else:
+            waited_ms = now_ms - segment.created_ms
+        if waited_ms > segment_ms - segment.roll_jitter_ms:
+            return RollReason.TIME
     if segment.is_index_full:
         return RollReason.INDEX_FULL
     if incoming.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
         return RollReason.OFFSET_OVERFLOW
     return None
-
-
-def _waited_ms(segment: SegmentFacts, incoming: IncomingBatches, now_ms: int) -> int:
-    """By the records' own time, so that a replica rolls where its leader did; without it, by the clock."""
-    if segment.first_timestamp_ms >= 0:
-        return incoming.max_timestamp_ms - segment.first_timestamp_ms
-    return now_ms - segment.created_ms

@@ -51,8 +51,11 @@ class Segment:
     __slots__ = (
         "_boundaries",
         "_bytes_since_index",
+        "_checked_index_bytes",
         "_first_timestamp_ms",
+        "_is_index_full",
         "_max_timestamp",
+        "_pending_entries",
         "base_offset",
         "created_ms",
         "directory",
@@ -99,6 +102,10 @@ class Segment:
         self._max_timestamp: TimestampOffset | None = None
         # Where recent batches begin, by base offset: what consumers at the tail ask for next.
         self._boundaries: dict[int, int] = {}
+        self._pending_entries = 0
+        # Whether the indexes are full changes only with an entry; this is the limit it was last asked for.
+        self._checked_index_bytes: int | None = None
+        self._is_index_full = False
 
     @classmethod
     def create(
@@ -154,7 +161,7 @@ class Segment:
     def append(self, payload: Buffer, base_offset: int, last_offset: int, max_timestamp_ms: int) -> int:
         """Write one batch and return the file position where it begins."""
         position = self.log.append(payload)
-        self._note(BatchSpan(position, base_offset, last_offset, len(payload), max_timestamp_ms))
+        self._note(position, len(payload), base_offset, last_offset, max_timestamp_ms)
         return position
 
     def append_batches(self, payload: Buffer, headers: Iterable[BatchHeader]) -> int:
@@ -162,30 +169,35 @@ class Segment:
         position = first_position = self.log.append(payload)
         for header in headers:
             size = header.size_in_bytes
-            self._note(
-                BatchSpan(position, header.base_offset, header.last_offset, size, header.max_timestamp_ms)
-            )
+            self._note(position, size, header.base_offset, header.last_offset, header.max_timestamp_ms)
             position += size
         return first_position
 
-    def _note(self, batch: BatchSpan) -> None:
+    def _note(
+        self, position: int, size: int, base_offset: int, last_offset: int, max_timestamp_ms: int
+    ) -> None:
         """Bring the indexes up to a batch that is in the file."""
-        if batch.position == 0:
-            self._first_timestamp_ms = batch.max_timestamp_ms
-        if batch.max_timestamp_ms > self.max_timestamp().timestamp_ms:
-            self._max_timestamp = TimestampOffset(batch.max_timestamp_ms, batch.last_offset)
+        if position == 0:
+            self._first_timestamp_ms = max_timestamp_ms
+        if max_timestamp_ms > self.max_timestamp().timestamp_ms:
+            self._max_timestamp = TimestampOffset(max_timestamp_ms, last_offset)
         # Sparse on purpose: a lookup lands at most one interval early and scans forward.
         if self._bytes_since_index > self.index_interval_bytes:
-            self.offset_index.append(batch.last_offset, batch.position)
+            self.offset_index.append(last_offset, position)
             self.time_index.append_if_later(*self.max_timestamp())
             self._bytes_since_index = 0
-        self._bytes_since_index += batch.size
-        self._remember(batch.base_offset, batch.position)
+            self._pending_entries += 1
+            self._checked_index_bytes = None
+        self._bytes_since_index += size
+        boundaries = self._boundaries
+        boundaries[base_offset] = position
+        if len(boundaries) > _BOUNDARIES_KEPT:
+            boundaries.pop(next(iter(boundaries)), None)
 
     def make_room(self) -> None:
         """Write out index entries that wait; before an append, so that a full disk refuses it whole."""
-        self.offset_index.write_pending(at_least=PENDING_LIMIT)
-        self.time_index.write_pending(at_least=PENDING_LIMIT)
+        if self._pending_entries >= PENDING_LIMIT:
+            self.write_pending()
 
     def append_aborted(self, aborted: AbortedTxn) -> None:
         """Note a transaction whose abort marker was appended here."""
@@ -202,6 +214,7 @@ class Segment:
         """Hand what the indexes keep in memory to their files."""
         self.offset_index.write_pending()
         self.time_index.write_pending()
+        self._pending_entries = 0
 
     def truncate_to(self, offset: int) -> int:
         """Drop every batch that reaches `offset` or beyond; the bytes that went."""
@@ -215,6 +228,7 @@ class Segment:
         self.txn_index.truncate_to(offset)
         self.log.truncate(position)
         self._bytes_since_index = 0
+        self._checked_index_bytes = None
         self._max_timestamp = self._first_timestamp_ms = None
         return dropped
 
@@ -231,6 +245,7 @@ class Segment:
         self.time_index.replace(time_entries)
         self._max_timestamp = greatest
         self._bytes_since_index = 0
+        self._checked_index_bytes = None
         self._boundaries = {}
         self.is_index_suspect = False
 
@@ -314,12 +329,6 @@ class Segment:
             boundary = span.end_position
         return boundary
 
-    def _remember(self, offset: int, position: int) -> None:
-        boundaries = self._boundaries
-        boundaries[offset] = position
-        if len(boundaries) > _BOUNDARIES_KEPT:
-            boundaries.pop(next(iter(boundaries)), None)
-
     def next_offset(self) -> int:
         """The offset after the last batch; read from the file, from the last index entry on."""
         next_offset = self.base_offset
@@ -386,13 +395,17 @@ class Segment:
 
     def facts(self, max_index_bytes: int) -> SegmentFacts:
         """What the roll conditions look at."""
-        is_index_full = self.offset_index.is_full(max_index_bytes) or self.time_index.is_full(max_index_bytes)
+        if self._checked_index_bytes != max_index_bytes:
+            self._is_index_full = self.offset_index.is_full(max_index_bytes) or self.time_index.is_full(
+                max_index_bytes
+            )
+            self._checked_index_bytes = max_index_bytes
         return SegmentFacts(
             self.base_offset,
             self.size,
             self.created_ms,
             self.first_timestamp_ms(),
-            is_index_full,
+            self._is_index_full,
             self.roll_jitter_ms,
         )
 

@@ -132,7 +132,10 @@ class Partition:
 
     def _advance(self) -> None:
         """Move the high watermark as far as the replicas in sync allow."""
-        self._end_offsets[self.broker_id] = self.log.log_end_offset
+        end_offset = self._end_offsets[self.broker_id] = self.log.log_end_offset
+        if len(self.state.replicas) == 1:
+            self.log.update_high_watermark(end_offset)
+            return
         current = self.log.high_watermark
         moved = high_watermark(self._end_offsets, self.state.isr, current, min_in_sync=self._min_in_sync())
         if moved > current:

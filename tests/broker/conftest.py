@@ -18,6 +18,8 @@ from odradek.broker.broker_settings import BrokerSettings
 from odradek.broker.config.load import load
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.fetch_sessions import FetchSessions
+from odradek.broker.log_cleaning import LogCleaning
+from odradek.broker.log_moves import LogMoves
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.services import Services
 from odradek.broker.topic_settings import TopicSettings
@@ -74,13 +76,15 @@ class Broker:
         self.clock = SystemClock()
         self.logs.start(self.clock.now_ms(), lambda topic: LogConfig())
         store, config = MemoryEnsemble().open_session(), load().config
+        replicas = ReplicaManager(BROKER_ID, self.logs, self._on_progress)
+        cleaning = LogCleaning(self.logs, config.cleaner, self.clock, replicas.disk_failed)
         self.services = Services(
             broker_id=BROKER_ID,
             cluster_id="test",
             clock=self.clock,
             loop=loop,
             pool=ThreadPoolExecutor(2),
-            replicas=ReplicaManager(BROKER_ID, self.logs, self._on_progress),
+            replicas=replicas,
             fetch_sessions=FetchSessions(1000),
             waiting_produces=Purgatory(loop),
             waiting_fetches=Purgatory(loop),
@@ -90,9 +94,13 @@ class Broker:
             topic_settings=TopicSettings(lambda: config),
             broker_settings=BrokerSettings(lambda: store, lambda: BROKER_ID, lambda: config, lambda _: None),
             topics=TopicAdmin(lambda: store, list),
+            moves=LogMoves(replicas, cleaning, self.clock, self._in_pool, max_parallel=1),
         )
         self.listener = Listener(Dispatcher(self.services, "PLAINTEXT").handle)
         self.listener.start("127.0.0.1", 0)
+
+    async def _in_pool(self, step: Callable[[], Any]) -> Any:
+        return await self.services.loop.run_in_executor(self.services.pool, step)
 
     def _on_progress(self, partition: Partition) -> None:
         self.services.on_progress(partition)

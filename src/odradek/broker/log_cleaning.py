@@ -78,6 +78,18 @@ class LogCleaning:
         """The end of the log was cut; the step that writes it down, where blocking is allowed."""
         return self.manager.truncated(log)
 
+    def moved(self, log: PartitionLog, copy: PartitionLog) -> Step:
+        """A copy in another directory serves now; the step that writes it down."""
+        return self.manager.moved(log, copy)
+
+    def pause(self, topic_partition: TopicPartition) -> None:
+        """Leave a log alone until `resume`."""
+        self.manager.pause(topic_partition)
+
+    def resume(self, topic_partition: TopicPartition) -> None:
+        """The log may be cleaned again."""
+        self.manager.resume(topic_partition)
+
 
 def _tell_of_bug(task: asyncio.Task[None]) -> None:
     """A task root: nothing is compacted any more, and somebody must hear of it."""

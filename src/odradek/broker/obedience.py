@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from odradek.broker.log_cleaning import LogCleaning
+from odradek.broker.log_moves import LogMoves
 from odradek.cluster.control_fence import ControlFence
 from odradek.cluster.metadata import UPDATE_TYPE_FULL, MetadataImage
 from odradek.common.clock import Clock
@@ -14,7 +16,6 @@ from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig
 from odradek.log.errors import StorageError
-from odradek.log.partition_log import PartitionLog
 from odradek.protocol.messages import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
@@ -49,7 +50,8 @@ class Obedience:
         config_of: Callable[[str], LogConfig],
         clock: Clock,
         in_pool: InPool,
-        on_removed: Callable[[PartitionLog], Step],
+        cleaning: LogCleaning,
+        moves: LogMoves,
     ) -> None:
         self._fence = fence
         self._replicas = replicas
@@ -57,7 +59,8 @@ class Obedience:
         self._config_of = config_of
         self._clock = clock
         self._in_pool = in_pool
-        self._on_removed = on_removed
+        self._cleaning = cleaning
+        self._moves = moves
         self._turn = asyncio.Lock()
 
     async def end(self) -> None:
@@ -113,7 +116,9 @@ class Obedience:
             for topic in request.topic_states
             for told in topic.partition_states
         }
-        steps = [self._on_removed(log) for log in self._replicas.set_aside_all_but(wanted)]
+        for topic_partition in [known for known in self._replicas.logs.moves if known not in wanted]:
+            await self._moves.cancel(topic_partition)
+        steps = [self._cleaning.removed(log) for log in self._replicas.set_aside_all_but(wanted)]
         for step in steps:
             await self._in_pool(step)
 
@@ -138,6 +143,7 @@ class Obedience:
         if partition is not None and 0 <= told.leader_epoch < partition.state.leader_epoch:
             row.error_code = ErrorCode.FENCED_LEADER_EPOCH
             return row
+        await self._moves.cancel(topic_partition)
         self._replicas.drop(topic_partition)
         if told.delete_partition:
             home = self._replicas.logs.directory_of(topic_partition)
@@ -152,7 +158,7 @@ class Obedience:
     async def _delete(self, topic_partition: TopicPartition) -> None:
         logs = self._replicas.logs
         log = logs.get(topic_partition)
-        steps = [] if log is None else [self._on_removed(log)]
+        steps = [] if log is None else [self._cleaning.removed(log)]
         steps.append(logs.begin_deletion(topic_partition, now_ms=self._clock.now_ms()))
         for step in steps:
             await self._in_pool(step)

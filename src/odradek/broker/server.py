@@ -25,6 +25,7 @@ from odradek.broker.fetch_sessions import FetchSessions
 from odradek.broker.housekeeping import Housekeeping
 from odradek.broker.io_threads import IoThreads
 from odradek.broker.log_cleaning import LogCleaning
+from odradek.broker.log_moves import LogMoves
 from odradek.broker.obedience import Obedience
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.services import Services
@@ -45,6 +46,7 @@ from odradek.coordination.paths import ConfigEntity, EntityType
 from odradek.coordination.payloads import Listener as RegisteredListener
 from odradek.coordination.store import Store
 from odradek.coordination.urls import open_store
+from odradek.log.files import FileSystem
 from odradek.log.manager import LogManager
 from odradek.net.connection import ConnectionLimits
 from odradek.net.server import Listener, ListenerLimits
@@ -69,9 +71,11 @@ class BrokerServer:
         config: BrokerConfig,
         *,
         clock: Clock | None = None,
+        files: FileSystem | None = None,
         on_fatal: Callable[[Exception], None] | None = None,
     ) -> None:
         self.config = config
+        self._files = files
         self._clock = clock or SystemClock()
         self._on_fatal = on_fatal or (lambda error: logger.critical("the broker cannot go on: %s", error))
         self._topic_settings = TopicSettings(lambda: self.config)
@@ -86,6 +90,7 @@ class BrokerServer:
         self._obedience: Obedience | None = None
         self._housekeeping: Housekeeping | None = None
         self._cleaning: LogCleaning | None = None
+        self._moves: LogMoves | None = None
         self._logs: LogManager | None = None
 
     @property
@@ -93,6 +98,12 @@ class BrokerServer:
         """What the handlers work with; only after `start`."""
         assert self._services is not None, "not started"
         return self._services
+
+    @property
+    def cleaning(self) -> LogCleaning:
+        """The log cleaner; only after `start`."""
+        assert self._cleaning is not None, "not started"
+        return self._cleaning
 
     @property
     def node(self) -> ClusterNode:
@@ -132,13 +143,15 @@ class BrokerServer:
             broker_id=self._node.broker_id,
             cluster_id=self._node.cluster_id,
             config=self.config.log_manager,
+            files=self._files,
         )
         now_ms = self._clock.now_ms()
         logs = self._logs
         await self._in_pool(lambda: logs.start(now_ms, self._topic_settings.log_config))
-        self._services = self._make_services(loop, self._logs)
-        replicas = self._services.replicas
-        self._cleaning = LogCleaning(self._logs, self.config.cleaner, self._clock, replicas.disk_failed)
+        replicas = ReplicaManager(self._node.broker_id, logs, self._on_progress)
+        self._cleaning = LogCleaning(logs, self.config.cleaner, self._clock, replicas.disk_failed)
+        self._moves = self._make_moves(replicas, self._cleaning)
+        self._services = self._make_services(loop, replicas, self._moves)
         self._obedience = Obedience(
             self._fence,
             replicas,
@@ -146,7 +159,8 @@ class BrokerServer:
             self._topic_settings.log_config,
             self._clock,
             self._in_pool,
-            self._cleaning.removed,
+            self._cleaning,
+            self._moves,
         )
         self._bind()
         await self._node.join(tuple(self._advertised()))
@@ -155,11 +169,14 @@ class BrokerServer:
         self._housekeeping = Housekeeping(self._logs, self.config, self._clock, self._pool)
         self._housekeeping.start()
         self._cleaning.start()
+        await self._moves.start()
 
     async def stop(self) -> None:
         """Leave in order: nothing that was acknowledged is lost, and the next start needs no recovery."""
         for listener in self._listeners.values():
             listener.stop_accepting()
+        if self._moves is not None:
+            await self._moves.stop()
         if self._cleaning is not None:
             await self._cleaning.stop()
         if self._housekeeping is not None:
@@ -211,7 +228,20 @@ class BrokerServer:
         )
         return ClusterNode(open_session, settings, hooks, self._clock)
 
-    def _make_services(self, loop: asyncio.AbstractEventLoop, logs: LogManager) -> Services:
+    def _make_moves(self, replicas: ReplicaManager, cleaning: LogCleaning) -> LogMoves:
+        config = self.config
+        return LogMoves(
+            replicas,
+            cleaning,
+            self._clock,
+            self._in_pool,
+            max_parallel=config.num_replica_alter_log_dirs_threads or len(config.data_dirs),
+            max_bytes_per_second=lambda: self.config.replica_alter_log_dirs_io_max_bytes_per_second,
+        )
+
+    def _make_services(
+        self, loop: asyncio.AbstractEventLoop, replicas: ReplicaManager, moves: LogMoves
+    ) -> Services:
         config = self.config
         image = MetadataImage(self._node.cluster_id)
         return Services(
@@ -220,7 +250,7 @@ class BrokerServer:
             clock=self._clock,
             loop=loop,
             pool=self._pool,
-            replicas=ReplicaManager(self._node.broker_id, logs, self._on_progress),
+            replicas=replicas,
             fetch_sessions=FetchSessions(config.max_incremental_fetch_session_cache_slots),
             waiting_produces=Purgatory(loop),
             waiting_fetches=Purgatory(loop),
@@ -237,6 +267,7 @@ class BrokerServer:
                 ),
                 check_configs=self._check_topic_configs,
             ),
+            moves=moves,
         )
 
     def _check_topic_configs(self, topic: str, configs: Mapping[str, str]) -> None:

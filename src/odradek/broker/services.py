@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from odradek.broker.broker_settings import BrokerSettings
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.fetch_sessions import FetchSessions
+from odradek.broker.log_moves import LogMoves
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.topic_settings import TopicSettings
 from odradek.cluster.metadata import MetadataImage
@@ -44,6 +45,7 @@ class Services:
     topic_settings: TopicSettings
     broker_settings: BrokerSettings
     topics: TopicAdmin
+    moves: LogMoves
     _answers: dict[str, MetadataAnswers] = field(default_factory=dict)
 
     def answers_for(self, listener: str) -> MetadataAnswers:

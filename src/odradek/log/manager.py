@@ -21,6 +21,7 @@ from odradek.log.errors import LogCorrupted, StorageError
 from odradek.log.filenames import DirectoryState, marked_directory_name
 from odradek.log.files import FileSystem, HandleCache, default_handle_limit
 from odradek.log.log_directory import CheckpointJob, LogDirectory
+from odradek.log.moving import LogMove
 from odradek.log.partition_log import PRODUCER_ID_EXPIRATION_MS, PartitionLog
 from odradek.log.recovery import NEW_PARTITION, Checkpoints, load_log
 
@@ -114,6 +115,7 @@ class LoadReport:
     corrupted: dict[TopicPartition, LogCorrupted] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)
     set_aside: list[str] = field(default_factory=list)
+    unfinished_moves: dict[TopicPartition, LogDirectory] = field(default_factory=dict)
 
 
 class LogManager:
@@ -147,6 +149,8 @@ class LogManager:
         # What the checkpoints said of partitions that do not serve; it must not be forgotten.
         self._retained: dict[TopicPartition, Checkpoints] = {}
         self._doomed: list[Doomed] = []
+        self._unfinished_copies: list[tuple[TopicPartition, LogDirectory, str]] = []
+        self.moves: dict[TopicPartition, LogMove] = {}
         # Where partitions that are not here yet shall go, by the word of an administrator.
         self.preferred_directories: dict[TopicPartition, str] = {}
 
@@ -168,7 +172,18 @@ class LogManager:
         for directory, loading in pools:
             self._finish_loading(directory, loading, now_ms)
         self._check_any_online()
+        self._give_up_copies(now_ms)
         return self.report
+
+    def _give_up_copies(self, now_ms: int) -> None:
+        """Moves were under way at the last stop: their copies go if the logs are here, and are made anew."""
+        for partition, directory, path in self._unfinished_copies:
+            if partition not in self.logs:
+                self.report.set_aside.append(path)  # it may be all that there is
+                continue
+            self._doomed.append(Doomed(now_ms, path))
+            if directory is not self._homes[partition]:
+                self.report.unfinished_moves[partition] = directory
 
     def _start_loading(
         self, directory: LogDirectory, now_ms: int, config_of: Callable[[str], LogConfig]
@@ -184,6 +199,8 @@ class LogManager:
             for name, (partition, state) in listing.partitions.items():
                 if state is DirectoryState.DELETE:
                     self._doomed.append(Doomed(now_ms, directory.join(name)))
+                elif state is DirectoryState.FUTURE:
+                    self._unfinished_copies.append((partition, directory, directory.join(name)))
                 elif state is DirectoryState.LIVE:
                     known = checkpoints.get(partition, NEW_PARTITION)
                     config = config_of(partition.topic)
@@ -430,6 +447,52 @@ class LogManager:
         if log is not None:
             log.directory.path = doomed
         self._doomed.append(Doomed(due_ms, doomed))
+
+    # From one directory to another
+
+    def begin_move(self, partition: TopicPartition, directory: LogDirectory) -> LogMove:
+        """There will be a copy of the log in that directory; `moving.py` has the steps from here on."""
+        assert partition not in self.moves, "one move at a time"
+        path = directory.join(marked_directory_name(partition, uuid4().hex, DirectoryState.FUTURE))
+        move = self.moves[partition] = LogMove(self.logs[partition], directory, path, self.handles)
+        return move
+
+    def complete_move(self, move: LogMove, *, now_ms: int) -> Step:
+        """Have the copy serve; the step that gives up the old directory, once the copy is synced.
+
+        The one wait for the disk that the owner makes here spares us a worse one: what is appended from now
+        on must not lie under a name that the next start takes for an unfinished copy. StorageError if the
+        disk fails; then the old one serves on.
+        """
+        source, partition = move.source, move.source.partition
+        live = move.directory.join(str(partition))
+        try:
+            self.files.rename(move.path, live)
+            self.files.sync_directory(move.directory.path)
+        except OSError as error:
+            raise StorageError(error, move.path) from error
+        copy = move.take_over()
+        copy.directory.path = live
+        self.logs[partition] = copy
+        self._homes[partition] = move.directory
+        del self.moves[partition]
+        due_ms = now_ms + source.config.file_delete_delay_ms
+        return lambda: self._doom(partition, source.directory.path, source, due_ms)
+
+    def interrupt_move(self, move: LogMove) -> None:
+        """Leave the copy where it is: the next start finds it and begins the move anew."""
+        del self.moves[move.source.partition]
+        if move.copy is not None:
+            move.copy.release()
+
+    def cancel_move(self, move: LogMove, *, now_ms: int) -> Step:
+        """Give up the copy; the step that renames its directory, where blocking is allowed."""
+        self.moves.pop(move.source.partition, None)
+        if move.copy is not None:
+            move.copy.release()
+        if move.directory.failure is not None or not self.files.exists(move.path):
+            return lambda: None
+        return lambda: self._doom(move.source.partition, move.path, move.copy, now_ms)
 
     def quarantine(self, partition: TopicPartition) -> str:
         """Set a damaged partition aside so that it can be copied anew (SPEC I3); where it is now."""

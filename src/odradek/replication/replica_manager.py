@@ -129,6 +129,12 @@ class ReplicaManager:
         partition.become(hosting.state)
         return partition
 
+    def replace_log(self, topic_partition: TopicPartition, log: PartitionLog) -> None:
+        """A copy in another directory has taken the place of the log."""
+        partition = self._partitions.get(topic_partition)
+        if partition is not None:
+            partition.log = log
+
     def drop(self, topic_partition: TopicPartition) -> None:
         """Serve no replica of it any more; its log stays."""
         partition = self._partitions.pop(topic_partition, None)

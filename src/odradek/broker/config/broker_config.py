@@ -21,7 +21,7 @@ from odradek.broker.config.security import SecuritySettings
 from odradek.broker.config.sources import Sources, effective
 from odradek.broker.config.topic import topic_config
 from odradek.broker.config.transactions import TransactionSettings
-from odradek.common.config import Value, settings_of
+from odradek.common.config import LONG_MAX, Value, settings_of
 from odradek.log.cleaner.config import CleanerConfig
 from odradek.log.config import LogConfig
 from odradek.log.manager import LogManagerConfig
@@ -79,6 +79,13 @@ class BrokerConfig(
     def data_dirs(self) -> tuple[str, ...]:
         """The log directories."""
         return self.log_dirs or self.log_dir
+
+    @property
+    def replica_alter_log_dirs_io_max_bytes_per_second(self) -> int:
+        """How fast replicas may move between directories; only ever set at run time."""
+        key = "replica.alter.log.dirs.io.max.bytes.per.second"
+        text = self.sources.texts().get(key)
+        return LONG_MAX if text is None else int(text)
 
     @property
     def coordination_url(self) -> str:

@@ -2,6 +2,7 @@
 
 from odradek.broker.handlers import (
     alter_configs,
+    alter_replica_log_dirs,
     api_versions,
     create_partitions,
     create_topics,
@@ -24,6 +25,7 @@ from odradek.broker.handlers import (
 
 __all__ = [
     "alter_configs",
+    "alter_replica_log_dirs",
     "api_versions",
     "create_partitions",
     "create_topics",

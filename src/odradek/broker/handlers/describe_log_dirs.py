@@ -6,15 +6,18 @@ Versions 0-5.  2: flexible.  3: an error for the whole answer.  4: total and usa
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.common.error_codes import ErrorCode
+from odradek.common.ids import TopicPartition
 from odradek.log.log_directory import LogDirectory
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
 
 Result = DescribeLogDirsResponse.Results
+Partition = Result.Topics.Partitions
 Wanted = dict[str, set[int]] | None
 
 
@@ -37,20 +40,35 @@ def _describe(context: RequestContext, directory: LogDirectory, wanted: Wanted) 
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         return result
     topics: dict[str, Result.Topics] = {}
-    for log in context.services.replicas.logs.logs_in(directory):
-        name, index = log.partition
-        if wanted is not None and index not in wanted.get(name, ()):
-            continue
-        topic = topics.setdefault(name, Result.Topics(name=name))
-        topic.partitions.append(
-            Result.Topics.Partitions(
-                partition_index=index,
-                partition_size=log.size_in_bytes,
-                offset_lag=max(log.high_watermark - log.log_end_offset, 0),
-            )
-        )
+    for (name, index), row in _rows(context, directory):
+        if wanted is None or index in wanted.get(name, ()):
+            topics.setdefault(name, Result.Topics(name=name)).partitions.append(row)
     result.topics = list(topics.values())
     room = os.statvfs(directory.path)
     result.total_bytes = room.f_frsize * room.f_blocks
     result.usable_bytes = room.f_frsize * room.f_bavail
     return result
+
+
+def _rows(context: RequestContext, directory: LogDirectory) -> Iterator[tuple[TopicPartition, Partition]]:
+    """The logs that a directory serves, then the copies that are on their way to it."""
+    logs = context.services.replicas.logs
+    for log in logs.logs_in(directory):
+        lag = max(log.high_watermark - log.log_end_offset, 0)
+        yield (
+            log.partition,
+            Partition(
+                partition_index=log.partition.partition, partition_size=log.size_in_bytes, offset_lag=lag
+            ),
+        )
+    for topic_partition, move in logs.moves.items():
+        if move.directory is directory:
+            yield (
+                topic_partition,
+                Partition(
+                    partition_index=topic_partition.partition,
+                    partition_size=move.size_in_bytes,
+                    offset_lag=move.offset_lag,
+                    is_future_key=True,
+                ),
+            )

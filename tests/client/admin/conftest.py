@@ -6,10 +6,13 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from client.eventually import eventually
 from odradek.client.admin.admin import Admin
+from odradek.client.admin.topics import CreatedTopic, TopicDescription
 from odradek.testing import Cluster
 
 PEERS = Path(__file__).resolve().parents[3] / "bench" / "peers"
@@ -46,9 +49,27 @@ def bootstrap(request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue(request.param))
 
 
+class PatientAdmin(Admin):
+    """Makes a topic and waits: Kafka's brokers hear of it a little after the controller has answered."""
+
+    def make(self, topic: str, **settings: Any) -> CreatedTopic:
+        made = self.create_topic(topic, **settings)
+        wanted = made.num_partitions
+
+        def is_led() -> bool:
+            told = self.describe_topics([topic])[topic]
+            return (
+                isinstance(told, TopicDescription)
+                and sum(partition.leader is not None for partition in told.partitions) == wanted
+            )
+
+        eventually(is_led)
+        return made
+
+
 @pytest.fixture
-def admin(bootstrap: str) -> Iterator[Admin]:
-    with Admin(bootstrap_servers=bootstrap, retry_backoff_ms=10) as client:
+def admin(bootstrap: str) -> Iterator[PatientAdmin]:
+    with PatientAdmin(bootstrap_servers=bootstrap, retry_backoff_ms=10) as client:
         yield client
 
 

@@ -16,7 +16,7 @@ def test_the_cluster_and_what_its_brokers_serve_are_told(admin, bootstrap):
 
 
 def test_log_directories_tell_the_size_of_every_replica(admin, bootstrap, topic):
-    admin.create_topic(topic)
+    admin.make(topic)
     producer = Producer({"bootstrap.servers": bootstrap})
     producer.produce(topic, bytes(1000))
     assert producer.flush(30) == 0
@@ -30,7 +30,7 @@ def test_log_directories_tell_the_size_of_every_replica(admin, bootstrap, topic)
 
 
 def test_producers_of_a_partition_are_told(admin, bootstrap, topic):
-    admin.create_topic(topic)
+    admin.make(topic)
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     producer.produce(topic, b"one")
     producer.produce(topic, b"two")

@@ -11,7 +11,7 @@ from odradek.common.ids import TopicPartition
 @pytest.fixture
 def filled(admin, bootstrap, topic):
     """A topic with two partitions: ten records at 1000, 2000 … in the first, none in the second."""
-    admin.create_topic(topic, num_partitions=2)
+    admin.make(topic, num_partitions=2)
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
     for number in range(1, 11):
         producer.produce(topic, b"%d" % number, partition=0, timestamp=number * 1000)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from client.eventually import eventually
 from odradek.client.admin.topics import NewTopic
 from odradek.client.broker_errors import (
     InvalidPartitions,
@@ -13,7 +14,7 @@ from odradek.client.broker_errors import (
 
 
 def test_a_topic_is_made_listed_described_and_deleted(admin, topic):
-    made = admin.create_topic(topic, num_partitions=3, configs={"retention.ms": "1000"})
+    made = admin.make(topic, num_partitions=3, configs={"retention.ms": "1000"})
     assert (made.name, made.num_partitions, made.replication_factor) == (topic, 3, 1)
     assert made.configs["retention.ms"] == "1000"
 
@@ -30,7 +31,7 @@ def test_a_topic_is_made_listed_described_and_deleted(admin, topic):
         assert not partition.is_under_replicated
 
     admin.delete_topic(topic)
-    assert topic not in [one.name for one in admin.list_topics()]
+    eventually(lambda: topic not in [one.name for one in admin.list_topics()])
 
 
 def test_one_topic_that_cannot_be_made_does_not_hide_the_others(admin, topic):
@@ -47,7 +48,7 @@ def test_errors_of_single_calls_are_raised(admin, topic):
         admin.describe_topic(topic)
     with pytest.raises(UnknownTopicOrPartition):
         admin.delete_topic(topic)
-    admin.create_topic(topic)
+    admin.make(topic)
     with pytest.raises(TopicAlreadyExists, match="already exists"):
         admin.create_topic(topic)
 
@@ -65,20 +66,20 @@ def test_a_topic_is_placed_where_the_caller_says(admin, topic):
 
 
 def test_a_topic_grows_and_never_shrinks(admin, topic):
-    admin.create_topic(topic, num_partitions=2)
+    admin.make(topic, num_partitions=2)
     assert admin.create_partitions({topic: 4}) == {topic: None}
-    assert len(admin.describe_topic(topic).partitions) == 4
+    eventually(lambda: len(admin.describe_topic(topic).partitions) == 4)
     assert isinstance(admin.create_partitions({topic: 3})[topic], InvalidPartitions)
 
 
 def test_all_topics_are_described_when_none_is_named(admin, topic):
-    admin.create_topic(topic)
+    admin.make(topic)
     assert topic in admin.describe_topics()
     assert admin.describe_topics([]) == {}
 
 
 def test_a_description_of_very_many_partitions_comes_in_pages(admin, topic):
-    admin.create_topic(topic, num_partitions=25)
+    admin.make(topic, num_partitions=25)
     rows = admin._background.call(_describe_in_small_pages(admin._admin, topic))
     assert [row.partition for row in rows] == list(range(25))
 

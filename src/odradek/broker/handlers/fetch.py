@@ -151,14 +151,12 @@ class _Fetch:
         try:
             partition = self.context.services.replicas.get(topic, wanted.partition)
             self._read_into(row, partition, wanted.asked, room)
-        except OffsetOutOfRange as error:
-            row.error_code = error.error_code
-            row.log_start_offset = error.log_start_offset
         except KafkaError as error:
             self._tell_error(row, topic, error)
         return row
 
     def _read_into(self, row: Row, partition: Partition, asked: Any, room: int) -> None:
+        row.aborted_transactions = None
         partition.require_leader(asked.current_leader_epoch)
         if asked.last_fetched_epoch >= 0 and _diverges(row, partition, asked):
             return
@@ -175,9 +173,7 @@ class _Fetch:
         row.log_start_offset = fetched.log_start_offset
         if fetched.range is not None:
             row.records = LogPart(fetched.range)
-        if fetched.aborted is None:
-            row.aborted_transactions = None
-        else:
+        if fetched.aborted is not None:
             row.aborted_transactions = [
                 Row.AbortedTransactions(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
                 for aborted in fetched.aborted
@@ -197,11 +193,15 @@ class _Fetch:
 
 def _diverges(row: Row, partition: Partition, asked: Any) -> bool:
     """Whether the client's log went another way than ours; then it is told where they part (KIP-595)."""
-    end = partition.log.end_offset_for_epoch(asked.last_fetched_epoch)
+    log = partition.log
+    end = log.end_offset_for_epoch(asked.last_fetched_epoch)
+    if end.epoch < 0:
+        # An epoch that this log has not seen: there is no place to tell where the logs part.
+        raise OffsetOutOfRange(asked.fetch_offset, log.log_start_offset, log.log_end_offset)
     if end.epoch == asked.last_fetched_epoch and end.end_offset >= asked.fetch_offset:
         return False
     row.diverging_epoch.epoch = end.epoch
     row.diverging_epoch.end_offset = end.end_offset
-    row.high_watermark = partition.log.high_watermark
-    row.log_start_offset = partition.log.log_start_offset
+    row.high_watermark = log.high_watermark
+    row.log_start_offset = log.log_start_offset
     return True

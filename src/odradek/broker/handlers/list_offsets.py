@@ -7,6 +7,8 @@ earliest local offset.  9: -5, the latest tiered offset.  11: -6, the earliest o
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from odradek.broker.context import RequestContext
@@ -23,6 +25,10 @@ Row = ListOffsetsResponse.Topics.Partitions
 
 READ_COMMITTED = 1
 UNKNOWN = -1
+
+# The version that brought each timestamp that is none; before it a client cannot mean it.
+SPECIAL_SINCE = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9, -6: 11}
+NEVER = 2**15
 
 
 @handles(ApiKey.LIST_OFFSETS, versions=(1, 11))
@@ -57,32 +63,23 @@ async def _find(
     context: RequestContext, partition: Partition, timestamp_ms: int, isolation: int
 ) -> TimestampedOffset | None:
     log = partition.log
+    if timestamp_ms < 0 and context.version < SPECIAL_SINCE.get(timestamp_ms, NEVER):
+        raise KafkaError(f"timestamp {timestamp_ms}", error_code=ErrorCode.UNSUPPORTED_VERSION)
     end = log.last_stable_offset if isolation == READ_COMMITTED else log.high_watermark
-    epoch = partition.state.leader_epoch
     match timestamp_ms:
         case -1:
-            return TimestampedOffset(UNKNOWN, end, epoch)
+            return TimestampedOffset(UNKNOWN, end, partition.state.leader_epoch)
         case -2 | -4:
-            return TimestampedOffset(
-                UNKNOWN, log.log_start_offset, _epoch_at(partition, log.log_start_offset)
-            )
-        case -5:
+            start = log.log_start_offset
+            return TimestampedOffset(UNKNOWN, start, _epoch_at(partition, start))
+        case -5 | -6:
             # Nothing is ever tiered here.
             return TimestampedOffset(UNKNOWN, UNKNOWN, UNKNOWN)
-        case -6:
-            return TimestampedOffset(
-                UNKNOWN, log.log_start_offset, _epoch_at(partition, log.log_start_offset)
-            )
         case -3:
-            found = await context.services.loop.run_in_executor(
-                context.services.pool, log.offset_of_max_timestamp
-            )
-        case _ if timestamp_ms >= 0:
-            found = await context.services.loop.run_in_executor(
-                context.services.pool, log.offset_for_timestamp, timestamp_ms
-            )
+            find: Callable[[], TimestampedOffset | None] = log.offset_of_max_timestamp
         case _:
-            raise KafkaError(f"timestamp {timestamp_ms}", error_code=ErrorCode.UNSUPPORTED_VERSION)
+            find = partial(log.offset_for_timestamp, timestamp_ms)
+    found = await context.services.loop.run_in_executor(context.services.pool, find)
     return found if found is not None and found.offset < end else None
 
 

@@ -16,6 +16,8 @@ from odradek.common.ids import TopicPartition
 from odradek.log.errors import StorageError
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import ProduceRequest, ProduceResponse
+from odradek.records.batch import ATTRIBUTES_POSITION, CODEC_MASK, TRANSACTIONAL_FLAG
+from odradek.records.compression import Codec
 from odradek.records.errors import InvalidRecord
 from odradek.replication.errors import NotLeaderOrFollower
 from odradek.replication.partition import ALL_IN_SYNC, Partition
@@ -23,7 +25,9 @@ from odradek.replication.replica_manager import UnknownPartition
 
 Row = ProduceResponse.Responses.PartitionResponses
 LEGAL_ACKS = (-1, 0, 1)
+ZSTD_FROM = 7
 TOPIC_IDS_FROM = 13
+LOW_ATTRIBUTES_POSITION = ATTRIBUTES_POSITION + 1
 
 
 @handles(ApiKey.PRODUCE, versions=(3, 13))
@@ -53,26 +57,28 @@ def _append_topic(
     for part in topic.partition_data:
         row = Row(index=part.index, error_code=unknown, base_offset=-1)
         if unknown is ErrorCode.NONE:
-            _append(context, request.acks, name or "", part, row, appended)
+            _append(context, request, name or "", part, row, appended)
         rows.append(row)
     return ProduceResponse.Responses(name=topic.name, topic_id=topic.topic_id, partition_responses=rows)
 
 
 def _append(
     context: RequestContext,
-    acks: int,
+    request: ProduceRequest,
     topic: str,
     part: Any,
     row: Row,
     appended: list[tuple[Partition, int, Row]],
 ) -> None:
     services = context.services
+    acks = request.acks
     try:
         if acks not in LEGAL_ACKS:
             raise KafkaError(f"acks={acks}", error_code=ErrorCode.INVALID_REQUIRED_ACKS)
         partition = services.replicas.get(topic, part.index)
         if not part.records:
             raise KafkaError("no records", error_code=ErrorCode.INVALID_RECORD)
+        _check_attributes(context, request, part.records)
         info = partition.append(part.records, required_acks=acks, now_ms=services.clock.now_ms())
     except KafkaError as error:
         _tell_error(services, topic, part.index, row, error)
@@ -83,13 +89,30 @@ def _append(
     appended.append((partition, info.last_offset, row))
 
 
+def _check_attributes(context: RequestContext, request: ProduceRequest, records: Any) -> None:
+    """Refuse what this version cannot carry, and transactions: nobody here could end one."""
+    if len(records) <= LOW_ATTRIBUTES_POSITION:
+        return
+    attributes = records[LOW_ATTRIBUTES_POSITION]
+    if attributes & TRANSACTIONAL_FLAG:
+        is_anonymous = request.transactional_id is None
+        raise KafkaError(
+            "a transactional batch without a transaction",
+            error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            if is_anonymous
+            else ErrorCode.INVALID_TXN_STATE,
+        )
+    if context.version < ZSTD_FROM and attributes & CODEC_MASK == Codec.ZSTD:
+        raise KafkaError("zstd before version 7", error_code=ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+
+
 def _tell_error(services: Any, topic: str, index: int, row: Row, error: KafkaError) -> None:
     row.error_code = error.error_code
     row.error_message = str(error)
     if isinstance(error, NotLeaderOrFollower):
         row.current_leader.leader_id = error.leader_id
         row.current_leader.leader_epoch = error.leader_epoch
-    elif isinstance(error, InvalidRecord) and error.batch_index is not None:
+    elif isinstance(error, InvalidRecord) and error.batch_index >= 0:
         row.record_errors = [
             Row.RecordErrors(batch_index=error.batch_index, batch_index_error_message=str(error))
         ]

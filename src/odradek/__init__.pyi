@@ -1,0 +1,8 @@
+"""The public names for type checkers; __init__.py looks them up at first use."""
+
+from odradek.client.admin.admin import Admin as Admin
+from odradek.client.admin.admin import AsyncAdmin as AsyncAdmin
+from odradek.common.ids import TopicPartition as TopicPartition
+
+__version__: str
+__all__: list[str]

@@ -42,6 +42,7 @@ class Connection:
         "_handle",
         "_held",
         "_is_reading",
+        "_is_serving",
         "_is_writing",
         "_limits",
         "_loop",
@@ -77,6 +78,7 @@ class Connection:
         # Frames that came with others and must wait until the connection may go on.
         self._held: deque[memoryview] = deque()
         self._is_reading = False
+        self._is_serving = False  # several frames at once: their answers go out together
         self._is_writing = False
         self._closed = False
         self.last_active = loop.time()
@@ -154,14 +156,21 @@ class Connection:
 
     def _serve(self, frames: list[memoryview]) -> None:
         """Handle frames until the connection is full; the rest is copied from the shared buffer and kept."""
+        self._is_serving = len(frames) > 1
         for index, frame in enumerate(frames):
             if self._is_full():
                 self._held.extend(memoryview(bytearray(late)) for late in frames[index:])
                 self._read(False)
-                return
+                break
             self._handle(self, frame, self._exchanges.begin())
             if self._closed:
                 return
+        if self._is_serving:
+            self._is_serving = False
+            if not self._is_writing:
+                self._flush()
+            if not self._is_reading and not self._closed:
+                self._loop.call_soon(self._go_on)
 
     def _is_full(self) -> bool:
         return (
@@ -172,9 +181,10 @@ class Connection:
     def _send(self, parts: Any) -> None:
         if self._closed:
             return
-        self._outgoing.add(parts)
-        if not self._is_writing:
-            self._flush()
+        if self._is_writing or self._is_serving:
+            self._outgoing.add(parts)
+        else:
+            self._flush(parts)
         if not self._is_reading:
             # Not from here: an answer given within a handler must not start the next request inside it.
             self._loop.call_soon(self._go_on)
@@ -184,9 +194,9 @@ class Connection:
         if not self._is_reading:
             self._go_on()
 
-    def _flush(self) -> None:
+    def _flush(self, parts: Any = ()) -> None:
         try:
-            done = self._outgoing.flush()
+            done = self._outgoing.send(parts)
         except OSError as error:
             self.close(str(error))
             return

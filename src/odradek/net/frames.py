@@ -124,8 +124,11 @@ class FrameAssembler:
         return frames
 
     def _read_size(self, received: memoryview, position: int, size_end: int) -> int:
-        size = int.from_bytes(self._size_bytes + bytes(received[position:size_end]), "big", signed=True)
-        self._size_bytes = b""
+        if self._size_bytes:
+            size = int.from_bytes(self._size_bytes + bytes(received[position:size_end]), "big", signed=True)
+            self._size_bytes = b""
+        else:
+            size = int.from_bytes(received[position:size_end], "big", signed=True)
         if not 0 <= size <= self.max_frame_bytes:
             raise FrameTooLarge(size, self.max_frame_bytes)
         return size

@@ -38,6 +38,20 @@ class Outgoing:
                 self._parts.append(part)
                 self.unsent_bytes += len(part)
 
+    def send(self, parts: Any) -> bool:
+        """Put the parts of an answer behind all others and send what the socket takes; like `flush`."""
+        if not self._parts and len(parts) == 1 and isinstance(parts[0], bytes | bytearray):
+            # Most answers are a few bytes, and go at once.
+            try:
+                sent = self._socket.send(parts[0])
+            except (BlockingIOError, InterruptedError):
+                sent = 0
+            if sent == len(parts[0]):
+                return True
+            parts = (memoryview(parts[0])[sent:],)
+        self.add(parts)
+        return self.flush()
+
     def flush(self) -> bool:
         """Send what the socket takes now; True if nothing is left. OSError if the connection is gone."""
         try:

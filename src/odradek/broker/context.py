@@ -49,6 +49,11 @@ class RequestContext:
         self.correlation_id = correlation_id
         self.client_id = client_id
 
+    @property
+    def client_host(self) -> str:
+        """Where the client is, as Java prints an address without a name."""
+        return "/" + self.connection.peer.rpartition(":")[0]
+
     def answers(self) -> MetadataAnswers:
         """What the clients of this listener are told of the cluster."""
         return self.services.answers_for(self.listener)

@@ -22,6 +22,7 @@ from odradek.broker.config.alter import check_topic
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.fetch_sessions import FetchSessions
+from odradek.broker.group_coordination import coordinate_groups
 from odradek.broker.housekeeping import Housekeeping
 from odradek.broker.io_threads import IoThreads
 from odradek.broker.log_cleaning import LogCleaning
@@ -152,6 +153,7 @@ class BrokerServer:
         self._cleaning = LogCleaning(logs, self.config.cleaner, self._clock, replicas.disk_failed)
         self._moves = self._make_moves(replicas, self._cleaning)
         self._services = self._make_services(loop, replicas, self._moves)
+        self._services.groups = coordinate_groups(self._services)
         self._obedience = Obedience(
             self._fence,
             replicas,
@@ -183,6 +185,8 @@ class BrokerServer:
             await self._housekeeping.stop()
         for listener in self._listeners.values():
             listener.close()
+        if self._services is not None:
+            self._services.groups.close()
         await self._node.leave()
         if self._obedience is not None:
             await self._obedience.end()

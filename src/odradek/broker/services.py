@@ -19,6 +19,7 @@ from odradek.cluster.topics import TopicAdmin
 from odradek.common.clock import Clock
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
+from odradek.groups.service import GroupService
 from odradek.replication.partition import Partition
 from odradek.replication.replica_manager import ReplicaManager
 from odradek.transactions.producer_ids import ProducerIds
@@ -46,6 +47,10 @@ class Services:
     broker_settings: BrokerSettings
     topics: TopicAdmin
     moves: LogMoves
+    # Set once the rest is there: it works with it.
+    groups: GroupService = field(init=False)
+    # Whoever wants to hear of every progress in the partitions of an internal topic, by its name.
+    leaderships: dict[str, Callable[[Partition], None]] = field(default_factory=dict)
     _answers: dict[str, MetadataAnswers] = field(default_factory=dict)
 
     def answers_for(self, listener: str) -> MetadataAnswers:
@@ -77,6 +82,9 @@ class Services:
         """More can be read, or something was committed, or the partition changed hands."""
         self.waiting_fetches.wake(partition.topic_partition)
         self.waiting_produces.wake(partition.topic_partition)
+        coordinator = self.leaderships.get(partition.topic_partition.topic)
+        if coordinator is not None:
+            coordinator(partition)
 
     def why_not_here(self, topic: str, partition: int) -> ErrorCode:
         """The error for a partition that has no replica here."""

@@ -1,0 +1,28 @@
+"""DeleteGroups, API key 42: end groups that have no members, with their offsets.
+
+Versions 0-2.  2: flexible.
+"""
+
+from __future__ import annotations
+
+from odradek.broker.context import RequestContext
+from odradek.broker.dispatch import handles
+from odradek.common.errors import KafkaError
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse
+
+
+@handles(ApiKey.DELETE_GROUPS, versions=(0, 2))
+async def delete_groups(context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+    """Each group has its own verdict."""
+    rows = [await _delete(context, group_id) for group_id in request.groups_names]
+    return DeleteGroupsResponse(results=rows)
+
+
+async def _delete(context: RequestContext, group_id: str) -> DeleteGroupsResponse.Results:
+    row = DeleteGroupsResponse.Results(group_id=group_id)
+    try:
+        await context.services.groups.delete(group_id)
+    except KafkaError as error:
+        row.error_code = error.error_code
+    return row

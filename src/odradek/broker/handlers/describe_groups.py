@@ -1,0 +1,28 @@
+"""DescribeGroups, API key 15: classic groups with their members.
+
+Versions 0-6.  3: authorised operations.  4: instance ids.  5: flexible.  6: no such group.
+"""
+
+from __future__ import annotations
+
+from odradek.broker.context import RequestContext
+from odradek.broker.dispatch import handles
+from odradek.common.errors import KafkaError
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse
+
+GROUP_ERRORS_FROM = 6
+
+
+@handles(ApiKey.DESCRIBE_GROUPS, versions=(0, 6))
+async def describe_groups(context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+    """Each group has its own answer."""
+    return DescribeGroupsResponse(groups=[await _describe(context, group_id) for group_id in request.groups])
+
+
+async def _describe(context: RequestContext, group_id: str) -> DescribeGroupsResponse.Groups:
+    knows_group_errors = context.version >= GROUP_ERRORS_FROM
+    try:
+        return await context.services.groups.describe(group_id, knows_group_errors=knows_group_errors)
+    except KafkaError as error:
+        return DescribeGroupsResponse.Groups(group_id=group_id, error_code=error.error_code)

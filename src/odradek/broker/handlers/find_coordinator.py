@@ -1,0 +1,65 @@
+"""FindCoordinator, API key 10: the broker that coordinates a group.
+
+Versions 0-6.  1: key types.  3: flexible.  4: several keys.  5, 6: as 4.  Transactions have no coordinator
+yet, and share groups are not served.
+"""
+
+from __future__ import annotations
+
+from odradek.broker.context import RequestContext
+from odradek.broker.dispatch import handles
+from odradek.broker.internal_topics import consumer_offsets, ensure_topic
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
+from odradek.groups.partitions import partition_for
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
+
+Row = FindCoordinatorResponse.Coordinators
+
+SEVERAL_KEYS_FROM = 4
+GROUP, TRANSACTION = 0, 1
+NO_NODE = -1
+
+
+@handles(ApiKey.FIND_COORDINATOR, versions=(0, 6))
+async def find_coordinator(
+    context: RequestContext, request: FindCoordinatorRequest
+) -> FindCoordinatorResponse:
+    """The leader of the partition that the key belongs to; the internal topic is made if need be."""
+    if context.version >= SEVERAL_KEYS_FROM:
+        rows = [await _find(context, request.key_type, key) for key in request.coordinator_keys]
+        return FindCoordinatorResponse(coordinators=rows)
+    row = await _find(context, request.key_type, request.key)
+    return FindCoordinatorResponse(
+        error_code=row.error_code,
+        error_message=row.error_message,
+        node_id=row.node_id,
+        host=row.host,
+        port=row.port,
+    )
+
+
+async def _find(context: RequestContext, key_type: int, key: str) -> Row:
+    row = Row(key=key, node_id=NO_NODE, port=NO_NODE, error_message=None)
+    try:
+        await _fill(context, key_type, row)
+    except KafkaError as error:
+        row.error_code, row.error_message = error.error_code, str(error)
+    return row
+
+
+async def _fill(context: RequestContext, key_type: int, row: Row) -> None:
+    services = context.services
+    if key_type == TRANSACTION:
+        raise KafkaError("transactions have no coordinator", error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    if key_type != GROUP:
+        raise KafkaError(f"coordinator type {key_type}", error_code=ErrorCode.INVALID_REQUEST)
+    plan = consumer_offsets(services.config())
+    count = await ensure_topic(services, plan)
+    partition = services.image.partition(plan.name, partition_for(row.key, count))
+    broker = services.image.brokers.get(partition.leader) if partition is not None else None
+    endpoint = broker.endpoint(context.listener) if broker is not None else None
+    if broker is None or endpoint is None:
+        raise KafkaError("its partition has no leader", error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    row.node_id, row.host, row.port = broker.broker_id, endpoint.host, endpoint.port

@@ -1,0 +1,17 @@
+"""Heartbeat, API key 12: a member of a classic group says that it is alive.
+
+Versions 0-4.  1: throttle time.  3: static members.  4: flexible.
+"""
+
+from __future__ import annotations
+
+from odradek.broker.context import RequestContext
+from odradek.broker.dispatch import handles
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.messages import HeartbeatRequest, HeartbeatResponse
+
+
+@handles(ApiKey.HEARTBEAT, versions=(0, 4))
+async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+    """The session begins anew; REBALANCE_IN_PROGRESS asks the member to join again."""
+    return await context.services.groups.heartbeat(request)

@@ -1,0 +1,18 @@
+"""ListGroups, API key 16: the groups that this broker coordinates.
+
+Versions 0-5.  1: throttle time.  3: flexible.  4: by state.  5: by type.
+"""
+
+from __future__ import annotations
+
+from odradek.broker.context import RequestContext
+from odradek.broker.dispatch import handles
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.messages import ListGroupsRequest, ListGroupsResponse
+
+
+@handles(ApiKey.LIST_GROUPS, versions=(0, 5))
+async def list_groups(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
+    """Those of the states and types that are asked for; a client that wants all asks every broker."""
+    groups = await context.services.groups.list_groups(request.states_filter, request.types_filter)
+    return ListGroupsResponse(groups=groups)

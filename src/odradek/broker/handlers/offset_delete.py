@@ -1,0 +1,38 @@
+"""OffsetDelete, API key 47: forget a group's offsets in topics that it does not read.
+
+Version 0.
+"""
+
+from __future__ import annotations
+
+from odradek.broker.context import RequestContext
+from odradek.broker.dispatch import handles
+from odradek.broker.offset_topics import NO_TOPIC_ID, asked_topic
+from odradek.common.error_codes import ErrorCode
+from odradek.common.ids import TopicPartition
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
+
+Row = OffsetDeleteResponse.Topics.Partitions
+
+
+@handles(ApiKey.OFFSET_DELETE, versions=(0, 0))
+async def offset_delete(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    """Each partition has its own verdict; a fault of the group is told once."""
+    response = OffsetDeleteResponse()
+    waiting: dict[TopicPartition, Row] = {}
+    for topic in request.topics:
+        known = asked_topic(context, topic.name, NO_TOPIC_ID)
+        rows = []
+        for asked in topic.partitions:
+            row = Row(
+                partition_index=asked.partition_index, error_code=known.error_for(asked.partition_index)
+            )
+            rows.append(row)
+            if row.error_code == ErrorCode.NONE:
+                waiting[TopicPartition(topic.name, asked.partition_index)] = row
+        response.topics.append(OffsetDeleteResponse.Topics(name=topic.name, partitions=rows))
+    verdicts = await context.services.groups.delete_offsets(request.group_id, list(waiting))
+    for partition, row in waiting.items():
+        row.error_code = verdicts[partition]
+    return response

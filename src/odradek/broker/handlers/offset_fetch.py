@@ -1,0 +1,154 @@
+"""OffsetFetch, API key 9: how far groups have come.
+
+Versions 1-10, as Kafka 4.  2: null means all partitions; an error of the group.  5: leader epochs.
+6: flexible.  7: only stable offsets.  8: several groups.  9: member epochs (KIP-848).  10: topic ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from odradek.broker.context import RequestContext
+from odradek.broker.dispatch import handles
+from odradek.broker.offset_topics import AskedTopic, asked_topic
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
+from odradek.common.ids import TopicPartition
+from odradek.groups.committed import INVALID_OFFSET, NO_LEADER_EPOCH
+from odradek.groups.offsets import FetchedOffset
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
+
+GroupRow = OffsetFetchResponse.Groups
+TopicRow = OffsetFetchResponse.Groups.Topics
+Row = OffsetFetchResponse.Groups.Topics.Partitions
+
+GROUP_ERROR_FROM = 2
+SEVERAL_GROUPS_FROM = 8
+TOPIC_IDS_FROM = 10
+NO_TOPIC_ID = bytes(16)
+
+
+@handles(ApiKey.OFFSET_FETCH, versions=(1, 10))
+async def offset_fetch(context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    """Each group has its own answer."""
+    if context.version >= SEVERAL_GROUPS_FROM:
+        rows = [await _fetch(context, asked, request.require_stable) for asked in request.groups]
+        return OffsetFetchResponse(groups=rows)
+    asked = OffsetFetchRequest.Groups(group_id=request.group_id, topics=_topics_of(request))
+    return _as_single(context, await _fetch(context, asked, request.require_stable), asked)
+
+
+def _topics_of(request: OffsetFetchRequest) -> list[OffsetFetchRequest.Groups.Topics] | None:
+    if request.topics is None:
+        return None
+    return [
+        OffsetFetchRequest.Groups.Topics(name=topic.name, partition_indexes=topic.partition_indexes)
+        for topic in request.topics
+    ]
+
+
+async def _fetch(context: RequestContext, asked: OffsetFetchRequest.Groups, require_stable: bool) -> GroupRow:
+    row = GroupRow(group_id=asked.group_id)
+    topics = None
+    if asked.topics is not None:
+        topics = [
+            (asked_topic(context, topic.name, topic.topic_id), topic.partition_indexes)
+            for topic in asked.topics
+        ]
+    try:
+        found = await context.services.groups.fetch_offsets(
+            asked.group_id,
+            None if topics is None else _partitions(topics),
+            member_id=asked.member_id,
+            member_epoch=asked.member_epoch,
+            require_stable=require_stable,
+        )
+    except KafkaError as error:
+        row.error_code = error.error_code
+        return row
+    row.topics = _all_found(context, found) if topics is None else _asked_for(topics, found)
+    return row
+
+
+def _partitions(topics: Iterable[tuple[AskedTopic, list[int]]]) -> list[TopicPartition]:
+    return [TopicPartition(topic.name, index) for topic, indexes in topics for index in indexes]
+
+
+def _all_found(context: RequestContext, found: dict[TopicPartition, FetchedOffset]) -> list[TopicRow]:
+    by_topic: dict[str, list[Row]] = {}
+    for partition, fetched in found.items():
+        by_topic.setdefault(partition.topic, []).append(_row(partition.partition, fetched))
+    rows = []
+    for name, partitions in by_topic.items():
+        topic_id = asked_topic(context, name, NO_TOPIC_ID).topic_id
+        # A topic that is gone has no id to be named by.
+        if context.version < TOPIC_IDS_FROM or topic_id != NO_TOPIC_ID:
+            rows.append(TopicRow(name=name, topic_id=topic_id, partitions=partitions))
+    return rows
+
+
+def _asked_for(
+    topics: Iterable[tuple[AskedTopic, list[int]]], found: dict[TopicPartition, FetchedOffset]
+) -> list[TopicRow]:
+    rows = []
+    for topic, indexes in topics:
+        # A name need not exist: offsets outlive their topic. An id that is not known leads to nothing.
+        if topic.unknown_error is ErrorCode.UNKNOWN_TOPIC_ID and topic.metadata is None:
+            partitions = [_refused(index, ErrorCode.UNKNOWN_TOPIC_ID) for index in indexes]
+        else:
+            partitions = [_row(index, found[TopicPartition(topic.name, index)]) for index in indexes]
+        rows.append(TopicRow(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
+    return rows
+
+
+def _row(index: int, fetched: FetchedOffset) -> Row:
+    committed = fetched.committed
+    return Row(
+        partition_index=index,
+        committed_offset=committed.offset,
+        committed_leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+        error_code=fetched.error_code,
+    )
+
+
+def _refused(index: int, error_code: int) -> Row:
+    return Row(
+        partition_index=index,
+        committed_offset=INVALID_OFFSET,
+        committed_leader_epoch=NO_LEADER_EPOCH,
+        metadata="",
+        error_code=error_code,
+    )
+
+
+def _as_single(
+    context: RequestContext, row: GroupRow, asked: OffsetFetchRequest.Groups
+) -> OffsetFetchResponse:
+    """The answer about one group as it was before version 8; version 1 tells the error in every partition."""
+    topics: list[Any] = row.topics
+    if row.error_code and context.version < GROUP_ERROR_FROM:
+        topics = [
+            TopicRow(
+                name=one.name, partitions=[_refused(index, row.error_code) for index in one.partition_indexes]
+            )
+            for one in asked.topics or []
+        ]
+    response = OffsetFetchResponse(error_code=row.error_code)
+    response.topics = [
+        OffsetFetchResponse.Topics(name=topic.name, partitions=[_old_row(one) for one in topic.partitions])
+        for topic in topics
+    ]
+    return response
+
+
+def _old_row(row: Row) -> OffsetFetchResponse.Topics.Partitions:
+    return OffsetFetchResponse.Topics.Partitions(
+        partition_index=row.partition_index,
+        committed_offset=row.committed_offset,
+        committed_leader_epoch=row.committed_leader_epoch,
+        metadata=row.metadata,
+        error_code=row.error_code,
+    )

@@ -1,0 +1,17 @@
+"""SyncGroup, API key 14: the leader of a classic group brings the assignment, each member fetches its own.
+
+Versions 0-5.  1: throttle time.  3: static members.  4: flexible.  5: protocol type and name.
+"""
+
+from __future__ import annotations
+
+from odradek.broker.context import RequestContext
+from odradek.broker.dispatch import handles
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.messages import SyncGroupRequest, SyncGroupResponse
+
+
+@handles(ApiKey.SYNC_GROUP, versions=(0, 5))
+async def sync_group(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
+    """Wait until the leader has assigned."""
+    return await context.services.groups.sync(request)

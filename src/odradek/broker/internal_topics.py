@@ -1,0 +1,65 @@
+"""The topics that coordinators keep their state in: made when somebody first needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.services import Services
+from odradek.cluster.new_topics import NewTopic
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
+from odradek.groups.partitions import CONSUMER_OFFSETS
+
+CREATION_TIMEOUT_MS = 10_000
+
+
+class InternalTopicPlan(NamedTuple):
+    """How an internal topic is made."""
+
+    name: str
+    partition_count: int
+    replication_factor: int
+    # Somebody asked for so many replicas: then fewer will not do.
+    is_factor_explicit: bool
+    configs: Mapping[str, str]
+
+
+def consumer_offsets(config: BrokerConfig) -> InternalTopicPlan:
+    """The topic of groups and their offsets."""
+    return InternalTopicPlan(
+        CONSUMER_OFFSETS,
+        config.offsets_topic_num_partitions,
+        config.offsets_topic_replication_factor,
+        config.is_explicit("offsets.topic.replication.factor"),
+        {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(config.offsets_topic_segment_bytes),
+        },
+    )
+
+
+async def ensure_topic(services: Services, plan: InternalTopicPlan) -> int:
+    """Have the topic, with a leader for each partition; how many it has. COORDINATOR_NOT_AVAILABLE if not."""
+    if plan.name not in services.image.topics:
+        await _create(services, plan)
+    topic = services.image.topics.get(plan.name)
+    count = plan.partition_count if topic is None else len(topic.partitions)
+    if not await services.wait_for_topic(plan.name, CREATION_TIMEOUT_MS, count):
+        raise KafkaError(f"{plan.name} has no leaders yet", error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return count
+
+
+async def _create(services: Services, plan: InternalTopicPlan) -> None:
+    factor = plan.replication_factor
+    if not plan.is_factor_explicit:
+        factor = min(factor, max(1, len(services.image.brokers)))
+    try:
+        await services.topics.create_topic(
+            NewTopic(plan.name, plan.partition_count, factor, configs=plan.configs)
+        )
+    except KafkaError as error:
+        if error.error_code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+            raise KafkaError(str(error), error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE) from error

@@ -1,0 +1,264 @@
+"""Runs a coordinator over an internal topic: load, replay, decide, write, park the answer until commit.
+
+    lead()     the log is replayed; until then COORDINATOR_LOAD_IN_PROGRESS
+    run()      decide on the state → append the records → bring the state up to date → answer after commit
+    resign()   the state is dropped; everybody who waits hears NOT_COORDINATOR
+
+Deciding, appending and changing the state happen in one go on the loop, so that decisions never meet a
+state that the log does not have. A state ahead of the commit is never shown: answers wait, and if leadership
+is lost before they are committed, the state goes with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Generic, TypeVar, cast
+
+from odradek.common.clock import Clock
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
+from odradek.coordinator.ports import PartitionWriter, Timer
+from odradek.coordinator.result import Answer, CoordinatorRecord, Response, Result, StartTimer
+from odradek.coordinator.shard import NOTHING_WRITTEN, Shard, State
+from odradek.protocol.errors import ProtocolError
+from odradek.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, iterate_headers
+from odradek.records.builder import build_batch_from_columns
+from odradek.records.compression import Codec
+from odradek.records.control import ControlType, read_control_type
+from odradek.records.record import read_records
+
+logger = logging.getLogger(__name__)
+
+RETRY_MS = 500
+MAX_DECOMPRESSED_BYTES = 1 << 30
+
+# What went wrong with the log, as a client of the coordinator must hear it.
+_AS_COORDINATOR = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+Found = TypeVar("Found")
+
+
+class CoordinatorRuntime(Generic[State]):
+    """The shards of one internal topic on this broker. Owned by the broker, on the loop."""
+
+    def __init__(
+        self,
+        writer: PartitionWriter,
+        timer: Timer,
+        clock: Clock,
+        new_state: Callable[[], State],
+        *,
+        commit_timeout_ms: int,
+        codec: Codec = Codec.NONE,
+    ) -> None:
+        self._writer = writer
+        self._timer = timer
+        self._clock = clock
+        self._new_state = new_state
+        self._commit_timeout_ms = commit_timeout_ms
+        self._codec = codec
+        self._shards: dict[int, Shard[State]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # Leadership
+
+    def lead(self, partition: int, leader_epoch: int) -> None:
+        """This broker leads the partition in this epoch: load it, unless that was done."""
+        shard = self._shards.get(partition)
+        if shard is not None:
+            if shard.leader_epoch >= leader_epoch:
+                return
+            self.resign(partition)
+        shard = Shard(partition, leader_epoch, self._new_state(), self._timer)
+        self._shards[partition] = shard
+        end_offset = self._writer.end_offset(partition)
+        if end_offset == 0:
+            self._loaded(shard)
+        else:
+            self._in_background(self._load(shard, end_offset))
+
+    def resign(self, partition: int) -> None:
+        """This broker does not lead the partition, or not any more."""
+        shard = self._shards.pop(partition, None)
+        if shard is not None:
+            shard.close(_not_coordinator(partition))
+
+    def close(self) -> None:
+        """Coordinate nothing any more."""
+        for partition in list(self._shards):
+            self.resign(partition)
+        for task in self._tasks:
+            task.cancel()
+
+    def partitions(self) -> list[int]:
+        """The partitions that are coordinated here, loaded or not."""
+        return sorted(self._shards)
+
+    async def _load(self, shard: Shard[State], end_offset: int) -> None:
+        while not shard.is_closed:
+            try:
+                async for piece in self._writer.read(shard.partition, end_offset):
+                    self._replay(shard, piece)
+                    if shard.is_closed:
+                        return
+            except KafkaError as error:
+                logger.error("partition %d of the coordinator is not loaded: %s", shard.partition, error)
+                await asyncio.sleep(RETRY_MS / 1000)
+                shard.state = self._new_state()
+            else:
+                self._loaded(shard)
+                return
+
+    def _loaded(self, shard: Shard[State]) -> None:
+        shard.is_loaded = True
+        now_ms = self._clock.now_ms()
+        self._carry_out(shard, shard.state.on_loaded(now_ms), now_ms)
+
+    def _replay(self, shard: Shard[State], piece: bytes) -> None:
+        for position, header in iterate_headers(piece):
+            producer_id = header.producer_id if header.is_transactional else None
+            for record in read_records(piece, position, max_bytes=MAX_DECOMPRESSED_BYTES):
+                if header.is_control:
+                    ends = read_control_type(record.key)
+                    if ends in (ControlType.COMMIT, ControlType.ABORT):
+                        shard.state.replay_end_of_transaction(
+                            header.producer_id, is_commit=ends is ControlType.COMMIT
+                        )
+                elif record.key is not None:
+                    self._replay_record(shard, record.offset, record.key, record.value, producer_id)
+
+    def _replay_record(
+        self, shard: Shard[State], offset: int, key: bytes, value: bytes | None, producer_id: int | None
+    ) -> None:
+        try:
+            shard.state.replay(CoordinatorRecord(key, value), producer_id)
+        except ProtocolError as error:
+            # One unreadable group must not take all others of the partition with it.
+            logger.error(
+                "the record at offset %d of partition %d is left out: %s", offset, shard.partition, error
+            )
+
+    # Decisions
+
+    async def run(self, partition: int, decide: Callable[[State, int], Result[Response]]) -> Response:
+        """Decide on the state of a partition, write, and return the response once that is committed."""
+        shard = self._active(partition)
+        now_ms = self._clock.now_ms()
+        result = decide(shard.state, now_ms)
+        offset = self._write(shard, result, now_ms)
+        parked = shard.park(result.parks_under) if result.parks_under is not None else None
+        self._apply(shard, result)
+        if parked is not None:
+            self._tell_once_committed(shard, offset, result.answers)
+            return cast("Response", await parked)
+        await self._committed(shard, offset)
+        shard.tell(result.answers)
+        return cast("Response", result.response)
+
+    async def read(self, partition: int, look: Callable[[State, int], Found]) -> Found:
+        """What `look` finds in the state of a partition, once all that it may have seen is committed."""
+        shard = self._active(partition)
+        found = look(shard.state, self._clock.now_ms())
+        await self._committed(shard, shard.last_offset)
+        return found
+
+    def _active(self, partition: int) -> Shard[State]:
+        shard = self._shards.get(partition)
+        if shard is None:
+            raise _not_coordinator(partition)
+        if not shard.is_loaded:
+            raise KafkaError("the log is being read", error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return shard
+
+    def _ring(self, shard: Shard[State], key: Hashable) -> None:
+        now_ms = self._clock.now_ms()
+        try:
+            self._carry_out(shard, shard.state.on_timer(key, now_ms), now_ms)
+        except KafkaError as error:
+            logger.warning("partition %d: %s has to wait: %s", shard.partition, key, error)
+            shard.set_timers([StartTimer(key, RETRY_MS)], self._ring)
+
+    def _carry_out(self, shard: Shard[State], result: Result[Any], now_ms: int) -> None:
+        """A decision that nobody asked for."""
+        offset = self._write(shard, result, now_ms)
+        self._apply(shard, result)
+        self._tell_once_committed(shard, offset, result.answers)
+
+    def _write(self, shard: Shard[State], result: Result[Any], now_ms: int) -> int:
+        if not result.records:
+            return NOTHING_WRITTEN
+        producer = result.producer
+        batch = build_batch_from_columns(
+            [record.key for record in result.records],
+            [record.value for record in result.records],
+            [now_ms] * len(result.records),
+            codec=self._codec,
+            producer_id=producer.producer_id if producer else NO_PRODUCER_ID,
+            producer_epoch=producer.producer_epoch if producer else NO_PRODUCER_EPOCH,
+            is_transactional=producer is not None,
+        )
+        try:
+            shard.last_offset = self._writer.append(shard.partition, shard.leader_epoch, batch, now_ms)
+        except KafkaError as error:
+            raise _as_coordinator(error) from error
+        return shard.last_offset
+
+    def _apply(self, shard: Shard[State], result: Result[Any]) -> None:
+        if result.on_written is not None:
+            result.on_written()
+        else:
+            producer_id = result.producer.producer_id if result.producer else None
+            for record in result.records:
+                shard.state.replay(record, producer_id)
+        shard.set_timers(result.timers, self._ring)
+
+    # Commit
+
+    async def _committed(self, shard: Shard[State], offset: int) -> None:
+        if offset == NOTHING_WRITTEN or self._writer.is_committed(shard.partition, offset):
+            return
+        try:
+            await self._writer.wait_committed(shard.partition, offset, self._commit_timeout_ms)
+        except KafkaError as error:
+            raise _as_coordinator(error) from error
+
+    def _tell_once_committed(self, shard: Shard[State], offset: int, answers: Iterable[Answer]) -> None:
+        if not answers:
+            return
+        if offset == NOTHING_WRITTEN or self._writer.is_committed(shard.partition, offset):
+            shard.tell(answers)
+            return
+        self._in_background(self._tell_later(shard, offset, tuple(answers)))
+
+    async def _tell_later(self, shard: Shard[State], offset: int, answers: tuple[Answer, ...]) -> None:
+        try:
+            await self._committed(shard, offset)
+        except KafkaError as error:
+            shard.fail([answer.key for answer in answers], error)
+        else:
+            shard.tell(answers)
+
+    def _in_background(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _not_coordinator(partition: int) -> KafkaError:
+    return KafkaError(f"partition {partition} is coordinated elsewhere", error_code=ErrorCode.NOT_COORDINATOR)
+
+
+def _as_coordinator(error: KafkaError) -> KafkaError:
+    code = _AS_COORDINATOR.get(error.error_code, error.error_code)
+    return KafkaError(str(error), error_code=code)

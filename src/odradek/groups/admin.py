@@ -1,0 +1,83 @@
+"""Groups as administrators see them: listed, described, deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from odradek.common.error_codes import ErrorCode
+from odradek.coordinator.result import Result
+from odradek.groups.errors import NonEmptyGroup
+from odradek.groups.group import Group, GroupState, Member
+from odradek.groups.records import group_tombstone, offset_tombstone
+from odradek.groups.state import GroupsState
+from odradek.protocol.messages import DescribeGroupsResponse, ListGroupsResponse
+
+CLASSIC = "classic"
+
+_Described = DescribeGroupsResponse.Groups
+_Listed = ListGroupsResponse.Groups
+
+
+def list_groups(state: GroupsState, states: Collection[str], types: Collection[str]) -> list[_Listed]:
+    """The groups that are in one of these states and of one of these types; nothing named means any."""
+    wanted_states, wanted_types = ({one.lower() for one in names} for names in (states, types))
+    listed = [_listed(group) for group in state.groups.values()]
+    return [
+        row
+        for row in listed
+        if (not wanted_states or row.group_state.lower() in wanted_states)
+        and (not wanted_types or row.group_type.lower() in wanted_types)
+    ]
+
+
+def _listed(group: Group) -> _Listed:
+    return _Listed(
+        group_id=group.group_id,
+        protocol_type=group.protocol_type or "",
+        group_state=group.state.value,
+        group_type=CLASSIC,
+    )
+
+
+def describe(state: GroupsState, group_id: str, *, knows_group_errors: bool) -> _Described:
+    """One group with its members; what they read only while that is settled."""
+    group = state.find(group_id)
+    if group is None:
+        return _not_found(group_id, knows_group_errors)
+    is_stable = group.state is GroupState.STABLE
+    return _Described(
+        group_id=group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=(group.protocol_name or "") if is_stable else "",
+        members=[_described_member(group, member, is_stable) for member in group.members.values()],
+    )
+
+
+def _not_found(group_id: str, knows_group_errors: bool) -> _Described:
+    """Version 6 can say it; before, such a group was Dead."""
+    row = _Described(group_id=group_id, group_state=GroupState.DEAD.value)
+    if knows_group_errors:
+        row.error_code = ErrorCode.GROUP_ID_NOT_FOUND
+        row.error_message = f"Group {group_id} not found."
+    return row
+
+
+def _described_member(group: Group, member: Member, is_stable: bool) -> _Described.Members:
+    return _Described.Members(
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        member_metadata=member.metadata(group.protocol_name) if is_stable else b"",
+        member_assignment=member.assignment if is_stable else b"",
+    )
+
+
+def delete(state: GroupsState, group_id: str) -> Result[ErrorCode]:
+    """End a group that has no members, and forget its offsets."""
+    group = state.get(group_id)
+    if group.state is not GroupState.EMPTY:
+        raise NonEmptyGroup(f"{group_id} is {group.state.value}")
+    tombstones = [offset_tombstone(group_id, partition) for partition in state.offsets.of(group_id)]
+    return Result(response=ErrorCode.NONE, records=(*tombstones, group_tombstone(group_id)))

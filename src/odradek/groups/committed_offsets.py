@@ -1,0 +1,62 @@
+"""All committed offsets of one shard, and those of transactions that have not ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from odradek.common.ids import TopicPartition
+from odradek.groups.committed import OffsetAndMetadata
+
+Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+_NOTHING: Offsets = MappingProxyType({})
+
+
+class CommittedOffsets:
+    """By group, then by partition. Owned by its shard's state; only replayed records change it."""
+
+    def __init__(self) -> None:
+        self._by_group: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
+        # None stands for an offset that the transaction deletes.
+        self._pending: dict[int, dict[tuple[str, TopicPartition], OffsetAndMetadata | None]] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        """The groups that have any."""
+        return iter(list(self._by_group))
+
+    def of(self, group_id: str) -> Offsets:
+        """The offsets of a group."""
+        return self._by_group.get(group_id, _NOTHING)
+
+    def put(self, group_id: str, partition: TopicPartition, committed: OffsetAndMetadata | None) -> None:
+        """Set one offset; None forgets it."""
+        if committed is not None:
+            self._by_group.setdefault(group_id, {})[partition] = committed
+            return
+        offsets = self._by_group.get(group_id, {})
+        offsets.pop(partition, None)
+        if not offsets:
+            self._by_group.pop(group_id, None)
+
+    # Transactions
+
+    def put_pending(
+        self, producer_id: int, group_id: str, partition: TopicPartition, committed: OffsetAndMetadata | None
+    ) -> None:
+        """Set one offset as soon as the producer's transaction is committed."""
+        self._pending.setdefault(producer_id, {})[group_id, partition] = committed
+
+    def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        """The producer's transaction has ended: its offsets count from now on, or never."""
+        pending = self._pending.pop(producer_id, {})
+        if is_commit:
+            for (group_id, partition), committed in pending.items():
+                self.put(group_id, partition, committed)
+
+    def is_pending(self, group_id: str, partition: TopicPartition) -> bool:
+        """Whether a transaction that has not ended may change this offset."""
+        return any((group_id, partition) in pending for pending in self._pending.values())
+
+    def has_pending(self, group_id: str) -> bool:
+        """Whether a transaction that has not ended may change an offset of this group."""
+        return any(group_id == group for pending in self._pending.values() for group, _ in pending)

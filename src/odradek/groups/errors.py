@@ -1,0 +1,53 @@
+"""Why a group refuses a request; each has its number on the wire."""
+
+from __future__ import annotations
+
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
+
+
+class UnknownMemberId(KafkaError):
+    """The group has no such member: it was dropped, or never joined."""
+
+    error_code = ErrorCode.UNKNOWN_MEMBER_ID
+
+
+class FencedInstanceId(KafkaError):
+    """Another member has taken over this instance id."""
+
+    error_code = ErrorCode.FENCED_INSTANCE_ID
+
+
+class IllegalGeneration(KafkaError):
+    """The member speaks of a generation that is over, or has not begun."""
+
+    error_code = ErrorCode.ILLEGAL_GENERATION
+
+    def __init__(self, generation_id: int, current: int) -> None:
+        self.generation_id = generation_id
+        self.current = current
+        super().__init__(f"generation {generation_id} is not the current one, {current}")
+
+
+class RebalanceInProgress(KafkaError):
+    """The members are just finding each other anew."""
+
+    error_code = ErrorCode.REBALANCE_IN_PROGRESS
+
+
+class InconsistentGroupProtocol(KafkaError):
+    """The member has no protocol that all others have."""
+
+    error_code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+class GroupIdNotFound(KafkaError):
+    """There is no such group."""
+
+    error_code = ErrorCode.GROUP_ID_NOT_FOUND
+
+
+class NonEmptyGroup(KafkaError):
+    """The group has members."""
+
+    error_code = ErrorCode.NON_EMPTY_GROUP

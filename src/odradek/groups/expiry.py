@@ -1,0 +1,74 @@
+"""Which committed offsets have outlived their group.
+
+| group | an offset expires |
+| --- | --- |
+| empty | `offsets.retention.minutes` after the last member went |
+| with members, of consumers | so long after its commit, where nobody subscribes to the topic any more |
+| never had members | so long after its commit |
+
+Clients of long ago may have asked for an expiry of their own. A group without members and offsets goes, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from odradek.common.ids import TopicPartition
+from odradek.coordinator.result import CoordinatorRecord
+from odradek.groups.committed import OffsetAndMetadata
+from odradek.groups.committed_offsets import CommittedOffsets
+from odradek.groups.group import CONSUMER_PROTOCOL_TYPE, Group, GroupState
+from odradek.groups.records import group_tombstone, offset_tombstone
+
+BaseTime = Callable[[TopicPartition, OffsetAndMetadata], int | None]
+"""When an offset began to age; None if it does not."""
+
+
+def expire(
+    group: Group | None, group_id: str, offsets: CommittedOffsets, *, retention_ms: int, now_ms: int
+) -> list[CoordinatorRecord]:
+    """The tombstones of what is over in one group."""
+    base_time = _base_time(group)
+    expired = [
+        partition
+        for partition, committed in offsets.of(group_id).items()
+        if not offsets.is_pending(group_id, partition)
+        and _is_expired(committed, base_time(partition, committed), retention_ms, now_ms)
+    ]
+    records = [offset_tombstone(group_id, partition) for partition in expired]
+    is_left = len(expired) < len(offsets.of(group_id)) or offsets.has_pending(group_id)
+    if group is not None and not is_left and _may_go(group):
+        records.append(group_tombstone(group_id))
+    return records
+
+
+def _may_go(group: Group) -> bool:
+    return group.state is GroupState.EMPTY and not group.pending_members
+
+
+def _is_expired(committed: OffsetAndMetadata, base_ms: int | None, retention_ms: int, now_ms: int) -> bool:
+    if base_ms is None:
+        return False
+    if committed.expire_timestamp_ms is not None:
+        return now_ms >= committed.expire_timestamp_ms
+    return now_ms - base_ms >= retention_ms
+
+
+def _base_time(group: Group | None) -> BaseTime:
+    if group is None or group.protocol_type is None:
+        return lambda partition, committed: committed.commit_timestamp_ms
+    if group.state is GroupState.EMPTY:
+        emptied_ms = group.state_timestamp_ms
+        return lambda partition, committed: (
+            committed.commit_timestamp_ms if emptied_ms is None else emptied_ms
+        )
+    topics = group.subscribed_topics()
+    if (
+        group.protocol_type == CONSUMER_PROTOCOL_TYPE
+        and group.state is GroupState.STABLE
+        and topics is not None
+    ):
+        return lambda partition, committed: (
+            committed.commit_timestamp_ms if partition.topic not in topics else None
+        )
+    return lambda partition, committed: None

@@ -1,0 +1,146 @@
+"""The face of the group coordinator: what the handlers call, each on the shard that the group belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from uuid import uuid4
+
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
+from odradek.common.ids import TopicPartition
+from odradek.coordinator.result import Response, Result
+from odradek.coordinator.runtime import CoordinatorRuntime
+from odradek.groups import admin, classic, offsets
+from odradek.groups.group import NO_GENERATION
+from odradek.groups.membership import Joining
+from odradek.groups.offsets import Commit, FetchedOffset, Verdicts
+from odradek.groups.partitions import partition_for
+from odradek.groups.state import GroupsState
+from odradek.protocol.messages import (
+    DescribeGroupsResponse,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    ListGroupsResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+
+
+class GroupService:
+    """Finds the shard, runs the decision there, waits for its commit. Lives on the broker's loop.
+
+    `partition_count` tells how many partitions `__consumer_offsets` has; faults of whole requests are raised.
+    """
+
+    def __init__(
+        self,
+        runtime: CoordinatorRuntime[GroupsState],
+        partition_count: Callable[[], int],
+        new_id: Callable[[], str] = lambda: str(uuid4()),
+    ) -> None:
+        self._runtime = runtime
+        self._partition_count = partition_count
+        self._new_id = new_id
+
+    def close(self) -> None:
+        """Coordinate no group any more."""
+        self._runtime.close()
+
+    def new_member_id(self, prefix: str) -> str:
+        """An id for a member that has none."""
+        return f"{prefix}-{self._new_id()}"
+
+    # The classic protocol
+
+    async def join(self, group_id: str, joining: Joining) -> JoinGroupResponse:
+        """Join, and hear of the generation when all others have joined as well."""
+        _check_named(group_id)
+        return await self._run(group_id, lambda state, now: classic.join(state, group_id, joining, now))
+
+    async def sync(self, request: SyncGroupRequest) -> SyncGroupResponse:
+        """Bring or fetch the assignment."""
+        _check_named(request.group_id)
+        return await self._run(request.group_id, lambda state, now: classic.sync(state, request, now))
+
+    async def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
+        """Stay a member."""
+        _check_named(request.group_id)
+        return await self._run(request.group_id, lambda state, now: classic.heartbeat(state, request, now))
+
+    async def leave(self, request: LeaveGroupRequest) -> LeaveGroupResponse:
+        """Be a member no more."""
+        _check_named(request.group_id)
+        return await self._run(request.group_id, lambda state, now: classic.leave(state, request, now))
+
+    # Offsets
+
+    async def commit_offsets(self, commit: Commit) -> Verdicts:
+        """Write offsets down; each partition has its own verdict."""
+        return await self._run(commit.group_id, lambda state, now: offsets.commit(state, commit, now))
+
+    async def fetch_offsets(
+        self,
+        group_id: str,
+        partitions: Collection[TopicPartition] | None,
+        *,
+        member_id: str | None = None,
+        member_epoch: int = NO_GENERATION,
+        require_stable: bool = False,
+    ) -> dict[TopicPartition, FetchedOffset]:
+        """The committed offsets of these partitions, or of all that have one; a member says who it is."""
+        return await self._runtime.read(
+            self._partition_of(group_id),
+            lambda state, _: offsets.fetch(state, group_id, partitions, require_stable=require_stable),
+        )
+
+    async def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> Verdicts:
+        """Forget offsets; each partition has its own verdict."""
+        return await self._run(group_id, lambda state, _: offsets.delete(state, group_id, partitions))
+
+    # Administration
+
+    async def list_groups(
+        self, states: Collection[str], types: Collection[str]
+    ) -> list[ListGroupsResponse.Groups]:
+        """The groups that this broker coordinates."""
+        listed = []
+        for partition in self._runtime.partitions():
+            try:
+                listed += await self._runtime.read(
+                    partition, lambda state, _: admin.list_groups(state, states, types)
+                )
+            except KafkaError as error:
+                # Another broker has taken over meanwhile, and lists them.
+                if error.error_code is not ErrorCode.NOT_COORDINATOR:
+                    raise
+        return listed
+
+    async def describe(self, group_id: str, *, knows_group_errors: bool) -> DescribeGroupsResponse.Groups:
+        """One group with its members."""
+        return await self._runtime.read(
+            self._partition_of(group_id),
+            lambda state, _: admin.describe(state, group_id, knows_group_errors=knows_group_errors),
+        )
+
+    async def delete(self, group_id: str) -> None:
+        """End a group without members."""
+        await self._run(group_id, lambda state, _: admin.delete(state, group_id))
+
+    def _partition_of(self, group_id: str) -> int:
+        count = self._partition_count()
+        if count == 0:
+            raise KafkaError(
+                "__consumer_offsets is not there yet", error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE
+            )
+        return partition_for(group_id, count)
+
+    async def _run(self, group_id: str, decide: Callable[[GroupsState, int], Result[Response]]) -> Response:
+        return await self._runtime.run(self._partition_of(group_id), decide)
+
+
+def _check_named(group_id: str) -> None:
+    if not group_id:
+        raise KafkaError("the empty string is not the id of a group", error_code=ErrorCode.INVALID_GROUP_ID)

@@ -1,0 +1,22 @@
+"""What the broker's configuration says of groups, in the words of this room."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+INT_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    """Limits and times; the defaults are Kafka's."""
+
+    min_session_timeout_ms: int = 6_000
+    max_session_timeout_ms: int = 1_800_000
+    max_size: int = INT_MAX
+    initial_rebalance_delay_ms: int = 3_000
+    # A new member has no id to send heartbeats with; this is how long its first join may wait.
+    new_member_join_timeout_ms: int = 300_000
+    offset_metadata_max_bytes: int = 4_096
+    offsets_retention_ms: int = 7 * 24 * 3_600_000
+    offsets_retention_check_interval_ms: int = 600_000

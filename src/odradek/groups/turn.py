@@ -1,0 +1,106 @@
+"""One event in the life of one group: what it changes, writes, answers and times is collected here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from odradek.coordinator.result import Answer, CoordinatorRecord, Result, StartTimer, StopTimer
+from odradek.groups.group import Group, Member
+from odradek.groups.settings import GroupSettings
+from odradek.protocol.messages import JoinGroupResponse, SyncGroupResponse
+
+
+class WaitingJoin(NamedTuple):
+    """A JoinGroup that is parked."""
+
+    group_id: str
+    member_id: str
+
+
+class WaitingSync(NamedTuple):
+    """A SyncGroup that is parked."""
+
+    group_id: str
+    member_id: str
+
+
+class SessionTimer(NamedTuple):
+    """Rings when a member, or one who was given an id, was silent for too long."""
+
+    group_id: str
+    member_id: str
+
+
+class JoinTimer(NamedTuple):
+    """Rings when the members have had their time to join."""
+
+    group_id: str
+
+
+class SyncTimer(NamedTuple):
+    """Rings when the members have had their time to ask for their assignment."""
+
+    group_id: str
+
+
+class Turn:
+    """What happens to `group`, which is replaced step by step. Made for one event and thrown away.
+
+    Nothing outside changes until `result` is carried out, so that an exception in between leaves no trace.
+    """
+
+    __slots__ = ("_answers", "_records", "_timers", "group", "now_ms", "settings")
+
+    def __init__(self, group: Group, settings: GroupSettings, now_ms: int) -> None:
+        self.group = group
+        self.settings = settings
+        self.now_ms = now_ms
+        self._records: list[CoordinatorRecord] = []
+        self._answers: list[Answer] = []
+        self._timers: list[StartTimer | StopTimer] = []
+
+    def write(self, record: CoordinatorRecord) -> None:
+        """Have a record written."""
+        self._records.append(record)
+
+    def start_timer(self, key: Hashable, delay_ms: int) -> None:
+        """Start a timer anew."""
+        self._timers.append(StartTimer(key, delay_ms))
+
+    def stop_timer(self, key: Hashable) -> None:
+        """Stop a timer, if it runs."""
+        self._timers.append(StopTimer(key))
+
+    def start_session(self, member: Member) -> None:
+        """The member was heard of: its session begins anew."""
+        self.start_timer(SessionTimer(self.group.group_id, member.member_id), member.session_timeout_ms)
+
+    def answer_join(self, member: Member, response: JoinGroupResponse) -> None:
+        """Answer a member's parked JoinGroup."""
+        self._answers.append(Answer(WaitingJoin(self.group.group_id, member.member_id), response))
+        self.update(replace(member, is_awaiting_join=False))
+
+    def answer_sync(self, member: Member, response: SyncGroupResponse) -> None:
+        """Answer a member's parked SyncGroup."""
+        self._answers.append(Answer(WaitingSync(self.group.group_id, member.member_id), response))
+        self.update(replace(member, is_awaiting_sync=False))
+
+    def update(self, member: Member) -> None:
+        """Put this value in the place of the member."""
+        self.group = self.group.with_member(member)
+
+    def result(
+        self, keep: Callable[[Group], None], response: Any = None, parks_under: Hashable | None = None
+    ) -> Result[Any]:
+        """All of it, for the runtime; `keep` is given the group as it is then."""
+        group = self.group
+        return Result(
+            response=response,
+            records=tuple(self._records),
+            on_written=lambda: keep(group),
+            timers=tuple(self._timers),
+            answers=tuple(self._answers),
+            parks_under=parks_under,
+        )

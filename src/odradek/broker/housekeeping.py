@@ -9,7 +9,9 @@ from concurrent.futures import Executor
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.common.clock import Clock
-from odradek.log.manager import LogManager
+from odradek.log.errors import StorageError
+from odradek.log.partition_log import PartitionLog
+from odradek.replication.replica_manager import ReplicaManager
 
 logger = logging.getLogger(__name__)
 
@@ -18,10 +20,14 @@ GARBAGE_CHECK_MS = 5000
 
 
 class Housekeeping:
-    """Periodic tasks over all logs. Decisions are taken on the loop; what may block runs in the pool."""
+    """Periodic tasks over all logs. Decisions are taken on the loop; what may block runs in the pool.
 
-    def __init__(self, logs: LogManager, config: BrokerConfig, clock: Clock, pool: Executor) -> None:
-        self._logs = logs
+    A disk that fails under one of them goes offline, and the chore goes on with the rest.
+    """
+
+    def __init__(self, replicas: ReplicaManager, config: BrokerConfig, clock: Clock, pool: Executor) -> None:
+        self._replicas = replicas
+        self._logs = replicas.logs
         self._config = config
         self._clock = clock
         self._pool = pool
@@ -47,32 +53,55 @@ class Housekeeping:
     async def _every(self, interval_ms: int, chore: Callable[[], Awaitable[None]]) -> None:
         while True:
             await asyncio.sleep(interval_ms / 1000)
+            running = asyncio.ensure_future(chore())
             try:
-                await asyncio.shield(chore())
-            except OSError:
+                await asyncio.shield(running)
+            except asyncio.CancelledError:
+                await asyncio.gather(running, return_exceptions=True)
+                raise
+            except Exception:  # a task root: the other chores, and the next round, must not suffer
                 logger.exception("%s failed; it is tried again later", chore.__name__)
 
     async def flush_due_logs(self) -> None:
         """Sync the logs whose `flush.ms` is over."""
-        loop = asyncio.get_running_loop()
         for log in list(self._logs.logs.values()):
-            if log.wants_flush(self._clock.now_ms()):
+            # The rounds before may have taken long: the log may be another's, or gone.
+            if self._logs.get(log.partition) is not log or not log.wants_flush(self._clock.now_ms()):
+                continue
+            try:
                 job = log.begin_flush(self._clock.now_ms())
-                await loop.run_in_executor(self._pool, job.run)
+                await self._in_pool(job.run)
+            except StorageError as error:
+                self._failed(log, error)
+            else:
                 log.complete_flush(job)
+
+    def _failed(self, log: PartitionLog, error: StorageError) -> None:
+        if self._logs.get(log.partition) is log:  # else its files went while they were synced
+            self._replicas.disk_failed(log.partition, error)
 
     async def write_checkpoints(self) -> None:
         """Write down how far each log is synced, committed, and deleted."""
-        loop = asyncio.get_running_loop()
         for job in self._logs.checkpoints():
-            await loop.run_in_executor(self._pool, job.run)
+            try:
+                await self._in_pool(job.run)
+            except OSError as error:
+                failure = StorageError(error, job.directory.path)
+                self._replicas.directory_failed(job.directory, failure)
 
     async def enforce_retention(self) -> None:
-        """Give up segments whose time is over."""
-        self._logs.enforce_retention(self._clock.now_ms())
+        """Give up segments whose time is over; others have their turn after each log."""
+        for log in list(self._logs.logs.values()):
+            if self._logs.get(log.partition) is log:
+                self._logs.enforce_retention_of(log, self._clock.now_ms())
+            await asyncio.sleep(0)
+        self._replicas.drop_offline()
 
     async def remove_garbage(self) -> None:
         """Remove files that were given up long enough ago."""
         due = self._logs.due_garbage(self._clock.now_ms())
         if due:
-            await asyncio.get_running_loop().run_in_executor(self._pool, self._logs.remove_garbage, due)
+            await self._in_pool(lambda: self._logs.remove_garbage(due))
+
+    async def _in_pool(self, step: Callable[[], None]) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._pool, step)

@@ -168,7 +168,7 @@ class BrokerServer:
         await self._node.join(tuple(self._advertised()))
         while self._node.broker_id not in self._services.image.brokers:
             await asyncio.sleep(READY_POLL_SECONDS)
-        self._housekeeping = Housekeeping(self._logs, self.config, self._clock, self._pool)
+        self._housekeeping = Housekeeping(replicas, self.config, self._clock, self._pool)
         self._housekeeping.start()
         self._cleaning.start()
         await self._moves.start()

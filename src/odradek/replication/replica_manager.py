@@ -156,6 +156,12 @@ class ReplicaManager:
         directory = self.logs.directory_of(topic_partition)
         return [] if directory is None else self.directory_failed(directory, error)
 
+    def drop_offline(self) -> None:
+        """Serve no partition whose log went offline with its directory."""
+        for topic_partition, partition in list(self._partitions.items()):
+            if self.logs.get(topic_partition) is not partition.log:
+                self.drop(topic_partition)
+
     def directory_failed(self, directory: LogDirectory, error: StorageError) -> list[TopicPartition]:
         """A disk refused; the partitions that went offline with it: none if it is merely full."""
         if error.is_no_space:

@@ -1,0 +1,64 @@
+"""A disk without room (SPEC I7): writes get a retriable error, reads go on, and it comes back by itself."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+from odradek.common.error_codes import ErrorCode
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.messages import CreateTopicsRequest
+from odradek.testing.faulty_files import FaultyFiles
+
+from .conftest import Wire
+from .on_this_loop import a_broker, create_topic, run
+from .test_produce_and_fetch import a_batch, a_fetch, a_produce, the_row, values_in
+
+
+async def produce(wire: Wire, value: bytes, acks: int = -1) -> int:
+    return the_row(await wire.ask(ApiKey.PRODUCE, 9, a_produce(a_batch(value), acks=acks))).error_code
+
+
+async def fetch(wire: Wire) -> list[bytes]:
+    return values_in(the_row(await wire.ask(ApiKey.FETCH, 12, a_fetch())))
+
+
+def test_a_full_disk_refuses_writes_serves_reads_and_comes_back(tmp_path: Path) -> None:
+    files = FaultyFiles()
+
+    async def main() -> None:
+        async with a_broker(tmp_path, "log.flush.interval.ms=1", files=files) as (server, wire):
+            await create_topic(wire, "orders")
+            assert await produce(wire, b"before") == 0
+            files.free_bytes = 100
+            for acks in (1, -1, 1):
+                assert await produce(wire, bytes(1000), acks) == ErrorCode.KAFKA_STORAGE_ERROR
+            assert await fetch(wire) == [b"before"]
+            assert server.services.replicas.logs.online_directories()
+            files.free_bytes = None
+            assert await produce(wire, b"after") == 0
+            assert await fetch(wire) == [b"before", b"after"]
+        async with a_broker(tmp_path) as (_, wire):
+            assert await fetch(wire) == [b"before", b"after"]
+
+    run(main)
+
+
+def test_a_topic_that_has_no_room_can_be_made_later(tmp_path: Path) -> None:
+    files = FaultyFiles()
+
+    async def main() -> None:
+        async with a_broker(tmp_path, files=files) as (server, wire):
+            await create_topic(wire, "orders")
+            files.fault = lambda call, path: errno.ENOSPC if "/late-" in path else 0
+            topic = CreateTopicsRequest.Topics(name="late", num_partitions=1, replication_factor=1)
+            request = CreateTopicsRequest(topics=[topic], timeout_ms=200)
+            await wire.ask(ApiKey.CREATE_TOPICS, 7, request)
+            assert await produce(wire, b"orders go on") == 0
+            files.fault = lambda call, path: 0
+            assert server.services.replicas.logs.online_directories()
+        async with a_broker(tmp_path, files=files) as (_, wire):
+            answer = await wire.ask(ApiKey.PRODUCE, 9, a_produce(a_batch(b"x"), topic="late"))
+            assert the_row(answer).error_code == 0
+
+    run(main)

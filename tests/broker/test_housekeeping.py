@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+from odradek.protocol.api_key import ApiKey
+from odradek.testing.faulty_files import FaultyFiles
+
+from .on_this_loop import a_broker, create_topic, run, until
+from .test_log_moves import two_dirs
+from .test_produce_and_fetch import a_batch, a_produce, the_row
+
+
+def test_a_disk_that_cannot_sync_goes_offline_and_the_other_goes_on(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    settings = (two_dirs(tmp_path), "log.flush.interval.ms=1")
+
+    async def main() -> None:
+        async with a_broker(tmp_path / "a", *settings, files=files) as (server, wire):
+            await create_topic(wire, "orders", partitions=2)
+            logs = server.services.replicas.logs
+            broken = str(tmp_path / "b")
+            files.fault = lambda call, path: errno.EIO if call == "sync" and path.startswith(broken) else 0
+            for partition in (0, 1):
+                await wire.ask(ApiKey.PRODUCE, 9, a_produce(a_batch(b"x"), partition=partition))
+            await until(lambda: len(logs.online_directories()) == 1)
+            await until(lambda: len(server.services.replicas) == 1)
+            (left,) = server.services.replicas
+            await until(lambda: left.log.recovery_point == left.log.log_end_offset)
+            index = left.topic_partition.partition
+            answer = await wire.ask(ApiKey.PRODUCE, 9, a_produce(a_batch(b"y"), partition=index))
+            assert the_row(answer).error_code == 0
+
+    run(main)
+
+
+def test_old_segments_go_while_the_broker_runs(tmp_path: Path) -> None:
+    settings = ("log.retention.check.interval.ms=20", "log.segment.delete.delay.ms=0")
+
+    async def main() -> None:
+        async with a_broker(tmp_path, *settings) as (server, wire):
+            await create_topic(
+                wire, "orders", segment_bytes=1 << 20, retention_bytes=1 << 20, retention_ms=-1
+            )
+            for _ in range(6):
+                answer = await wire.ask(ApiKey.PRODUCE, 9, a_produce(a_batch(bytes(500_000))))
+                assert the_row(answer).error_code == 0
+            log = server.services.replicas.get("orders", 0).log
+            await until(lambda: log.log_start_offset > 0)
+            assert log.log_end_offset == 6
+
+    run(main)

@@ -148,8 +148,8 @@ TO_PRODUCE = {
 # Where Kafka 4.3.1 stumbles (an unexpected exception) or is laxer, and what we answer instead.
 BETTER_ANSWERS = {
     "codec 5": (patched(a_batch(), 21, ">h", 5), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
-    "no gzip": (batch_of(b"garbage", attributes=1), ErrorCode.CORRUPT_MESSAGE),
-    "no zstd": (batch_of(b"garbage", attributes=4), ErrorCode.CORRUPT_MESSAGE),
+    "no gzip": (batch_of(b"garbage", attributes=1), ErrorCode.INVALID_RECORD),
+    "no zstd": (batch_of(b"garbage", attributes=4), ErrorCode.INVALID_RECORD),
     "varint overflow": (batch_of(b"\xff" * 6 + ONE_RECORD), ErrorCode.INVALID_RECORD),
     "offset delta": (batch_of(ONE_RECORD[:3] + b"\x02" + ONE_RECORD[4:]), ErrorCode.INVALID_RECORD),
     "key length -2": (batch_of(b"\x0c\x00\x00\x00\x03\x01\x00"), ErrorCode.INVALID_RECORD),

@@ -101,10 +101,10 @@ REFUSED: dict[str, tuple[bytearray, type[RecordsError], ErrorCode, bool]] = {
         ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
         True,
     ),
-    "no gzip": (batch_of(b"?", attributes=1), CorruptBatch, ErrorCode.CORRUPT_MESSAGE, True),
-    "no snappy": (batch_of(b"\x05?", attributes=2), CorruptBatch, ErrorCode.CORRUPT_MESSAGE, True),
-    "no lz4": (batch_of(b"?", attributes=3), CorruptBatch, ErrorCode.CORRUPT_MESSAGE, True),
-    "no zstd": (batch_of(b"?", attributes=4), CorruptBatch, ErrorCode.CORRUPT_MESSAGE, True),
+    "no gzip": (batch_of(b"?", attributes=1), CorruptBatch, ErrorCode.INVALID_RECORD, True),
+    "no snappy": (batch_of(b"\x05?", attributes=2), CorruptBatch, ErrorCode.INVALID_RECORD, True),
+    "no lz4": (batch_of(b"?", attributes=3), CorruptBatch, ErrorCode.INVALID_RECORD, True),
+    "no zstd": (batch_of(b"?", attributes=4), CorruptBatch, ErrorCode.INVALID_RECORD, True),
     "bytes after": (batch_of(ONE_RECORD + b"\x00"), InvalidRecord, ErrorCode.INVALID_RECORD, True),
     "bytes after, packed": (
         batch_of(ONE_RECORD + b"\x00", codec=Codec.ZSTD),
@@ -151,6 +151,9 @@ def test_a_compression_bomb_is_refused(codec):
         with pytest.raises(DecompressedTooLarge) as caught:
             validate(bomb)
         assert caught.value.limit == LIMIT
+    with pytest.raises(DecompressedTooLarge) as caught:
+        produced(bomb)
+    assert caught.value.error_code is ErrorCode.MESSAGE_TOO_LARGE, "the client may split it"
 
 
 def test_a_missing_key_is_refused_where_one_is_required():
@@ -168,10 +171,11 @@ def test_timestamps_outside_the_range_are_refused_whatever_the_header_says():
 
     for good in (batch, lying):
         produced(good, timestamp_range_ms=(500, 2000))
-        for bad_range in ((501, 2000), (500, 1999)):
+        for bad_range, index in (((501, 2000), 1), ((500, 1999), 3)):
             with pytest.raises(InvalidRecord) as caught:
                 produced(good, timestamp_range_ms=bad_range)
             assert caught.value.error_code is ErrorCode.INVALID_TIMESTAMP
+            assert caught.value.batch_index == index
 
 
 def test_records_without_timestamp_are_in_any_range():

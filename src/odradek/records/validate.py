@@ -28,13 +28,14 @@ from odradek.records.compression import Codec, decompress
 from odradek.records.errors import (
     BatchTooLarge,
     CorruptBatch,
+    DecompressedTooLarge,
     InvalidRecord,
     RecordsError,
     TruncatedBatch,
     UnsupportedMagic,
 )
 from odradek.records.kernels import check_records
-from odradek.records.record import plain_records
+from odradek.records.record import plain_records, read_records
 
 _ACCEPTED_ATTRIBUTES = CODEC_MASK | TRANSACTIONAL_FLAG
 
@@ -60,15 +61,23 @@ def validate_for_produce(
         raise BatchTooLarge(header.size_in_bytes, max_message_bytes, position)
     _check_crc(buffer, position, header)
     _check_producers_header(header, position)
-    least_ms, greatest_ms = _check_records(
-        buffer, position, header, max_decompressed_bytes, is_strict=True, requires_key=requires_key
-    )
+    try:
+        least_ms, greatest_ms = _check_records(
+            buffer, position, header, max_decompressed_bytes, is_strict=True, requires_key=requires_key
+        )
+    except CorruptBatch as error:
+        # The CRC was right, so this is what the producer made: to send it again, as clients do on
+        # CORRUPT_MESSAGE, is in vain. On MESSAGE_TOO_LARGE they split the batch.
+        is_bomb = isinstance(error, DecompressedTooLarge)
+        error.error_code = ErrorCode.MESSAGE_TOO_LARGE if is_bomb else ErrorCode.INVALID_RECORD
+        raise
     if timestamp_range_ms is not None and least_ms != NO_TIMESTAMP:
         earliest_ms, latest_ms = timestamp_range_ms
         if least_ms < earliest_ms or greatest_ms > latest_ms:
             raise InvalidRecord(
                 f"timestamps {least_ms} to {greatest_ms} are not within {earliest_ms} to {latest_ms}",
                 position,
+                batch_index=_first_outside(buffer, position, max_decompressed_bytes, timestamp_range_ms),
                 error_code=ErrorCode.INVALID_TIMESTAMP,
             )
     return header
@@ -173,6 +182,17 @@ def _check_producers_header(header: BatchHeader, position: int) -> None:
         raise InvalidRecord(
             f"base sequence {header.base_sequence} with producer id {header.producer_id}", position
         )
+
+
+def _first_outside(buffer: Buffer, position: int, max_bytes: int, range_ms: tuple[int, int]) -> int:
+    earliest_ms, latest_ms = range_ms
+    records = read_records(buffer, position, max_bytes=max_bytes)
+    outside = (
+        index
+        for index, record in enumerate(records)
+        if record.timestamp_ms != NO_TIMESTAMP and not earliest_ms <= record.timestamp_ms <= latest_ms
+    )
+    return next(outside, -1)
 
 
 def _check_records(

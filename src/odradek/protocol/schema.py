@@ -95,11 +95,12 @@ class _Line(NamedTuple):
     words: list[str]
 
 
+@cache
 def parse_versions(text: str) -> Versions:
     """`3`, `3+`, `3-5` or `none`."""
-    match = re.fullmatch(r"(\d+)(\+|-(\d+))?", text)
     if text == "none":
         return NO_VERSIONS
+    match = re.fullmatch(r"(\d+)(\+|-(\d+))?", text)
     if match is None:
         raise SchemaError(f"not a version range: {text!r}")
     low = int(match[1])
@@ -108,6 +109,7 @@ def parse_versions(text: str) -> Versions:
     return Versions(low, MAX_VERSION if match[3] is None else int(match[3]))
 
 
+@cache
 def snake_case(name: str) -> str:
     """`IsKRaftController` to `is_kraft_controller`."""
     text = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name.replace("KRaft", "Kraft"))

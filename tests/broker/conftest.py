@@ -75,7 +75,8 @@ class Broker:
         self.logs = LogManager([str(directory)], broker_id=BROKER_ID, cluster_id="test")
         self.clock = SystemClock()
         self.logs.start(self.clock.now_ms(), lambda topic: LogConfig())
-        store, config = MemoryEnsemble().open_session(), load().config
+        config = load().config
+        self.store: Any = MemoryEnsemble().open_session()
         replicas = ReplicaManager(BROKER_ID, self.logs, self._on_progress)
         cleaning = LogCleaning(self.logs, config.cleaner, self.clock, replicas.disk_failed)
         self.services = Services(
@@ -89,11 +90,13 @@ class Broker:
             waiting_produces=Purgatory(loop),
             waiting_fetches=Purgatory(loop),
             image=MetadataImage("test"),
-            producer_ids=ProducerIds(lambda: store, BROKER_ID),
+            producer_ids=ProducerIds(lambda: self.store, BROKER_ID),
             config=lambda: config,
             topic_settings=TopicSettings(lambda: config),
-            broker_settings=BrokerSettings(lambda: store, lambda: BROKER_ID, lambda: config, lambda _: None),
-            topics=TopicAdmin(lambda: store, list),
+            broker_settings=BrokerSettings(
+                lambda: self.store, lambda: BROKER_ID, lambda: config, lambda _: None
+            ),
+            topics=TopicAdmin(lambda: self.store, list),
             moves=LogMoves(replicas, cleaning, self.clock, self._in_pool, max_parallel=1),
         )
         self.listener = Listener(Dispatcher(self.services, "PLAINTEXT").handle)

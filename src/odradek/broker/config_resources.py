@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from odradek.broker.config.alter import Change, Operation, alter_topic
 from odradek.broker.services import Services
+from odradek.broker.store_calls import from_store
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import check_topic_name
@@ -92,13 +93,19 @@ async def _alter(
 ) -> None:
     """Change the settings of one resource; a KafkaError says why not."""
     if resource_type(type_number) is ResourceType.TOPIC:
+        if not name:
+            raise _invalid("Default topic resources are not allowed.")
+        check_topic_name(name)
         config = services.config()
-        await services.topics.change_configs(
+        changing: Coroutine[Any, Any, Any] = services.topics.change_configs(
             name, lambda stored: alter_topic(config, stored, changes_of(stored)), validate_only=validate_only
         )
-        return
-    is_default = is_default_broker(services, name)
-    await services.broker_settings.change(changes_of, is_default=is_default, validate_only=validate_only)
+    else:
+        is_default = is_default_broker(services, name)
+        changing = services.broker_settings.change(
+            changes_of, is_default=is_default, validate_only=validate_only
+        )
+    await from_store(changing)
 
 
 def replacing(changes: Sequence[Change], stored: Mapping[str, str]) -> list[Change]:

@@ -13,8 +13,10 @@ from typing import Any, NamedTuple, TypeVar
 from odradek.broker.context import RequestContext
 from odradek.broker.errors_in_responses import error_response
 from odradek.broker.services import Services
+from odradek.broker.store_calls import as_kafka_error
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
+from odradek.coordination.errors import StoreError
 from odradek.net.connection import Connection
 from odradek.net.exchange import Exchange
 from odradek.protocol.api import answer_to_unknown_api_versions, request_class
@@ -125,6 +127,8 @@ class Dispatcher:
             response = await answer
         except KafkaError as error:
             self._answer_error(context, request, error)
+        except StoreError as error:
+            self._answer_store_error(context, request, error)
         except Exception:
             self._answer_bug(context, request)
         else:
@@ -137,6 +141,13 @@ class Dispatcher:
             context.connection.close(f"{context.api_key.name} failed: {error}")
         else:
             context.answer(response)
+
+    def _answer_store_error(self, context: RequestContext, request: Message, error: StoreError) -> None:
+        translated = as_kafka_error(error)
+        if translated is None:
+            self._answer_bug(context, request)
+        else:
+            self._answer_error(context, request, translated)
 
     def _answer_bug(self, context: RequestContext, request: Message) -> None:
         log.exception(

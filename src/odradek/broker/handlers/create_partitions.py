@@ -9,6 +9,7 @@ from collections import Counter
 
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
+from odradek.broker.store_calls import from_store
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey
@@ -56,7 +57,10 @@ async def _grow(context: RequestContext, asked: Asked, deadline: float, *, valid
             error_code=ErrorCode.POLICY_VIOLATION,
         )
     manual = None if asked.assignments is None else [one.broker_ids for one in asked.assignments]
-    await services.topics.create_partitions(asked.name, asked.count, manual, validate_only=validate_only)
+    await from_store(
+        services.topics.create_partitions(asked.name, asked.count, manual, validate_only=validate_only),
+        deadline - services.loop.time(),
+    )
 
 
 async def _wait(context: RequestContext, asked: Asked, deadline: float) -> Row:

@@ -10,6 +10,7 @@ from collections import Counter
 from odradek.broker.config.describe import describe_topic
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
+from odradek.broker.store_calls import from_store
 from odradek.cluster.new_topics import UNSPECIFIED, NewTopic
 from odradek.cluster.topics import CreatedTopic
 from odradek.common.error_codes import ErrorCode
@@ -66,7 +67,9 @@ async def _create(context: RequestContext, asked: Asked, deadline: float, *, val
         if services.loop.time() > deadline:
             raise KafkaError("Its turn did not come in time.", error_code=ErrorCode.REQUEST_TIMED_OUT)
         topic = _new_topic(asked)
-        created = await services.topics.create_topic(topic, validate_only=validate_only)
+        created = await from_store(
+            services.topics.create_topic(topic, validate_only=validate_only), deadline - services.loop.time()
+        )
     except KafkaError as error:
         return _refusal(asked.name, error)
     return _describe(context, topic, created)

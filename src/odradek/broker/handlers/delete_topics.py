@@ -11,6 +11,7 @@ from uuid import UUID
 
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
+from odradek.broker.store_calls import StoreNotReached, from_store
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey
@@ -64,8 +65,8 @@ async def _mark(context: RequestContext, row: Row, deadline: float) -> UUID | No
         )
     if services.loop.time() > deadline:
         raise KafkaError("Its turn did not come in time.", error_code=ErrorCode.REQUEST_TIMED_OUT)
-    topic_id = await services.topics.topic_id(row.name)
-    await services.topics.delete_topic(row.name)
+    topic_id = await from_store(services.topics.topic_id(row.name), deadline - services.loop.time())
+    await from_store(services.topics.delete_topic(row.name), deadline - services.loop.time())
     if topic_id is not None:
         row.topic_id = topic_id.bytes
     return topic_id
@@ -91,7 +92,7 @@ async def _wait(context: RequestContext, row: Row, topic_id: UUID | None, deadli
     """Until a topic of this name could be made anew; somebody else may have done so already."""
     services, name = context.services, row.name or ""
     is_gone = await services.wait_until(lambda: _is_gone_here(context, name, row.topic_id), deadline)
-    while is_gone and await _is_stored(context, name, topic_id):
+    while is_gone and await _is_stored(context, name, topic_id, deadline):
         is_gone = services.loop.time() < deadline
         await asyncio.sleep(STORE_POLL_SECONDS)
     if not is_gone:
@@ -108,8 +109,11 @@ def _is_gone_here(context: RequestContext, name: str, topic_id: bytes) -> bool:
     return services.replicas.topic_name(topic_id) != name
 
 
-async def _is_stored(context: RequestContext, name: str, topic_id: UUID | None) -> bool:
+async def _is_stored(context: RequestContext, name: str, topic_id: UUID | None, deadline: float) -> bool:
+    services = context.services
     try:
-        return await context.services.topics.topic_id(name) == topic_id
+        return await from_store(services.topics.topic_id(name), deadline - services.loop.time()) == topic_id
+    except StoreNotReached:
+        return True  # as far as we know
     except KafkaError:
         return False

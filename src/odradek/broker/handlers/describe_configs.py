@@ -16,6 +16,7 @@ from odradek.broker.config.describe import (
 from odradek.broker.config_resources import ResourceType, is_default_broker, require_topic, resource_type
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
+from odradek.broker.store_calls import from_store
 from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse
@@ -59,9 +60,10 @@ async def _rows(context: RequestContext, asked: Asked) -> list[Row]:
     services = context.services
     if resource_type(asked.resource_type) is ResourceType.TOPIC:
         require_topic(services, asked.resource_name)
-        return describe_topic(services.config(), await services.topics.read_configs(asked.resource_name))
+        overrides = await from_store(services.topics.read_configs(asked.resource_name))
+        return describe_topic(services.config(), overrides)
     is_default = is_default_broker(services, asked.resource_name)
-    sources = await services.broker_settings.sources()
+    sources = await from_store(services.broker_settings.sources())
     return describe_default_broker(sources) if is_default else describe_broker(sources)
 
 

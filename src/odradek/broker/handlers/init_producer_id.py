@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
+from odradek.broker.store_calls import from_store
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
@@ -22,5 +23,5 @@ async def init_producer_id(context: RequestContext, request: InitProducerIdReque
         empty = request.transactional_id == ""
         code = ErrorCode.INVALID_REQUEST if empty else ErrorCode.COORDINATOR_NOT_AVAILABLE
         return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
-    producer_id = await context.services.producer_ids.next()
+    producer_id = await from_store(context.services.producer_ids.next())
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=FIRST_EPOCH)

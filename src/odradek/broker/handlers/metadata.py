@@ -10,6 +10,7 @@ import logging
 
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
+from odradek.broker.store_calls import from_store
 from odradek.cluster.metadata_answers import TopicAnswer
 from odradek.cluster.new_topics import NewTopic
 from odradek.common.error_codes import ErrorCode
@@ -44,7 +45,7 @@ async def _topic(
     if answer.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or not may_create:
         return answer
     try:
-        await context.services.topics.create_topic(NewTopic(name))
+        await from_store(context.services.topics.create_topic(NewTopic(name)))
         await context.services.wait_for_topic(name)
     except KafkaError as error:
         if error.error_code is not ErrorCode.TOPIC_ALREADY_EXISTS:

@@ -1,0 +1,43 @@
+"""Questions to the shared store for a client: answered in time, or by an error that says: come again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
+from odradek.coordination.errors import SessionExpired, StoreClosed, StoreError, StoreUnavailable
+
+Answer = TypeVar("Answer")
+
+PATIENCE_SECONDS = 15.0
+"""For requests that name no time-out of their own; a client waits 30 seconds for an answer."""
+
+
+class StoreNotReached(KafkaError):
+    """The store could not be asked, or did not answer: what was to be written may or may not have been."""
+
+    error_code = ErrorCode.REQUEST_TIMED_OUT
+
+
+def as_kafka_error(error: StoreError) -> KafkaError | None:
+    """The error for a client, if the store is merely away; None if something is wrong that will not pass."""
+    if isinstance(error, (StoreUnavailable, SessionExpired, StoreClosed)):
+        return StoreNotReached(f"The cluster's store cannot be used at the moment: {error}")
+    return None
+
+
+async def from_store(operation: Awaitable[Answer], timeout_seconds: float = PATIENCE_SECONDS) -> Answer:
+    """What an operation on the store answers; StoreNotReached if it cannot, or not in that time."""
+    try:
+        async with asyncio.timeout(max(timeout_seconds, 0)):
+            return await operation
+    except TimeoutError:
+        raise StoreNotReached("The cluster's store did not answer in time.") from None
+    except StoreError as error:
+        translated = as_kafka_error(error)
+        if translated is None:
+            raise
+        raise translated from error

@@ -1,0 +1,24 @@
+"""Round robin: all partitions in order, dealt in turn to the sorted members who want them."""
+
+from __future__ import annotations
+
+from itertools import cycle
+
+from odradek.assignors.subscription import (
+    Assignment,
+    Members,
+    PartitionCounts,
+    sorted_members,
+    subscribed_partitions,
+)
+
+
+def assign(members: Members, counts: PartitionCounts) -> Assignment:
+    """The partitions of each member."""
+    assignment: Assignment = {member_id: [] for member_id in members}
+    turns = cycle(sorted_members(members))
+    for partition in subscribed_partitions(members, counts):
+        # Somebody wants it, so that this ends.
+        member_id = next(one for one in turns if partition.topic in members[one].topics)
+        assignment[member_id].append(partition)
+    return assignment

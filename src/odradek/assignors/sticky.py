@@ -1,0 +1,196 @@
+"""Sticky: as balanced as the subscriptions allow, and then with as few moves as possible.
+
+Where everybody subscribes to the same topics, the loads differ by at most one, and a member keeps all that
+fits into its share. Else no chain of moves, from one member to the next, could take from one with more and give to
+one with less (by two or more); a partition goes back to its former owner where that costs no balance.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable
+
+from odradek.assignors.subscription import (
+    Assignment,
+    Members,
+    PartitionCounts,
+    sorted_members,
+    subscribed_partitions,
+)
+from odradek.common.ids import TopicPartition
+
+Owners = dict[TopicPartition, str]
+
+
+def assign(members: Members, counts: PartitionCounts) -> Assignment:
+    """The partitions of each member."""
+    if not members:
+        return {}
+    former = former_owners(members, counts)
+    subscriptions = {frozenset(topic for topic in one.topics if topic in counts) for one in members.values()}
+    if len(subscriptions) == 1:
+        return _assign_equally(members, counts, former)
+    return _Balancing(members, subscribed_partitions(members, counts), former).run()
+
+
+def former_owners(members: Members, counts: PartitionCounts) -> Owners:
+    """Who had which partition: of several who claim one, the one of the latest generation.
+
+    Two of one generation cannot both be right, so that neither counts. What does not exist any more, or is
+    not wanted any more, has no owner.
+    """
+    claims: dict[TopicPartition, tuple[int, str | None]] = {}
+    for member_id in sorted_members(members):
+        member = members[member_id]
+        for partition in member.owned:
+            if partition.topic not in member.topics or partition.partition >= counts.get(partition.topic, 0):
+                continue
+            generation_id, owner = claims.get(partition, (member.generation_id - 1, None))
+            if member.generation_id > generation_id:
+                claims[partition] = (member.generation_id, member_id)
+            elif member.generation_id == generation_id and owner != member_id:
+                claims[partition] = (generation_id, None)
+    return {partition: owner for partition, (_, owner) in claims.items() if owner is not None}
+
+
+# Everybody subscribes to the same
+
+
+def _assign_equally(members: Members, counts: PartitionCounts, former: Owners) -> Assignment:
+    ordered = sorted_members(members)
+    partitions = subscribed_partitions(members, counts)
+    share, extra = divmod(len(partitions), len(ordered))
+    assignment: Assignment = {member_id: [] for member_id in ordered}
+    for partition in partitions:
+        if partition in former:
+            assignment[former[partition]].append(partition)
+    for member_id in ordered:
+        had = assignment[member_id]
+        # The larger shares go to those who can keep what they have by it.
+        is_larger = extra > 0 and len(had) > share
+        extra -= is_larger
+        del had[share + is_larger :]
+    kept = {partition for had in assignment.values() for partition in had}
+    _fill(assignment, ordered, [one for one in partitions if one not in kept], share)
+    return assignment
+
+
+def _fill(assignment: Assignment, ordered: list[str], free: Iterable[TopicPartition], share: int) -> None:
+    """Deal out what is free: first to those below the share, then one more to those who have just that."""
+    left = deque(free)
+    for limit in (share, share + 1):
+        needy = deque(one for one in ordered if len(assignment[one]) < limit)
+        while left and needy:
+            member_id = needy.popleft()
+            assignment[member_id].append(left.popleft())
+            if len(assignment[member_id]) < limit:
+                needy.append(member_id)
+
+
+# Subscriptions differ
+
+
+class _Balancing:
+    """One assignment in the making: loads are evened out along chains of members.
+
+    A chain moves a partition from its first member to the second, one from the second to the third, and so
+    on: the loads in between stay. When there is no chain from a load to one that is smaller by two, the loads
+    are as even as they can be.
+    """
+
+    def __init__(self, members: Members, partitions: Collection[TopicPartition], former: Owners) -> None:
+        self._members = members
+        self._former = former
+        self._ordered = sorted_members(members)
+        self._partitions = partitions
+        self._readers: dict[str, list[str]] = {}
+        for member_id in self._ordered:
+            for topic in members[member_id].topics:
+                self._readers.setdefault(topic, []).append(member_id)
+        self._held: dict[str, dict[TopicPartition, None]] = {member_id: {} for member_id in self._ordered}
+
+    def run(self) -> Assignment:
+        """Keep what was, give out what is free, even out, and give back what may go back."""
+        free = []
+        for partition in self._partitions:
+            owner = self._former.get(partition)
+            if owner is None:
+                free.append(partition)
+            else:
+                self._held[owner][partition] = None
+        # Those with the fewest readers first: they leave the least choice.
+        for partition in sorted(free, key=lambda one: len(self._readers[one.topic])):
+            reader = min(self._readers[partition.topic], key=self._load)
+            self._held[reader][partition] = None
+        while self._even_out():
+            pass
+        while self._give_back():
+            pass
+        return {member_id: sorted(held) for member_id, held in self._held.items()}
+
+    def _load(self, member_id: str) -> int:
+        return len(self._held[member_id])
+
+    def _even_out(self) -> bool:
+        """One chain from a larger load to one that is smaller by two or more; False if there is none."""
+        for member_id in sorted(self._ordered, key=self._load, reverse=True):
+            if self._move_along(member_id, self._load(member_id) - 2):
+                return True
+        return False
+
+    def _move_along(self, start: str, max_load: int) -> bool:
+        """Move partitions along the cheapest chain from `start` to a load of at most `max_load`.
+
+        A step costs nothing if it moves a partition that is not at its former owner's anyway.
+        """
+        cost = {start: 0}
+        came_by: dict[str, tuple[str, TopicPartition]] = {}
+        queue = deque([start])
+        done: set[str] = set()
+        while queue:
+            member_id = queue.popleft()
+            if member_id in done:
+                continue
+            done.add(member_id)
+            if member_id != start and self._load(member_id) <= max_load:
+                self._carry(member_id, came_by)
+                return True
+            for partition, reader, step in self._steps(member_id):
+                if reader not in done and cost[member_id] + step < cost.get(
+                    reader, len(self._partitions) + 1
+                ):
+                    cost[reader] = cost[member_id] + step
+                    came_by[reader] = (member_id, partition)
+                    (queue.append if step else queue.appendleft)(reader)
+        return False
+
+    def _steps(self, member_id: str) -> Iterable[tuple[TopicPartition, str, int]]:
+        """What this member could hand on, to whom, and whether that is a move of its own (1) or not (0)."""
+        offered: dict[tuple[str, int], TopicPartition] = {}
+        for partition in self._held[member_id]:
+            former = self._former.get(partition)
+            if former is not None and former != member_id:
+                yield partition, former, 0
+            offered.setdefault((partition.topic, int(former == member_id)), partition)
+        for (topic, step), partition in offered.items():
+            for reader in self._readers[topic]:
+                if reader != member_id:
+                    yield partition, reader, step
+
+    def _carry(self, end: str, came_by: dict[str, tuple[str, TopicPartition]]) -> None:
+        while end in came_by:
+            giver, partition = came_by[end]
+            del self._held[giver][partition]
+            self._held[end][partition] = None
+            end = giver
+
+    def _give_back(self) -> bool:
+        """One partition back to its former owner, where loads only change places; False if there is none."""
+        for member_id in self._ordered:
+            for partition in self._held[member_id]:
+                former = self._former.get(partition)
+                if former is not None and former != member_id and self._load(former) < self._load(member_id):
+                    del self._held[member_id][partition]
+                    self._held[former][partition] = None
+                    return True
+        return False

@@ -9,14 +9,46 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 ROUND_SECONDS = 0.2
+FEWEST_FOR_QUARTILES = 4
+
+Contestant = TypeVar("Contestant")
+
+
+def alternate(contestants: Sequence[Contestant], round_number: int) -> list[Contestant]:
+    """The order of one round: every other one is reversed, so that nobody is always first."""
+    return list(contestants) if round_number % 2 == 0 else list(reversed(contestants))
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The same thing measured once in each round."""
+
+    values: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.values)
+
+    @property
+    def spread(self) -> float:
+        """Half the distance between the quartiles (of few values: between the extremes), as it is."""
+        if len(self.values) < FEWEST_FOR_QUARTILES:
+            return (max(self.values) - min(self.values)) / 2
+        low, _, high = statistics.quantiles(self.values, n=4, method="inclusive")
+        return (high - low) / 2
+
+    def over(self, others: Figures) -> Figures:
+        """Ratios round by round: a slow second of the machine hits both sides of a ratio."""
+        return Figures(tuple(one / other for one, other in zip(self.values, others.values, strict=True)))
 
 
 @dataclass(frozen=True)

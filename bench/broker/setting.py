@@ -1,0 +1,80 @@
+"""What all comparisons of brokers share: options, a directory, running brokers, results kept and told."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from brokers import Broker, Kafka, Odradek, running
+from processes import allow_many_files
+from results import CACHE, PLOTS, RESULTS, Outcome, circumstances, load, save
+
+RESULT_FILE = "broker.json"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a run is made, and where its outcome goes: a sanity check does not replace real figures."""
+
+    directory: Path
+    rounds: int
+    is_quick: bool
+
+
+@dataclass(frozen=True)
+class Part:
+    """One comparison: what measures it, tells it and draws it."""
+
+    title: str
+    measure: Callable[[Setting, tuple[Broker, ...]], Outcome]
+    markdown: Callable[[Outcome], str]
+    plot: Callable[[Outcome, Path], None]
+
+
+def main(*parts: Part) -> None:
+    """Measure the parts on one pair of brokers, print their tables, keep the figures, draw the plots."""
+    options = _options()
+    results, plots = (CACHE, CACHE) if options.quick else (RESULTS, PLOTS)
+    if options.report:
+        for part in parts:
+            tell(part, load(results / RESULT_FILE)[part.title], plots)
+        return
+    allow_many_files()
+    with tempfile.TemporaryDirectory(dir=options.directory, prefix="odradek-bench-") as directory:
+        setting = Setting(Path(directory), options.rounds, options.quick)
+        with running(Odradek, Kafka, directory=setting.directory) as brokers:
+            for part in parts:
+                outcome = part.measure(setting, brokers)
+                keep(results / RESULT_FILE, part.title, outcome)
+                tell(part, outcome, plots)
+
+
+def keep(path: Path, title: str, outcome: Outcome) -> None:
+    """Replace one part of the results; the others stay as they were measured."""
+    kept = load(path) if path.exists() else {}
+    measured_with = circumstances(("confluent-kafka", "uvloop"))
+    save(path, kept | {title: outcome | {"circumstances": measured_with}})
+
+
+def tell(part: Part, outcome: Outcome, plots: Path) -> None:
+    print(f"\n## {part.title}\n\n{part.markdown(outcome)}", flush=True)
+    part.plot(outcome, plots)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Compares odradek with Apache Kafka, side by side.")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--quick", action="store_true", help="a sanity check: few records, no real figures")
+    parser.add_argument("--report", action="store_true", help="print and draw what was measured last")
+    parser.add_argument(
+        "--directory", help="where the brokers keep their data; the system's choice by default"
+    )
+    options = parser.parse_args()
+    if options.quick:
+        options.rounds = 2
+    return options

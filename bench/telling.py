@@ -1,0 +1,42 @@
+"""Tells on the terminal what is being measured and how long it may take, and runs nothing itself."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+CONSOLE = Console(stderr=True)
+
+
+class Teller:
+    """A line of progress on stderr; stdout belongs to the tables."""
+
+    def __init__(self, title: str, steps: int) -> None:
+        self._progress = Progress(
+            TextColumn("[bold]{task.fields[title]}"),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.description}"),
+            console=CONSOLE,
+            transient=True,
+        )
+        self._task = self._progress.add_task("", total=steps, title=title)
+
+    def __enter__(self) -> Teller:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def begin(self, what: str) -> None:
+        """Say what comes now; `done` moves the bar."""
+        self._progress.update(self._task, description=what)
+
+    def done(self) -> None:
+        self._progress.advance(self._task)

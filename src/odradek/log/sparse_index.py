@@ -34,13 +34,14 @@ class SparseIndex:
     One writer, the owner of the segment; any thread may search, since `_pending` is replaced as a whole.
     """
 
-    __slots__ = ("_entry", "_pending", "file")
+    __slots__ = ("_entry", "_last", "_pending", "file")
 
     def __init__(self, file: LogFile, entry: struct.Struct) -> None:
         self.file = file
         self._entry = entry
         # Number of the first pending entry, then the two columns.
         self._pending: tuple[int, array[int], array[int]] = (file.size // entry.size, array("q"), array("q"))
+        self._last: Entry | None = None  # known once it was asked for, or appended
 
     def __len__(self) -> int:
         written, keys, _ = self._pending
@@ -56,6 +57,7 @@ class SparseIndex:
         _, keys, values = self._pending
         values.append(value)
         keys.append(key)  # last, because searching threads believe the keys
+        self._last = (key, value)
 
     def row(self, number: int) -> Entry:
         """One entry by its place."""
@@ -73,8 +75,10 @@ class SparseIndex:
 
     def last_row(self) -> Entry | None:
         """The newest entry."""
-        count = len(self)
-        return self.row(count - 1) if count else None
+        if self._last is None:
+            count = len(self)
+            self._last = self.row(count - 1) if count else None
+        return self._last
 
     def search(self, column: int, target: int) -> int:
         """Number of the last entry whose `column` is <= target; -1 when all are greater."""
@@ -100,12 +104,14 @@ class SparseIndex:
         if count < len(self):
             self.file.truncate(count * self._entry.size)
             self._pending = (count, array("q"), array("q"))
+            self._last = None
 
     def replace(self, entries: Buffer) -> None:
         """Write the whole file anew, from entries that rise in both columns, packed as they are there."""
         self.file.truncate(0)
         self.file.append(entries)
         self._pending = (self.file.size // self._entry.size, array("q"), array("q"))
+        self._last = None
 
     def write_pending(self, at_least: int = 1) -> None:
         """Hand what is pending to the file, if it is as many entries as that."""

@@ -1,8 +1,8 @@
 """Sticky: as balanced as the subscriptions allow, and then with as few moves as possible.
 
 Where everybody subscribes to the same topics, the loads differ by at most one, and a member keeps all that
-fits into its share. Else no chain of moves, from one member to the next, could take from one with more and give to
-one with less (by two or more); a partition goes back to its former owner where that costs no balance.
+fits into its share. Else no chain of moves, from one member to the next, could take from one with more and
+give to one with less (by two or more); a partition goes back to its former owner where that costs no balance.
 """
 
 from __future__ import annotations
@@ -133,7 +133,10 @@ class _Balancing:
 
     def _even_out(self) -> bool:
         """One chain from a larger load to one that is smaller by two or more; False if there is none."""
+        least = min(map(len, self._held.values()))
         for member_id in sorted(self._ordered, key=self._load, reverse=True):
+            if self._load(member_id) < least + 2:
+                break
             if self._move_along(member_id, self._load(member_id) - 2):
                 return True
         return False
@@ -185,12 +188,13 @@ class _Balancing:
             end = giver
 
     def _give_back(self) -> bool:
-        """One partition back to its former owner, where loads only change places; False if there is none."""
-        for member_id in self._ordered:
-            for partition in self._held[member_id]:
-                former = self._former.get(partition)
-                if former is not None and former != member_id and self._load(former) < self._load(member_id):
-                    del self._held[member_id][partition]
+        """Partitions back to their former owners, where loads only change places; False if there are none."""
+        has_moved = False
+        for member_id, held in self._held.items():
+            for partition in list(held):
+                former = self._former.get(partition, member_id)
+                if former != member_id and self._load(former) < self._load(member_id):
+                    del held[partition]
                     self._held[former][partition] = None
-                    return True
-        return False
+                    has_moved = True
+        return has_moved

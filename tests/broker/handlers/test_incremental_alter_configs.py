@@ -124,7 +124,8 @@ def test_a_typo_is_answered_with_the_nearest_name(broker, admin):
     ("number", "name", "configs", "error_code"),
     [
         (Type.TOPIC, "unknown", [("retention.ms", Operation.SET, "1")], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-        (Type.TOPIC, "../x", [("retention.ms", Operation.SET, "1")], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (Type.TOPIC, "../x", [("retention.ms", Operation.SET, "1")], ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (Type.TOPIC, "", [("retention.ms", Operation.SET, "1")], ErrorCode.INVALID_REQUEST),
         (Type.TOPIC, "orders", [("retention.ms", Operation.SET, "soon")], ErrorCode.INVALID_CONFIG),
         (Type.TOPIC, "orders", [("retention.ms", Operation.APPEND, "1")], ErrorCode.INVALID_CONFIG),
         (Type.TOPIC, "orders", [("retention.ms", Operation.SET, None)], ErrorCode.INVALID_REQUEST),

@@ -33,11 +33,11 @@ async def delete_topics(context: RequestContext, request: DeleteTopicsRequest) -
     counts = Counter(_key(context, topic) for topic in asked)
     rows: list[Row] = []
     marked: list[tuple[Row, UUID | None]] = []
-    for topic in asked:
+    for key, topic in {_key(context, topic): topic for topic in asked}.items():
         row = Row(name=topic.name, topic_id=topic.topic_id)
         rows.append(row)
         try:
-            if counts[_key(context, topic)] > 1:
+            if counts[key] > 1:
                 raise KafkaError("Duplicate topic.", error_code=ErrorCode.INVALID_REQUEST)
             marked.append((row, await _mark(context, row, deadline)))
         except KafkaError as error:

@@ -5,6 +5,7 @@ Versions 0-2.  1: endpoint type.  2: fenced brokers, of which there are none on 
 
 from __future__ import annotations
 
+from odradek.broker import authorized_operations
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.common.error_codes import ErrorCode
@@ -22,4 +23,7 @@ def describe_cluster(context: RequestContext, request: DescribeClusterRequest) -
             error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
             error_message=f"endpoint type {request.endpoint_type}: only brokers have listeners here",
         )
-    return context.answers().describe_cluster()
+    response = context.answers().describe_cluster()
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = authorized_operations.ON_CLUSTER
+    return response

@@ -5,12 +5,15 @@ Version 0.
 
 from __future__ import annotations
 
+from odradek.broker import authorized_operations
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.cluster.metadata_answers import Cursor
+from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
 
+Row = DescribeTopicPartitionsResponse.Topics
 MAX_PARTITIONS = 2000
 
 
@@ -20,8 +23,17 @@ def describe_topic_partitions(
 ) -> DescribeTopicPartitionsResponse:
     """From the metadata image; no topics named means all of them."""
     cursor = request.cursor
-    return context.answers().describe_topics(
-        [topic.name for topic in request.topics] or None,
-        max(1, min(request.response_partition_limit, MAX_PARTITIONS)),
-        None if cursor is None else Cursor(cursor.topic_name, cursor.partition_index),
-    )
+    names = [topic.name for topic in request.topics]
+    try:
+        response = context.answers().describe_topics(
+            names or None,
+            max(1, min(request.response_partition_limit, MAX_PARTITIONS)),
+            None if cursor is None else Cursor(cursor.topic_name, cursor.partition_index),
+        )
+    except KafkaError as error:
+        # This API has no place for an error but the topics.
+        rows = [Row(name=name, error_code=error.error_code) for name in names]
+        return DescribeTopicPartitionsResponse(topics=rows)
+    for topic in response.topics:
+        topic.topic_authorized_operations = authorized_operations.ON_TOPIC
+    return response

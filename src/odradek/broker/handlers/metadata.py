@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 
+from odradek.broker import authorized_operations
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.broker.store_calls import from_store
@@ -22,6 +23,7 @@ logger = logging.getLogger(__name__)
 
 ALL_TOPICS_BY_EMPTY_LIST = 0
 NO_TOPIC_ID = bytes(16)
+CREATION_SECONDS = 5.0
 
 
 @handles(ApiKey.METADATA, versions=(0, 13))
@@ -29,12 +31,30 @@ async def metadata(context: RequestContext, request: MetadataRequest) -> Metadat
     """From the metadata image; unknown topics are created first where that is allowed."""
     answers = context.answers()
     if request.topics is None or (context.version == ALL_TOPICS_BY_EMPTY_LIST and not request.topics):
-        return answers.metadata(None, context.version)
-    return answers.envelope([await _topic(context, request, wanted) for wanted in request.topics])
+        response = answers.metadata(None, context.version)
+    else:
+        deadline = context.services.loop.time() + CREATION_SECONDS
+        wanted = {(topic.name, topic.topic_id): topic for topic in request.topics}
+        topics = [await _topic(context, request, topic, deadline) for topic in wanted.values()]
+        response = answers.envelope(topics)
+    if request.include_topic_authorized_operations:
+        response.topics = [_with_operations(topic) for topic in response.topics]
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = authorized_operations.ON_CLUSTER
+    return response
+
+
+def _with_operations(topic: TopicAnswer) -> TopicAnswer:
+    """A copy, since the answers are shared."""
+    if topic.error_code:
+        return topic
+    told = TopicAnswer(**{name: getattr(topic, name) for name in TopicAnswer.__slots__})
+    told.topic_authorized_operations = authorized_operations.ON_TOPIC
+    return told
 
 
 async def _topic(
-    context: RequestContext, request: MetadataRequest, wanted: MetadataRequest.Topics
+    context: RequestContext, request: MetadataRequest, wanted: MetadataRequest.Topics, deadline: float
 ) -> TopicAnswer:
     answers = context.answers()
     if wanted.topic_id != NO_TOPIC_ID:
@@ -44,6 +64,9 @@ async def _topic(
     may_create = request.allow_auto_topic_creation and context.services.config().auto_create_topics_enable
     if answer.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or not may_create:
         return answer
+    if context.services.loop.time() > deadline:
+        # A request that names thousands of new topics gets some of them now and the rest when it asks again.
+        return TopicAnswer(error_code=ErrorCode.LEADER_NOT_AVAILABLE, name=name)
     try:
         await from_store(context.services.topics.create_topic(NewTopic(name)))
         await context.services.wait_for_topic(name)

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 
 from odradek.common.error_codes import ErrorCode
+from odradek.log.files import FileSystem
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import FetchRequest, ProduceRequest
 from odradek.records.batch import iterate_headers
@@ -221,5 +223,39 @@ def test_an_offset_outside_of_the_log_is_told(run):
         broker.host()
         row = the_row(await wire.ask(ApiKey.FETCH, 12, a_fetch(99, max_wait_ms=5000)))
         assert row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+    run(scenario)
+
+
+class SlowToWarm(FileSystem):
+    """A disk from which nothing comes until the test lets it."""
+
+    __slots__ = ("let_go", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting, self.let_go = threading.Event(), threading.Event()
+
+    def warm(self, file, position, length):
+        self.waiting.set()
+        assert self.let_go.wait(20)
+
+
+def test_a_read_that_waits_for_the_disk_keeps_nobody_else_waiting(run):
+    async def scenario(broker, wire):
+        log = broker.host().log
+        await wire.ask(ApiKey.PRODUCE, 9, a_produce(a_batch(b"old")))
+        log.directory.handles.files = disk = SlowToWarm()
+        wire.send(ApiKey.FETCH, 12, a_fetch())
+        await asyncio.to_thread(disk.waiting.wait, 20)
+        other = await broker.connect()
+        await other.ask(ApiKey.PRODUCE, 9, a_produce(a_batch(b"new")))
+        other.writer.transport.abort()
+        disk.let_go.set()
+        _, response = await wire.receive(ApiKey.FETCH, 12)
+        assert values_in(the_row(response)) == [b"old", b"new"]
+
+        # What was appended since is hot: it comes at once, whatever the disk does.
+        disk.let_go.clear()
+        assert values_in(the_row(await wire.ask(ApiKey.FETCH, 12, a_fetch(1)))) == [b"new"]
 
     run(scenario)

@@ -37,6 +37,7 @@ from odradek.log.segment import Segment
 from odradek.log.segments import Segments
 from odradek.log.snapshot_files import SnapshotFiles
 from odradek.log.txn_index import AbortedTxn, aborted_txn
+from odradek.log.warmth import Warmth
 from odradek.records.batch import BatchHeader, Buffer
 
 PRODUCER_ID_EXPIRATION_MS = 86_400_000
@@ -88,6 +89,7 @@ class PartitionLog:
         "snapshots",
         "topic_id",
         "truncation_count",
+        "warmth",
     )
 
     def __init__(
@@ -126,6 +128,7 @@ class PartitionLog:
         # The one thing that two threads may change: a new leader epoch is written where blocking is allowed.
         self._epochs_lock = threading.Lock()
         self._replacement: Iterator[None] | None = None
+        self.warmth = Warmth()
         self._hw = log_start_offset
         self.update_high_watermark(high_watermark)
 

@@ -7,6 +7,7 @@ them (KIP-392), come with replication.
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from typing import Any
 
 from odradek.broker.context import RequestContext
@@ -17,7 +18,9 @@ from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.log.errors import OffsetOutOfRange, StorageError
+from odradek.log.partition_log import PartitionLog
 from odradek.log.reading import Isolation
+from odradek.log.warming import is_warm, warm_up
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import FetchRequest, FetchResponse
 from odradek.replication.errors import NotLeaderOrFollower
@@ -25,13 +28,20 @@ from odradek.replication.partition import Partition
 from odradek.replication.replica_manager import UnknownPartition
 
 Row = FetchResponse.Responses.Partitions
+Answer = FetchResponse | None | Coroutine[Any, Any, FetchResponse | None]
+ColdRead = tuple[PartitionLog, int, int]
+"""A log, where to read in it, and at most how many bytes."""
+
 TOPIC_IDS_FROM = 13
 ISOLATION = {0: Isolation.HIGH_WATERMARK, 1: Isolation.COMMITTED}
 
 
 @handles(ApiKey.FETCH, versions=(4, 18))
-def fetch(context: RequestContext, request: FetchRequest) -> FetchResponse | None:
-    """Answer at once if there is enough, or a fault to tell; else wait for more."""
+def fetch(context: RequestContext, request: FetchRequest) -> Answer:
+    """Answer at once if there is enough, or a fault to tell; else wait for more.
+
+    What may have to come from the disk is first brought into the page cache by a thread.
+    """
     services = context.services
     uses_topic_ids = context.version >= TOPIC_IDS_FROM
     try:
@@ -41,16 +51,8 @@ def fetch(context: RequestContext, request: FetchRequest) -> FetchResponse | Non
     except FetchSessionError as error:
         return FetchResponse(error_code=error.error_code)
     fetching = _Fetch(context, request, session, is_incremental)
-    fetching.read()
-    if fetching.is_enough():
-        return fetching.response()
-    services.waiting_fetches.park(
-        fetching.keys(),
-        try_complete=fetching.try_again,
-        timeout_ms=request.max_wait_ms,
-        on_timeout=fetching.answer_as_is,
-    )
-    return None
+    cold = fetching.cold_reads()
+    return fetching.warm_up_and_answer(cold) if cold else fetching.answer_or_wait()
 
 
 class _Fetch:
@@ -68,6 +70,41 @@ class _Fetch:
         self.rows: dict[Key, Row] = {}
         self.bytes_read = 0
         self.has_faults = False
+
+    def cold_reads(self) -> list[ColdRead]:
+        """The reads that may have to wait for a disk."""
+        cold = []
+        room = self.request.max_bytes
+        find = self.context.services.replicas.find
+        for wanted in self.session.wanted.values():
+            topic = self._topic(wanted)
+            partition = find(topic, wanted.partition) if topic is not None else None
+            if partition is not None:
+                asked = wanted.asked
+                max_bytes = min(asked.partition_max_bytes, max(room, 0))
+                if not is_warm(partition.log, asked.fetch_offset, max_bytes):
+                    cold.append((partition.log, asked.fetch_offset, max_bytes))
+                    room -= max_bytes
+        return cold
+
+    async def warm_up_and_answer(self, cold: list[ColdRead]) -> FetchResponse | None:
+        """Have a thread wait for the disk, then go on as if it had been warm."""
+        services = self.context.services
+        await services.loop.run_in_executor(services.pool, _warm_up_all, cold)
+        return None if self.context.connection.is_closed else self.answer_or_wait()
+
+    def answer_or_wait(self) -> FetchResponse | None:
+        """The answer, if there is enough for one; else None, and it comes when there is."""
+        self.read()
+        if self.is_enough():
+            return self.response()
+        self.context.services.waiting_fetches.park(
+            self.keys(),
+            try_complete=self.try_again,
+            timeout_ms=self.request.max_wait_ms,
+            on_timeout=self.answer_as_is,
+        )
+        return None
 
     def read(self) -> None:
         """Look at every partition, in the session's order, until the answer is full."""
@@ -189,6 +226,11 @@ class _Fetch:
             row.error_code = services.why_not_here(topic, row.partition_index)
         elif isinstance(error, StorageError):
             services.replicas.disk_failed(TopicPartition(topic, row.partition_index), error)
+
+
+def _warm_up_all(cold: list[ColdRead]) -> None:
+    for log, offset, max_bytes in cold:
+        warm_up(log, offset, max_bytes)
 
 
 def _diverges(row: Row, partition: Partition, asked: Any) -> bool:

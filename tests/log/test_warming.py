@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from log.given_logs import NOW_MS
+from log.test_moving import a_manager, append
+from odradek.common.ids import TopicPartition
+from odradek.log.config import LogConfig
+from odradek.log.partition_log import PartitionLog
+from odradek.log.warming import is_warm, warm_up
+from odradek.log.warmth import READ_AHEAD_BYTES
+from odradek.testing.faulty_files import FaultyFiles
+
+ORDERS = TopicPartition("orders", 0)
+BATCH = 300_000
+
+
+class WatchedFiles(FaultyFiles):
+    """Notes what is warmed."""
+
+    __slots__ = ("warmed",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.warmed: list[int] = []
+
+    def warm(self, file, position, length):
+        self.warmed.append(length)
+        super().warm(file, position, length)
+
+
+@pytest.fixture
+def files() -> WatchedFiles:
+    return WatchedFiles()
+
+
+@pytest.fixture
+def log(tmp_path: Path, files: WatchedFiles):
+    manager = a_manager(tmp_path, files)
+    log = manager.get_or_create(ORDERS, LogConfig(segment_bytes=12 << 20), now_ms=NOW_MS)
+    append(log, *(bytes(BATCH) for _ in range(100)))
+    yield log
+    manager.stop(NOW_MS)
+
+
+def test_a_reader_of_old_records_is_warmed_ahead_of_its_reads(log: PartitionLog, files: WatchedFiles) -> None:
+    warmings, offset = 0, 0
+    while offset < log.log_end_offset - 1:
+        if not is_warm(log, offset, 1 << 20):
+            warm_up(log, offset, 1 << 20)
+            warmings += 1
+            assert is_warm(log, offset, 1 << 20)
+        run = log.read(offset, 1 << 20).range
+        offset += run.length // BATCH
+    assert warmings < 10
+    assert max(files.warmed) <= READ_AHEAD_BYTES + (1 << 20)
+    assert sum(files.warmed) >= 28_000_000
+
+
+def test_a_single_read_warms_no_more_than_it_needs(log: PartitionLog, files: WatchedFiles) -> None:
+    warm_up(log, 50, 1 << 20)
+    warm_up(log, 10, 1 << 20)
+    assert max(files.warmed) <= 1 << 20
+    assert is_warm(log, 10, 1 << 20)
+    assert not is_warm(log, 50, 1 << 20)
+
+
+def test_a_batch_larger_than_the_limit_is_warmed_whole(log: PartitionLog, files: WatchedFiles) -> None:
+    warm_up(log, 3, 100)
+    assert files.warmed[0] > BATCH
+    assert is_warm(log, 3, 100)
+
+
+def test_outside_of_the_log_there_is_nothing_to_wait_for(log: PartitionLog) -> None:
+    assert is_warm(log, log.log_end_offset, 1 << 20)
+    assert is_warm(log, 5000, 1 << 20)
+    log.delete_records(20)
+    assert is_warm(log, 10, 1 << 20)
+
+
+def test_a_disk_error_is_left_to_the_read(log: PartitionLog, files: WatchedFiles) -> None:
+    log.release()
+    files.fault = lambda call, path: errno.EIO if call == "read_at" else 0
+    warm_up(log, 0, 1 << 20)
+    assert not is_warm(log, 0, 1 << 20)
+    files.fault = lambda call, path: 0
+
+
+def test_a_file_that_is_renamed_at_that_moment_is_looked_for_again(log: PartitionLog) -> None:
+    """The thread has taken the name of a file; then its owner renames it; then the thread opens it."""
+    segment = log.segments.first
+    segment.close()
+    real = segment.log.directory
+    opened: list[str] = []
+
+    class Renaming:
+        """A directory whose first answer about a path is outdated when it is used."""
+
+        path, handles = real.path, real.handles
+
+        @property
+        def files(self):
+            return real.files
+
+        def join(self, name: str) -> str:
+            opened.append(name)
+            return real.join(name if len(opened) > 1 else name + ".gone")
+
+    segment.log.directory = Renaming()
+    warm_up(log, 0, 1 << 20)
+    segment.log.directory = real
+    assert len(opened) > 1
+    assert is_warm(log, 0, 1 << 20)

@@ -39,7 +39,7 @@ def test_help_of_a_group_lists_its_commands_without_loading_them() -> None:
 
 
 def test_help_tells_of_tab_completion() -> None:
-    assert "_ODRADEK_COMPLETE=bash_source" in run("--help").stdout
+    assert "odradek completion bash" in run("--help").stdout
 
 
 def test_tab_completion_knows_the_commands() -> None:

@@ -21,20 +21,20 @@ from odradek.common.errors import OdradekError
 
 COMMANDS = {
     "start": Command("odradek.cli.start", "Start a broker."),
-}
-
-LOG_COMMANDS = {
-    "dump": Command("odradek.cli.log.dump", "Print segments and indexes as Kafka's DumpLogSegments does."),
-    "verify": Command("odradek.cli.log.verify", "Scan everything and say what is damaged."),
-    "repair": Command(
-        "odradek.cli.log.repair", "Cut a corrupt partition at its first bad batch; keep the rest."
+    "topics": Command("odradek.cli.topics", "Make, list, describe, grow and delete topics."),
+    "configs": Command("odradek.cli.configs", "Show, change and explain settings."),
+    "offsets": Command("odradek.cli.offsets", "Look offsets up, and delete the records before one."),
+    "cluster": Command(
+        "odradek.cli.cluster", "See who is in a cluster, and what its brokers serve and keep."
     ),
-    "fork": Command("odradek.cli.log.fork", "Snapshot a log directory by hard links."),
+    "log": Command(
+        "odradek.cli.log", "Look at, check, repair and fork log directories. No broker is needed."
+    ),
+    "completion": Command("odradek.cli.completion", "Print the completion script of a shell."),
 }
 
 EPILOG = """\
-Tab completion, for this shell: eval "$(_ODRADEK_COMPLETE=bash_source odradek)"; zsh_source and fish_source
-serve the other shells.
+Tab completion, for this shell: eval "$(odradek completion bash)"; zsh and fish have theirs.
 """
 
 _USER_ERRORS = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError)
@@ -46,15 +46,6 @@ _USER_ERRORS = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirec
 @click.version_option(__version__, prog_name="odradek", message="%(prog)s %(version)s")
 def odradek() -> None:
     """Kafka's commit log in Python."""
-
-
-odradek.add_command(
-    LazyGroup(
-        "log",
-        lazy=LOG_COMMANDS,
-        help="Look at, check, repair and fork log directories, ours or Kafka's. No broker is needed.",
-    )
-)
 
 
 def main() -> None:

@@ -1,0 +1,72 @@
+"""The way from a command to a cluster: where it is, and what to say when it cannot be reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odradek.cli.options import UsageProblem
+from odradek.common.errors import ConfigError, OdradekError
+
+if TYPE_CHECKING:
+    from odradek.client.admin.admin import Admin
+
+DEFAULT_BOOTSTRAP = "localhost:9092"
+BOOTSTRAP_VARIABLE = "ODRADEK_BOOTSTRAP"
+
+bootstrap_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
+    "-b",
+    "--bootstrap-server",
+    "bootstrap",
+    envvar=BOOTSTRAP_VARIABLE,
+    default=DEFAULT_BOOTSTRAP,
+    metavar="HOST:PORT[,...]",
+    help=f"Brokers to ask first; {BOOTSTRAP_VARIABLE} or {DEFAULT_BOOTSTRAP} by default.",
+)
+
+
+class Failed(click.ClickException):
+    """The command was understood and could not be carried out."""
+
+    exit_code = 1
+
+
+@contextmanager
+def friendly_errors() -> Iterator[None]:
+    """What a client raises becomes one sentence, with the next step where there is one."""
+    from odradek.client.errors import ConnectionFailed, DeadlineExceeded, NotAKafkaBroker  # noqa: PLC0415
+
+    try:
+        yield
+    except ConfigError as error:
+        raise UsageProblem(str(error)) from None
+    except (ConnectionFailed, NotAKafkaBroker) as error:
+        raise Failed(f"{error}.\n{NEXT_STEP}") from None
+    except DeadlineExceeded as error:
+        is_away = isinstance(error.last, ConnectionFailed)
+        raise Failed(f"{error}.\n{NEXT_STEP}" if is_away else str(error)) from None
+    except OdradekError as error:
+        raise Failed(str(error)) from None
+
+
+NEXT_STEP = (
+    "Is a broker running there? `odradek start` starts one; "
+    f"--bootstrap-server HOST:PORT or {BOOTSTRAP_VARIABLE} names another."
+)
+
+
+@contextmanager
+def admin_client(bootstrap: str, **settings: Any) -> Iterator[Admin]:
+    """An admin client of a cluster that is there: nobody at a terminal wants to wait for one that is not."""
+    from odradek.client.admin.admin import Admin  # noqa: PLC0415
+
+    with friendly_errors():
+        client = Admin(bootstrap_servers=bootstrap, client_id="odradek-cli", **settings)
+        try:
+            client.connect()
+            yield client
+        finally:
+            client.close()

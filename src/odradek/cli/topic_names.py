@@ -1,0 +1,107 @@
+"""Names of topics on the command line: completed, matched by pattern, and corrected."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odradek.cli.connecting import DEFAULT_BOOTSTRAP, Failed, admin_client
+from odradek.cli.options import UsageProblem
+
+if TYPE_CHECKING:
+    from odradek.client.admin.admin import Admin
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+_COMPLETION_TIMEOUT_MS = 2000
+
+
+def complete_topic(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Topics that begin so; none when there is no cluster, since nobody wants an error for a tab."""
+    bootstrap = ctx.params.get("bootstrap") or DEFAULT_BOOTSTRAP
+    try:
+        with admin_client(bootstrap, default_api_timeout_ms=_COMPLETION_TIMEOUT_MS) as admin:
+            return [one.name for one in admin.list_topics() if one.name.startswith(incomplete)]
+    except click.ClickException:
+        return []
+
+
+def topics_argument(*, required: bool) -> Decorator:
+    """Topics by position or, as for Kafka's tools, by `--topic`; both end in `topics`."""
+
+    option = click.option(
+        "--topic",
+        "topic_options",
+        multiple=True,
+        is_eager=True,
+        hidden=True,
+        shell_complete=complete_topic,
+        expose_value=True,
+    )
+    argument = click.argument("topics", nargs=-1, callback=_join(required), shell_complete=complete_topic)
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        return option(argument(function))
+
+    return decorate
+
+
+def _join(required: bool) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], tuple[str, ...]]:
+    def join(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+        together = (*ctx.params.pop("topic_options", ()), *given)
+        if required and not together and not ctx.resilient_parsing:
+            raise click.MissingParameter(ctx=ctx, param=parameter, param_hint="TOPIC")
+        return together
+
+    return join
+
+
+def matching(
+    admin: Admin, wanted: Iterable[str], *, include_internal: bool, may_be_missing: bool
+) -> list[str]:
+    """The topics that are meant: each word is a name or, as for Kafka's tools, a pattern; none means all."""
+    listed = admin.list_topics(include_internal=True)
+    names = [one.name for one in listed]
+    internal = set() if include_internal else {one.name for one in listed if one.is_internal}
+    wanted = list(wanted)
+    if not wanted:
+        return [name for name in names if name not in internal]
+    found: list[str] = []
+    for word in wanted:
+        matched = [word] if word in names else _by_pattern(word, names)
+        if not matched and not may_be_missing:
+            raise Failed(no_such_topic(word, names))
+        found += [name for name in matched if name not in internal]
+    return list(dict.fromkeys(found))
+
+
+def no_such_topic(name: str, names: Iterable[str]) -> str:
+    """What to say of a topic that is not there."""
+    near = difflib.get_close_matches(name, list(names), n=3, cutoff=0.6)
+    if near:
+        return f"there is no topic {name!r}; did you mean {' or '.join(near)}?"
+    return f"there is no topic {name!r}; `odradek topics list` shows all"
+
+
+def parse_pairs(pairs: Iterable[str], option: str) -> dict[str, str]:
+    """key=value each; UsageProblem for anything else."""
+    parsed: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise UsageProblem(f"{option} {pair!r} is not NAME=VALUE")
+        parsed[key.strip()] = value
+    return parsed
+
+
+def _by_pattern(word: str, names: Iterable[str]) -> list[str]:
+    # Kafka's tools take a list with commas for alternatives.
+    try:
+        pattern = re.compile(word.replace(",", "|"))
+    except re.error as error:
+        raise UsageProblem(f"{word!r} is neither a topic nor a pattern: {error}") from None
+    return [name for name in names if pattern.fullmatch(name)]

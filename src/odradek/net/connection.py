@@ -149,7 +149,8 @@ class Connection:
         try:
             frames = self._assembler.feed(self._receive_buffer[:count])
         except FrameTooLarge as error:
-            self.close(str(error))
+            log.warning("%s sent something that cannot be served: %s", self.peer, error)
+            self.close()
             return
         self._serve(frames)
         self._assembler.done()

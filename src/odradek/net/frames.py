@@ -8,6 +8,7 @@ the sender its bytes, not us our memory. Grown buffers are used again for the ne
 from __future__ import annotations
 
 from odradek.common.errors import OdradekError
+from odradek.net import foreign
 
 SIZE_BYTES = 4
 FIRST_ROOM = 64 * 1024
@@ -19,7 +20,7 @@ class FrameTooLarge(OdradekError):
     def __init__(self, size: int, limit: int) -> None:
         self.size = size
         self.limit = limit
-        super().__init__(f"a frame of {size} bytes; at most {limit} are allowed")
+        super().__init__(foreign.guess(size) or f"a frame of {size} bytes; at most {limit} are allowed")
 
 
 class BufferPool:

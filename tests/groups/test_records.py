@@ -1,0 +1,98 @@
+"""The records of `__consumer_offsets`: read what Kafka wrote, write what Kafka would have written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from odradek.common.clock import SystemClock
+from odradek.common.ids import TopicPartition
+from odradek.coordinator.result import CoordinatorRecord
+from odradek.coordinator.runtime import CoordinatorRuntime
+from odradek.groups.group import Group, GroupState
+from odradek.groups.partitions import java_hash, partition_for
+from odradek.groups.records import CODEC, committed_of, group_metadata, group_of, offset_commit
+from odradek.groups.settings import GroupSettings
+from odradek.groups.state import GroupsState
+from odradek.protocol.messages import GroupMetadataKey, OffsetCommitKey
+from odradek.records.batch import iterate_headers
+from odradek.records.record import read_records
+
+KAFKAS = Path(__file__).parents[1] / "data" / "coordinators" / "__consumer_offsets-0"
+
+
+def kafkas_log() -> bytes:
+    (path,) = KAFKAS.glob("*.log")
+    return path.read_bytes()
+
+
+class KafkasTopic:
+    """A port over a log that Kafka wrote; nothing can be appended."""
+
+    def end_offset(self, partition: int) -> int:
+        return 1
+
+    async def read(self, partition: int, end_offset: int) -> AsyncIterator[bytes]:
+        yield kafkas_log()
+
+
+class NoTimer:
+    def call_later(self, delay_ms: int, ring: object) -> NoTimer:
+        return self
+
+    def cancel(self) -> None:
+        return None
+
+
+def test_a_log_that_kafka_wrote_is_replayed():
+    async def load() -> GroupsState:
+        topic, clock = KafkasTopic(), SystemClock()
+        runtime = CoordinatorRuntime(
+            topic, NoTimer(), clock, lambda: GroupsState(GroupSettings), commit_timeout_ms=1
+        )
+        runtime.lead(0, 0)
+        while True:
+            await asyncio.sleep(0)
+            if runtime._shards[0].is_loaded:
+                return await runtime.read(0, lambda state, _: state)
+
+    state = asyncio.run(load())
+    classic = state.groups["classic"]
+    assert isinstance(classic, Group)
+    assert classic.state is GroupState.STABLE
+    assert [member.group_instance_id for member in classic.members.values()] == ["static-1"]
+    assert state.offsets.of("classic")[TopicPartition("orders", 2)].offset == 1
+    assert "alone" not in state.groups
+    committed = state.offsets.of("in-transactions")
+    assert [offset.offset for offset in committed.values()] == [0], "committed, then aborted"
+
+
+def test_classic_groups_and_offsets_are_written_byte_for_byte_as_kafka_wrote_them():
+    compared = 0
+    for position, header in iterate_headers(kafkas_log()):
+        if header.is_control:
+            continue
+        for record in read_records(kafkas_log(), position, max_bytes=1 << 20):
+            decoded = CODEC.decode(record.key or b"", record.value)
+            if decoded is None or decoded.value is None:
+                continue
+            key, value = decoded
+            if isinstance(key, GroupMetadataKey):
+                ours = group_metadata(group_of(key.group, value))
+            elif isinstance(key, OffsetCommitKey):
+                partition = TopicPartition(key.topic, key.partition)
+                ours = offset_commit(key.group, partition, committed_of(value))
+            else:
+                continue
+            assert ours == CoordinatorRecord(record.key, record.value)
+            compared += 1
+    assert compared > 8
+
+
+def test_groups_are_placed_by_javas_hash():
+    assert java_hash("") == 0
+    assert java_hash("hello") == 99162322
+    assert java_hash("polygenelubricants") == -(2**31)
+    assert java_hash("café 🎈") == 548523307
+    assert partition_for("polygenelubricants", 50) == 0

@@ -71,7 +71,7 @@ def test_a_large_frame_arrives_whole() -> None:
     assert received(assembler, chunks) == [payload]
 
 
-@pytest.mark.parametrize("size", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\0\0\0\x65", b"GET "])
+@pytest.mark.parametrize("size", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\0\0\0\x65"])
 def test_a_size_beyond_the_limit_is_refused_before_anything_is_kept(size: bytes) -> None:
     with pytest.raises(FrameTooLarge, match="at most 100 are allowed"):
         an_assembler(100).feed(memoryview(size + b"rest"))

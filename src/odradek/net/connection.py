@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from odradek.net.exchange import Exchange, ExchangeQueue
 from odradek.net.frames import BufferPool, FrameAssembler, FrameTooLarge
+from odradek.net.gate import RequestGate
 from odradek.net.outgoing import Outgoing
 
 log = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ class Connection:
         "_assembler",
         "_closed",
         "_exchanges",
+        "_gate",
         "_handle",
         "_held",
         "_is_reading",
@@ -65,6 +67,7 @@ class Connection:
         receive_buffer: memoryview,
         frame_buffers: BufferPool,
         limits: ConnectionLimits,
+        gate: RequestGate,
     ) -> None:
         self._loop = loop
         self._socket = sock
@@ -72,6 +75,7 @@ class Connection:
         self._on_close = on_close
         self._receive_buffer = receive_buffer
         self._limits = limits
+        self._gate = gate
         self._assembler = FrameAssembler(limits.max_frame_bytes, frame_buffers)
         self._exchanges = ExchangeQueue(self._send)
         self._outgoing = Outgoing(sock)
@@ -108,6 +112,7 @@ class Connection:
         self._write(False)
         self._socket.close()
         self._held.clear()
+        self._gate.forget(self)
         self._on_close(self)
 
     def _read(self, wanted: bool) -> None:
@@ -127,6 +132,9 @@ class Connection:
                 self._loop.remove_writer(self._socket.fileno())
 
     def _readable(self) -> None:
+        if self._gate.is_full:
+            self._stall()
+            return
         room = self._assembler.room()
         try:
             count = self._socket.recv_into(self._receive_buffer if room is None else room)
@@ -161,7 +169,7 @@ class Connection:
         for index, frame in enumerate(frames):
             if self._is_full():
                 self._held.extend(memoryview(bytearray(late)) for late in frames[index:])
-                self._read(False)
+                self._stall()
                 break
             self._handle(self, frame, self._exchanges.begin())
             if self._closed:
@@ -176,8 +184,15 @@ class Connection:
     def _is_full(self) -> bool:
         return (
             len(self._exchanges) >= self._limits.max_open_requests
+            or self._gate.is_full
             or self._outgoing.unsent_bytes > self._limits.max_unsent_bytes
         )
+
+    def _stall(self) -> None:
+        """Stop reading; an answer of ours lets us go on, or room in the whole broker."""
+        self._read(False)
+        if self._gate.is_full:
+            self._gate.stall(self, self._go_on)
 
     def _send(self, parts: Any) -> None:
         if self._closed:
@@ -207,7 +222,11 @@ class Connection:
         """Take up held frames, then reading, as far as there is room."""
         while self._held and not self._closed and not self._is_full():
             self._handle(self, self._held.popleft(), self._exchanges.begin())
-        if not self._closed and not self._held and not self._is_full():
+        if self._closed:
+            return
+        if self._gate.is_full:
+            self._stall()
+        elif not self._held and not self._is_full():
             self._read(True)
 
 

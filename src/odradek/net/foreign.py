@@ -1,4 +1,4 @@
-"""Other protocols that knock at a Kafka port, known by the four bytes that we take for the size of a frame."""
+"""Other protocols that knock at a Kafka port, known by the four bytes that we take for a frame's size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SSH_START = b"SSH-"
 
 
 def guess(size: int) -> str | None:
-    """Which protocol a client really speaks whose first frame claims this size; None if there is no telling."""
+    """What a client really speaks whose first frame claims this size; None if there is no telling."""
     start = struct.pack(">i", size)
     if start in _HTTP_STARTS:
         return "it looks like HTTP; this port speaks Kafka's protocol"

@@ -1,23 +1,32 @@
 """Requests that must wait: a produce until it is committed, a fetch until there is enough to read.
 
-A waiter is woken when one of its keys makes progress, and given up when its time is over. Wakes are run
-once per turn of the loop, so that a produce that feeds a hundred fetches answers its own client first.
+A waiter is woken when one of its keys makes progress, and given up when its time is over or its client gone.
+Wakes are run once per turn of the loop, so that a produce that feeds a hundred fetches answers its own client
+first.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterable
+from functools import partial
+
+from odradek.net.connection import Connection
 
 
 class Waiter:
     """One parked request."""
 
-    __slots__ = ("keys", "on_timeout", "timer", "try_complete")
+    __slots__ = ("connection", "keys", "on_timeout", "timer", "try_complete")
 
     def __init__(
-        self, keys: tuple[Hashable, ...], try_complete: Callable[[], bool], on_timeout: Callable[[], None]
+        self,
+        keys: tuple[Hashable, ...],
+        try_complete: Callable[[], bool],
+        on_timeout: Callable[[], None],
+        connection: Connection | None,
     ) -> None:
+        self.connection = connection
         self.keys = keys
         self.try_complete = try_complete
         self.on_timeout = on_timeout
@@ -42,9 +51,15 @@ class Purgatory:
         try_complete: Callable[[], bool],
         timeout_ms: int,
         on_timeout: Callable[[], None],
+        connection: Connection | None = None,
     ) -> Waiter:
-        """Wait for progress on any key: `try_complete` then answers and returns True, or returns False."""
-        waiter = Waiter(tuple(keys), try_complete, on_timeout)
+        """Wait for progress on any key: `try_complete` then answers and returns True, or returns False.
+
+        With the connection of a client, nothing waits for longer than that lasts.
+        """
+        waiter = Waiter(tuple(keys), try_complete, on_timeout, connection)
+        if connection is not None:
+            connection.at_close[waiter] = partial(self.forget, waiter)
         for key in waiter.keys:
             self._watching.setdefault(key, {})[waiter] = None
         waiter.timer = self._loop.call_later(timeout_ms / 1000, self._expire, waiter)
@@ -61,6 +76,8 @@ class Purgatory:
         """Stop waiting, for example because the client is gone."""
         if waiter.timer is not None:
             waiter.timer.cancel()
+        if waiter.connection is not None:
+            waiter.connection.at_close.pop(waiter, None)
         for key in waiter.keys:
             waiters = self._watching.get(key)
             if waiters is not None:

@@ -52,6 +52,7 @@ class Connection:
         "_outgoing",
         "_receive_buffer",
         "_socket",
+        "at_close",
         "last_active",
         "peer",
         "state",
@@ -88,6 +89,8 @@ class Connection:
         self.last_active = loop.time()
         self.peer: str = _peer_name(sock)
         self.state: Any = None  # whatever the handler keeps per connection
+        # What is to be done when the connection ends, by whatever owns the wish.
+        self.at_close: dict[Any, Callable[[], None]] = {}
         self._read(True)
 
     @property
@@ -112,6 +115,9 @@ class Connection:
         self._write(False)
         self._socket.close()
         self._held.clear()
+        wishes, self.at_close = self.at_close, {}
+        for act in wishes.values():
+            act()
         self._gate.forget(self)
         self._on_close(self)
 

@@ -103,6 +103,7 @@ class _Fetch:
             try_complete=self.try_again,
             timeout_ms=self.request.max_wait_ms,
             on_timeout=self.answer_as_is,
+            connection=self.context.connection,
         )
         return None
 

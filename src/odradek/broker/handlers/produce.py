@@ -162,4 +162,5 @@ def _park(
         try_complete=try_complete,
         timeout_ms=request.timeout_ms,
         on_timeout=give_up,
+        connection=context.connection,
     )

@@ -85,6 +85,18 @@ class BrokerProcess:
         assert self.process is not None
         return int(psutil.Process(self.process.pid).memory_info().rss)
 
+    def forget_peak(self) -> None:
+        """From now on `peak_bytes` tells of what comes."""
+        assert self.process is not None
+        Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
+
+    def peak_bytes(self) -> int:
+        """The most memory that was resident since `forget_peak`."""
+        assert self.process is not None
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        (kilobytes,) = re.findall(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+        return int(kilobytes) * 1024
+
     def __enter__(self) -> BrokerProcess:
         self.start()
         return self

@@ -29,6 +29,7 @@ from odradek.common.clock import SystemClock
 from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig
 from odradek.log.manager import LogManager
+from odradek.net.gate import RequestGate
 from odradek.net.server import Listener
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.headers import decode_response, encode_request
@@ -98,8 +99,9 @@ class Broker:
             ),
             topics=TopicAdmin(lambda: self.store, list),
             moves=LogMoves(replicas, cleaning, self.clock, self._in_pool, max_parallel=1),
+            gate=RequestGate(),
         )
-        self.listener = Listener(Dispatcher(self.services, "PLAINTEXT").handle)
+        self.listener = Listener(Dispatcher(self.services, "PLAINTEXT").handle, gate=self.services.gate)
         self.listener.start("127.0.0.1", 0)
 
     async def _in_pool(self, step: Callable[[], Any]) -> Any:

@@ -13,6 +13,7 @@ from odradek.records.record import Record
 from odradek.testing.faulty_files import FaultyFiles
 
 from .on_this_loop import a_broker, create_topic, run, until
+from .test_listeners import change
 from .test_produce_and_fetch import a_fetch, a_produce, the_row
 
 ORDERS = TopicPartition("orders", 0)
@@ -99,5 +100,24 @@ def test_a_disk_that_fails_under_the_cleaner_goes_offline(tmp_path: Path) -> Non
             await until(lambda: server.services.replicas.find("orders", 0) is None)
             (directory,) = server.services.replicas.logs.directories
             assert directory.failure is not None
+
+    run(main)
+
+
+def test_settings_of_the_cleaner_and_of_the_pool_change_while_the_broker_runs(tmp_path: Path) -> None:
+    async def main() -> None:
+        slow = ("log.cleaner.io.max.bytes.per.second=1", "log.cleaner.dedupe.buffer.size=4194304")
+        async with a_broker(tmp_path, *QUICK, *slow) as (server, wire):
+            await create_topic(wire, "orders", **COMPACTED)
+            await fill(wire, 12)
+            await until(lambda: server.cleaning.manager.running)
+            await change(server, "log.cleaner.io.max.bytes.per.second", 1e12)
+            await change(server, "log.cleaner.threads", 2)
+            await change(server, "num.io.threads", 4)
+            log = server.services.replicas.get("orders", 0).log
+            await until(lambda: log.size_in_bytes < 2_000_000)
+            assert server.cleaning.manager.config.log_cleaner_threads == 2
+            assert server.services.pool.count == 4
+            await create_topic(wire, "payments")
 
     run(main)

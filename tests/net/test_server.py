@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
+from odradek.net.admission import Admission, AdmissionLimits
 from odradek.net.connection import Connection, ConnectionLimits
 from odradek.net.exchange import Exchange
 from odradek.net.server import Listener, ListenerLimits, ListenError
@@ -225,8 +226,16 @@ def test_a_reset_in_the_middle_of_an_answer_harms_nobody(run):
 
 def test_connections_beyond_the_limits_are_closed_at_once(run):
     async def scenario() -> None:
-        for limits in (ListenerLimits(max_connections=2), ListenerLimits(max_connections_per_ip=2)):
-            listener = Listener(echo, limits=limits)
+        for limits, admission in (
+            (ListenerLimits(max_connections=2), Admission()),
+            (ListenerLimits(), Admission(AdmissionLimits(max_connections=2))),
+            (ListenerLimits(), Admission(AdmissionLimits(max_connections_per_ip=2))),
+            (
+                ListenerLimits(),
+                Admission(AdmissionLimits(max_connections_per_ip=0, per_ip_overrides={"127.0.0.1": 2})),
+            ),
+        ):
+            listener = Listener(echo, limits=limits, admission=admission)
             listener.start(HOST, 0)
             kept = [await connect(listener) for _ in range(2)]
             reader, writer = await connect(listener)

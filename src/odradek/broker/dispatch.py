@@ -44,6 +44,23 @@ class Entry(NamedTuple):
 
 HANDLERS: dict[ApiKey, Entry] = {}
 
+# Requests that threads or the store work on; they are bounded by `queued.max.requests`. All others are
+# answered at once, or wait for what other clients do, and must not keep those from being heard.
+WORKED_OFF_THE_LOOP = frozenset(
+    {
+        ApiKey.FETCH,
+        ApiKey.LIST_OFFSETS,
+        ApiKey.METADATA,
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.ALTER_REPLICA_LOG_DIRS,
+    }
+)
+
 
 def handles(api_key: ApiKey, versions: tuple[int, int]) -> Callable[[Function], Function]:
     """Register the handler of an API for these versions.
@@ -100,9 +117,9 @@ class Dispatcher:
             start.correlation_id,
             header.client_id,
         )
-        self._run(entry, context, request)
+        self._run(entry, context, request, len(frame))
 
-    def _run(self, entry: Entry, context: RequestContext, request: Message) -> None:
+    def _run(self, entry: Entry, context: RequestContext, request: Message, size: int) -> None:
         try:
             answer = entry.function(context, request)
         except KafkaError as error:
@@ -119,6 +136,10 @@ class Dispatcher:
         task = self._loop.create_task(self._finish(context, request, answer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        if entry.api_key in WORKED_OFF_THE_LOOP:
+            gate = self._services.gate
+            gate.enter(size)
+            task.add_done_callback(lambda _: gate.leave(size))
 
     async def _finish(
         self, context: RequestContext, request: Message, answer: Coroutine[Any, Any, Message | None]

@@ -32,9 +32,11 @@ class LogCleaning:
         self._clock = clock
         self._on_failure = on_failure
         self._wakes_sleepers = threading.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._wanted = config
         self.manager = self._make_manager(config)
         self._worker: CleanerWorker | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._switching: asyncio.Task[None] | None = None
 
     def _make_manager(self, config: CleanerConfig) -> CleanerManager:
         self._wakes_sleepers = woken = threading.Event()
@@ -49,20 +51,34 @@ class LogCleaning:
 
     async def stop(self) -> None:
         """Give up the runs under way and end the threads."""
+        self._wanted = self.manager.config
+        if self._switching is not None:
+            await self._switching
+        await self._end_threads()
+
+    async def _end_threads(self) -> None:
         if self._worker is not None and self._task is not None:
             self._worker.stop()
             self._wakes_sleepers.set()
             await asyncio.gather(self._task, return_exceptions=True)
             self._worker = self._task = None
 
-    async def reconfigure(self, config: CleanerConfig) -> None:
-        """Go on with other threads and other memory; what is paused stays so."""
-        if config == self.manager.config:
-            return
-        await self.stop()
-        before, self.manager = self.manager, self._make_manager(config)
-        self.manager.inherit(before)
-        self.start()
+    def apply(self, config: CleanerConfig) -> None:
+        """Have other threads and other memory soon; what runs is given up and done again by them."""
+        self._wanted = config
+        if self._task is None:
+            self.manager = self._make_manager(config)
+        elif self._switching is None and config != self.manager.config:
+            self._switching = asyncio.create_task(self._switch())
+            self._switching.add_done_callback(_tell_of_bug)
+
+    async def _switch(self) -> None:
+        while self._wanted != self.manager.config:
+            await self._end_threads()
+            before, self.manager = self.manager, self._make_manager(self._wanted)
+            self.manager.inherit(before)
+            self.start()
+        self._switching = None
 
     def _ended(self, outcome: Outcome) -> None:
         if outcome.storage_error is not None:

@@ -20,11 +20,11 @@ import odradek.broker.handlers
 from odradek.broker.broker_settings import BrokerSettings
 from odradek.broker.config.alter import check_topic
 from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.dispatch import Dispatcher
 from odradek.broker.fetch_sessions import FetchSessions
 from odradek.broker.group_coordination import coordinate_groups
 from odradek.broker.housekeeping import Housekeeping
 from odradek.broker.io_threads import IoThreads
+from odradek.broker.listeners import Listeners
 from odradek.broker.log_cleaning import LogCleaning
 from odradek.broker.log_moves import LogMoves
 from odradek.broker.obedience import Obedience
@@ -44,13 +44,10 @@ from odradek.cluster.placement import Site
 from odradek.cluster.topics import TopicAdmin, TopicDefaults
 from odradek.common.clock import Clock, SystemClock
 from odradek.coordination.paths import ConfigEntity, EntityType
-from odradek.coordination.payloads import Listener as RegisteredListener
 from odradek.coordination.store import Store
 from odradek.coordination.urls import open_store
 from odradek.log.files import FileSystem
 from odradek.log.manager import LogManager
-from odradek.net.connection import ConnectionLimits
-from odradek.net.server import Listener, ListenerLimits
 from odradek.protocol.messages import LeaderAndIsrRequest, StopReplicaRequest
 from odradek.replication.partition import Partition
 from odradek.replication.replica_manager import ReplicaManager
@@ -60,7 +57,6 @@ assert odradek.broker.handlers.__all__, "importing the handlers fills the table"
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
-ANY_INTERFACE = "0.0.0.0"
 READY_POLL_SECONDS = 0.001
 
 
@@ -82,7 +78,7 @@ class BrokerServer:
         self._topic_settings = TopicSettings(lambda: self.config)
         self._pool = IoThreads(config.num_io_threads)
         self._fence = ControlFence()
-        self._listeners: dict[str, Listener] = {}
+        self._listeners = Listeners(config)
         self._node = self._make_node()
         self._broker_settings = BrokerSettings(
             lambda: self._node.store, lambda: self._node.broker_id, lambda: self.config, self._apply_config
@@ -113,7 +109,7 @@ class BrokerServer:
 
     def addresses(self) -> list[str]:
         """`host:port` of every listener, with the port that was picked where 0 was asked for."""
-        return [f"{listener.host}:{listener.port}" for listener in self._advertised()]
+        return [f"{listener.host}:{listener.port}" for listener in self._listeners.advertised()]
 
     async def start(self) -> None:
         """Return when clients are served and told so by the metadata."""
@@ -125,8 +121,7 @@ class BrokerServer:
 
     async def _abandon(self) -> None:
         """The start failed: let go of whatever was taken, so that the next one can have it."""
-        for listener in self._listeners.values():
-            listener.close()
+        self._listeners.close()
         await self._node.leave()
         if self._logs is not None:
             self._logs.abandon()
@@ -164,8 +159,8 @@ class BrokerServer:
             self._cleaning,
             self._moves,
         )
-        self._bind()
-        await self._node.join(tuple(self._advertised()))
+        self._listeners.open(self._services)
+        await self._node.join(tuple(self._listeners.advertised()))
         while self._node.broker_id not in self._services.image.brokers:
             await asyncio.sleep(READY_POLL_SECONDS)
         self._housekeeping = Housekeeping(replicas, self.config, self._clock, self._pool)
@@ -175,16 +170,14 @@ class BrokerServer:
 
     async def stop(self) -> None:
         """Leave in order: nothing that was acknowledged is lost, and the next start needs no recovery."""
-        for listener in self._listeners.values():
-            listener.stop_accepting()
+        self._listeners.stop_accepting()
         if self._moves is not None:
             await self._moves.stop()
         if self._cleaning is not None:
             await self._cleaning.stop()
         if self._housekeeping is not None:
             await self._housekeeping.stop()
-        for listener in self._listeners.values():
-            listener.close()
+        self._listeners.close()
         if self._services is not None:
             self._services.groups.close()
         await self._node.leave()
@@ -272,6 +265,7 @@ class BrokerServer:
                 check_configs=self._check_topic_configs,
             ),
             moves=moves,
+            gate=self._listeners.gate,
         )
 
     def _check_topic_configs(self, topic: str, configs: Mapping[str, str]) -> None:
@@ -279,33 +273,6 @@ class BrokerServer:
 
     def _on_progress(self, partition: Partition) -> None:
         self.services.on_progress(partition)
-
-    def _bind(self) -> None:
-        for endpoint in self.config.endpoints:
-            config = self.config.for_listener(endpoint.listener)
-            listener = Listener(
-                Dispatcher(self.services, endpoint.listener).handle,
-                connection_limits=ConnectionLimits(max_frame_bytes=config.socket_request_max_bytes),
-                limits=ListenerLimits(
-                    max_connections=config.max_connections,
-                    max_connections_per_ip=config.max_connections_per_ip,
-                    max_idle_seconds=config.connections_max_idle_ms / 1000,
-                ),
-            )
-            listener.start(endpoint.host or ANY_INTERFACE, endpoint.port)
-            self._listeners[endpoint.listener] = listener
-
-    def _advertised(self) -> list[RegisteredListener]:
-        """The listeners as others are told, with ports that are real."""
-        registered = []
-        for endpoint in self.config.advertised_endpoints:
-            bound = self._listeners.get(endpoint.listener)
-            port = endpoint.port or (bound.port if bound is not None else 0)
-            host = endpoint.host or "localhost"
-            registered.append(
-                RegisteredListener(endpoint.listener, host, port, endpoint.security_protocol.value)
-            )
-        return registered
 
     # What the cluster tells us
 
@@ -355,6 +322,12 @@ class BrokerServer:
     def _apply_config(self, config: BrokerConfig) -> None:
         """Settings have changed for this broker; the ones of topics that leave them to it change, too."""
         self.config = config
+        self._pool.resize(config.num_io_threads)
+        self._listeners.apply(config)
+        if self._cleaning is not None:
+            self._cleaning.apply(config.cleaner)
+        if self._logs is not None:
+            self._logs.config = config.log_manager
         if self._services is not None:
             for partition in self._services.replicas:
                 partition.log.config = self._topic_settings.log_config(partition.topic_partition.topic)

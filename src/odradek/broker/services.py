@@ -20,6 +20,7 @@ from odradek.common.clock import Clock
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 from odradek.groups.service import GroupService
+from odradek.net.gate import RequestGate
 from odradek.replication.partition import Partition
 from odradek.replication.replica_manager import ReplicaManager
 from odradek.transactions.producer_ids import ProducerIds
@@ -47,6 +48,7 @@ class Services:
     broker_settings: BrokerSettings
     topics: TopicAdmin
     moves: LogMoves
+    gate: RequestGate
     # Set once the rest is there: it works with it.
     groups: GroupService = field(init=False)
     # Whoever wants to hear of every progress in the partitions of an internal topic, by its name.
@@ -65,11 +67,15 @@ class Services:
         return await self.wait_until(lambda: self._has_leaders(name, partition_count), deadline)
 
     async def wait_until(self, is_so: Callable[[], bool], deadline: float) -> bool:
-        """Wait until something is so, or until the loop's clock passes the deadline; False then."""
-        while not is_so():
-            if self.loop.time() >= deadline:
-                return False
-            await asyncio.sleep(TOPIC_POLL_SECONDS)
+        """Wait until something is so, or until the loop's clock passes the deadline; False then.
+
+        Only for requests of `dispatch.WORKED_OFF_THE_LOOP`: they do not count as under way meanwhile.
+        """
+        with self.gate.parked():
+            while not is_so():
+                if self.loop.time() >= deadline:
+                    return False
+                await asyncio.sleep(TOPIC_POLL_SECONDS)
         return True
 
     def _has_leaders(self, name: str, partition_count: int) -> bool:

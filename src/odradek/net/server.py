@@ -7,12 +7,13 @@ import errno
 import logging
 import os
 import socket
-from collections import Counter
 from typing import NamedTuple
 
 from odradek.common.errors import OdradekError
+from odradek.net.admission import UNLIMITED, Admission, CreationRate
 from odradek.net.connection import Connection, ConnectionLimits, Handler
 from odradek.net.frames import BufferPool
+from odradek.net.gate import RequestGate
 
 log = logging.getLogger(__name__)
 
@@ -28,10 +29,10 @@ class ListenError(OdradekError):
 
 
 class ListenerLimits(NamedTuple):
-    """Bounds for all connections of a listener."""
+    """Bounds for the connections of one listener; those of the whole broker are in `Admission`."""
 
-    max_connections: int = 2**31 - 1
-    max_connections_per_ip: int = 2**31 - 1
+    max_connections: int = UNLIMITED
+    max_per_second: int = UNLIMITED
     max_idle_seconds: float = 600.0
 
 
@@ -47,17 +48,22 @@ class Listener:
         *,
         connection_limits: ConnectionLimits | None = None,
         limits: ListenerLimits | None = None,
+        admission: Admission | None = None,
+        gate: RequestGate | None = None,
     ) -> None:
         self._handle = handle
         self._connection_limits = connection_limits or ConnectionLimits()
-        self._limits = limits or ListenerLimits()
+        self.limits = limits or ListenerLimits()
+        self._admission = admission or Admission()
+        self._gate = gate or RequestGate()
+        self._rate = CreationRate()
         self._receive_buffer = memoryview(bytearray(RECEIVE_BUFFER_BYTES))
         self._frame_buffers = BufferPool()
         self._connections: set[Connection] = set()
-        self._per_ip: Counter[str] = Counter()
         self._socket: socket.socket | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._idle_check: asyncio.TimerHandle | None = None
+        self.accepted = 0
         self.refused = 0
 
     @property
@@ -95,7 +101,12 @@ class Listener:
 
     def _acceptable(self) -> None:
         assert self._socket is not None
+        assert self._loop is not None
         while True:
+            wait_seconds = self._rate.wait_seconds(self._loop.time(), self.limits.max_per_second)
+            if wait_seconds:
+                self._pause_accepting(wait_seconds)
+                return
             try:
                 accepted, address = self._socket.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -103,17 +114,18 @@ class Listener:
             except OSError as error:
                 if error.errno not in OUT_OF_FILES:
                     raise
-                self._pause_accepting(error)
+                # The backlog waits a little; spinning on it would starve the others.
+                log.warning("cannot accept connections for now: %s", error)
+                self._pause_accepting(ACCEPT_PAUSE_SECONDS)
                 return
+            self._rate.accepted()
             self._admit(accepted, address[0])
 
-    def _pause_accepting(self, error: OSError) -> None:
-        """Out of file descriptors: the backlog waits a little; spinning on it would starve the others."""
+    def _pause_accepting(self, seconds: float) -> None:
         assert self._socket is not None
         assert self._loop is not None
-        log.warning("cannot accept connections for now: %s", error)
         self._loop.remove_reader(self._socket.fileno())
-        self._loop.call_later(ACCEPT_PAUSE_SECONDS, self._resume_accepting)
+        self._loop.call_later(seconds, self._resume_accepting)
 
     def _resume_accepting(self) -> None:
         if self._socket is not None and self._loop is not None:
@@ -121,24 +133,22 @@ class Listener:
 
     def _admit(self, accepted: socket.socket, ip: str) -> None:
         assert self._loop is not None
-        limits = self._limits
-        if (
-            len(self._connections) >= limits.max_connections
-            or self._per_ip[ip] >= limits.max_connections_per_ip
-        ):
+        refusal = self._admission.refusal(ip)
+        if refusal is None and len(self._connections) >= self.limits.max_connections:
+            refusal = f"this listener has {len(self._connections)} connections, its limit"
+        if refusal is not None:
             self.refused += 1
-            log.info("refusing a connection from %s: too many are open", ip)
+            log.info("refusing a connection from %s: %s", ip, refusal)
             accepted.close()
             return
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._per_ip[ip] += 1
+        self._admission.opened(ip)
+        self.accepted += 1
 
         def forget(connection: Connection) -> None:
             self._connections.discard(connection)
-            self._per_ip[ip] -= 1
-            if not self._per_ip[ip]:
-                del self._per_ip[ip]
+            self._admission.closed(ip)
 
         connection = Connection(
             self._loop,
@@ -148,18 +158,19 @@ class Listener:
             receive_buffer=self._receive_buffer,
             frame_buffers=self._frame_buffers,
             limits=self._connection_limits,
+            gate=self._gate,
         )
         self._connections.add(connection)
 
     def _schedule_idle_check(self) -> None:
         assert self._loop is not None
-        delay = self._limits.max_idle_seconds / IDLE_CHECKS_PER_LIMIT
+        delay = self.limits.max_idle_seconds / IDLE_CHECKS_PER_LIMIT
         self._idle_check = self._loop.call_later(delay, self._close_idle)
 
     def _close_idle(self) -> None:
         """One sweep over all connections costs less than a timer for each."""
         assert self._loop is not None
-        oldest = self._loop.time() - self._limits.max_idle_seconds
+        oldest = self._loop.time() - self.limits.max_idle_seconds
         for connection in [one for one in self._connections if one.last_active < oldest]:
             # Whoever waits for an answer of ours is not idle.
             if not connection.open_requests:

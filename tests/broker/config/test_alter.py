@@ -128,12 +128,27 @@ def test_a_password_is_not_taken_at_run_time_nor_told() -> None:
     assert "hunter2" not in str(refused.value)
 
 
-def test_a_listeners_own_setting_can_change_for_one_broker_but_not_for_all() -> None:
-    change = [Change("listener.name.client.ssl.keystore.location", Operation.SET, "/new.pem")]
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("listener.name.client.ssl.keystore.location", "/new.pem"),
+        ("listeners", "PLAINTEXT://127.0.0.1:9093"),
+        ("sasl.enabled.mechanisms", "PLAIN"),
+    ],
+)
+def test_what_would_not_be_obeyed_before_a_restart_is_refused(name: str, value: str) -> None:
+    change = [Change(name, Operation.SET, value)]
 
-    assert alter_broker(Sources(), change, is_default=False) == {change[0].name: "/new.pem"}
+    with pytest.raises(KafkaError, match="take effect only where the broker starts"):
+        alter_broker(Sources(), change, is_default=False)
     with pytest.raises(KafkaError, match="broker id must be specified"):
         alter_broker(Sources(), change, is_default=True)
+
+
+def test_a_listeners_own_limit_can_change() -> None:
+    change = [Change("listener.name.client.max.connections", Operation.SET, "7")]
+
+    assert alter_broker(Sources(), change, is_default=False) == {change[0].name: "7"}
 
 
 def test_a_change_that_contradicts_the_file_is_refused() -> None:

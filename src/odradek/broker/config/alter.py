@@ -94,6 +94,10 @@ def check_broker(sources: Sources, overrides: Mapping[str, str], *, is_default: 
             per_broker = [name for name in overrides if _mode(name) is UpdateMode.PER_BROKER]
             message = "Cannot update these configs at default cluster level, broker id must be specified"
             _refuse_all(message, per_broker)
+        _refuse_all(
+            "These configs take effect only where the broker starts",
+            [name for name in overrides if _is_of_sockets(name)],
+        )
         changed = {"dynamic_default": overrides} if is_default else {"dynamic_broker": overrides}
         _check_pools(broker_config(sources), broker_config(replace(sources, **changed)))
     except ConfigError as problem:
@@ -168,6 +172,12 @@ def _mode(name: str) -> UpdateMode:
 def _is_security(name: str) -> bool:
     """Key and trust stores belong to a listener; the ones of all listeners stay as they were at the start."""
     return name.startswith(("ssl.keystore.", "ssl.truststore.", "ssl.key."))
+
+
+def _is_of_sockets(name: str) -> bool:
+    """Kafka opens and closes listeners while it runs, and reads their keys anew; we do not."""
+    base = catalog.base_name(name)
+    return base in {"listeners", "listener.security.protocol.map"} or base.startswith(("ssl.", "sasl."))
 
 
 def _is_list(setting: Setting | None) -> bool:

@@ -1,0 +1,102 @@
+"""The listeners of a broker: opened by its configuration, within limits that may change while they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.listeners import SecurityProtocol
+from odradek.broker.dispatch import Dispatcher
+from odradek.broker.services import Services
+from odradek.common.errors import ConfigError
+from odradek.coordination.payloads import Listener as RegisteredListener
+from odradek.net.admission import Admission, AdmissionLimits
+from odradek.net.connection import ConnectionLimits
+from odradek.net.gate import UNBOUNDED, RequestGate
+from odradek.net.server import Listener, ListenerLimits
+
+ANY_INTERFACE = "0.0.0.0"
+
+
+class Listeners:
+    """Every listener by name. Owned by the server, on the loop.
+
+    They share what is bounded for the whole broker: connections (`admission`) and requests (`gate`).
+    """
+
+    def __init__(self, config: BrokerConfig) -> None:
+        """ConfigError for a listener that would have to encrypt or authenticate, which none does so far."""
+        for endpoint in config.endpoints:
+            if endpoint.security_protocol is not SecurityProtocol.PLAINTEXT:
+                raise ConfigError(
+                    f"listener {endpoint}: {endpoint.security_protocol.value} is not served yet, "
+                    f"only PLAINTEXT is; a listener that only seemed to be safe would be worse than none"
+                )
+        self._config = config
+        self.admission = Admission(_admission_limits(config))
+        max_bytes = config.queued_max_request_bytes
+        self.gate = RequestGate(config.queued_max_requests, max_bytes if max_bytes > 0 else UNBOUNDED)
+        self._listeners: dict[str, Listener] = {}
+
+    def __iter__(self) -> Iterator[tuple[str, Listener]]:
+        return iter(self._listeners.items())
+
+    def open(self, services: Services) -> None:
+        """Listen on every address; ListenError if one cannot be had."""
+        for endpoint in self._config.endpoints:
+            config = self._config.for_listener(endpoint.listener)
+            listener = Listener(
+                Dispatcher(services, endpoint.listener).handle,
+                connection_limits=ConnectionLimits(max_frame_bytes=config.socket_request_max_bytes),
+                limits=_listener_limits(self._config, endpoint.listener),
+                admission=self.admission,
+                gate=self.gate,
+            )
+            listener.start(endpoint.host or ANY_INTERFACE, endpoint.port)
+            self._listeners[endpoint.listener] = listener
+
+    def apply(self, config: BrokerConfig) -> None:
+        """Take over the limits of another configuration; connections that are open stay."""
+        self._config = config
+        self.admission.limits = _admission_limits(config)
+        for name, listener in self._listeners.items():
+            listener.limits = _listener_limits(config, name)
+
+    def advertised(self) -> list[RegisteredListener]:
+        """The listeners as others are told, with ports that are real."""
+        registered = []
+        for endpoint in self._config.advertised_endpoints:
+            bound = self._listeners.get(endpoint.listener)
+            port = endpoint.port or (bound.port if bound is not None else 0)
+            host = endpoint.host or "localhost"
+            registered.append(
+                RegisteredListener(endpoint.listener, host, port, endpoint.security_protocol.value)
+            )
+        return registered
+
+    def stop_accepting(self) -> None:
+        """Let nobody else in."""
+        for listener in self._listeners.values():
+            listener.stop_accepting()
+
+    def close(self) -> None:
+        """End every connection."""
+        for listener in self._listeners.values():
+            listener.close()
+
+
+def _admission_limits(config: BrokerConfig) -> AdmissionLimits:
+    return AdmissionLimits(
+        max_connections=config.max_connections,
+        max_connections_per_ip=config.max_connections_per_ip,
+        per_ip_overrides=config.connection_limits,
+    )
+
+
+def _listener_limits(config: BrokerConfig, listener: str) -> ListenerLimits:
+    config = config.for_listener(listener)
+    return ListenerLimits(
+        max_connections=config.max_connections,
+        max_per_second=config.max_connection_creation_rate,
+        max_idle_seconds=config.connections_max_idle_ms / 1000,
+    )

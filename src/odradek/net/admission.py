@@ -1,0 +1,74 @@
+"""Whether one more connection may come in: limits of a broker, of an address, and of a second."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+UNLIMITED = 2**31 - 1
+WINDOW_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionLimits:
+    """`max.connections`, `max.connections.per.ip`, its overrides, `max.connection.creation.rate`."""
+
+    max_connections: int = UNLIMITED
+    max_connections_per_ip: int = UNLIMITED
+    per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
+    max_per_second: int = UNLIMITED
+
+
+class Admission:
+    """The open connections of a broker. Lives on the loop, one for all listeners; limits may be replaced."""
+
+    def __init__(self, limits: AdmissionLimits | None = None) -> None:
+        self.limits = limits or AdmissionLimits()
+        self.connection_count = 0
+        self._per_ip: Counter[str] = Counter()
+
+    def refusal(self, ip: str) -> str | None:
+        """Why one more from that address is too many; None if it may come in."""
+        limits = self.limits
+        if self.connection_count >= limits.max_connections:
+            return f"the broker has {self.connection_count} connections, its limit"
+        limit = limits.per_ip_overrides.get(ip, limits.max_connections_per_ip)
+        if self._per_ip[ip] >= limit:
+            return f"{ip} has {self._per_ip[ip]} connections, its limit"
+        return None
+
+    def opened(self, ip: str) -> None:
+        """A connection came in."""
+        self.connection_count += 1
+        self._per_ip[ip] += 1
+
+    def closed(self, ip: str) -> None:
+        """A connection is over."""
+        self.connection_count -= 1
+        self._per_ip[ip] -= 1
+        if not self._per_ip[ip]:
+            del self._per_ip[ip]
+
+
+class CreationRate:
+    """How many connections a listener has taken in this second."""
+
+    __slots__ = ("_count", "_window_began")
+
+    def __init__(self) -> None:
+        self._window_began = float("-inf")
+        self._count = 0
+
+    def wait_seconds(self, now: float, max_per_second: int) -> float:
+        """How long the next connection has to wait; 0 if it may come now."""
+        if now - self._window_began >= WINDOW_SECONDS:
+            self._window_began = now
+            self._count = 0
+        if self._count >= max_per_second:
+            return self._window_began + WINDOW_SECONDS - now
+        return 0.0
+
+    def accepted(self) -> None:
+        """One came."""
+        self._count += 1

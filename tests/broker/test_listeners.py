@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.config.alter import Change, Operation
+from odradek.broker.config.load import load
+from odradek.broker.server import BrokerServer
+from odradek.common.errors import ConfigError
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.messages import ApiVersionsRequest, DescribeConfigsRequest, MetadataRequest
+
+from .on_this_loop import a_broker, connect, create_topic, run, until
+from .test_produce_and_fetch import a_batch, a_produce, the_row
+
+TLS = ("ssl.keystore.type=PEM", "ssl.keystore.location=keys.pem")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("listeners=SSL://127.0.0.1:0", "security.inter.broker.protocol=SSL", *TLS),
+        ("listeners=SASL_PLAINTEXT://127.0.0.1:0", "security.inter.broker.protocol=SASL_PLAINTEXT"),
+        ("listeners=PLAINTEXT://127.0.0.1:0,SASL_SSL://127.0.0.1:0", *TLS),
+    ],
+)
+def test_a_listener_that_would_have_to_be_safe_is_refused_until_it_is(settings: tuple[str, ...]) -> None:
+    config = load(None, settings).config
+    with pytest.raises(ConfigError, match="is not served yet, only PLAINTEXT is"):
+        BrokerServer(config)
+
+
+def test_a_listener_for_other_machines_needs_the_explicit_word() -> None:
+    with pytest.raises(ConfigError, match=r"odradek\.allow\.unauthenticated=true"):
+        load(None, ["listeners=PLAINTEXT://0.0.0.0:0", "advertised.listeners=PLAINTEXT://localhost:9092"])
+
+
+async def change(server: BrokerServer, name: str, value: object) -> None:
+    wish = Change(name, Operation.SET, str(value))
+    await server.services.broker_settings.change(lambda _: [wish], is_default=False, validate_only=False)
+
+
+def test_limits_of_connections_change_while_the_broker_runs(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with a_broker(tmp_path) as (server, first):
+            await change(server, "max.connections.per.ip", 1)
+            second = await connect(server)
+            assert await second.reader.read() == b""
+            await change(server, "max.connections.per.ip", 2)
+            third = await connect(server)
+            await third.ask(ApiKey.API_VERSIONS, 0, ApiVersionsRequest())
+            await change(server, "listener.name.plaintext.max.connections", 1)
+            fourth = await connect(server)
+            assert await fourth.reader.read() == b""
+            await first.ask(ApiKey.API_VERSIONS, 0, ApiVersionsRequest())
+            for wire in (second, third, fourth):
+                wire.writer.transport.abort()
+
+    run(main)
+
+
+def test_requests_beyond_the_queue_wait_and_are_all_answered(tmp_path: Path) -> None:
+    """The store is slow: nobody is read beyond `queued.max.requests`, and all are answered in the end."""
+
+    async def main() -> None:
+        async with a_broker(tmp_path, "queued.max.requests=2") as (server, wire):
+            gate = server.services.gate
+            most = 0
+            is_open = asyncio.Event()
+            real = server.services.broker_settings.sources
+
+            async def slowly():
+                nonlocal most
+                most = max(most, gate.open_requests)
+                await is_open.wait()
+                return await real()
+
+            server.services.broker_settings.sources = slowly
+            asked = DescribeConfigsRequest.Resources(resource_type=4, resource_name="0")
+            request = DescribeConfigsRequest(resources=[asked])
+            clients = [wire, *[await connect(server) for _ in range(3)]]
+            waiting = [asyncio.create_task(one.ask(ApiKey.DESCRIBE_CONFIGS, 4, request)) for one in clients]
+            await until(lambda: gate.is_full)
+            is_open.set()
+            for response in await asyncio.gather(*waiting):
+                assert response.results[0].error_code == 0
+            assert most == 2
+            assert gate.open_requests == 0
+            for client in clients[1:]:
+                client.writer.transport.abort()
+
+    run(main)
+
+
+def test_a_request_that_waits_for_others_does_not_fill_the_queue(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with a_broker(tmp_path, "queued.max.requests=1") as (server, wire):
+            waiting = asyncio.create_task(server.services.wait_for_topic("orders", 20_000))
+            server.services.gate.enter(0)
+            await asyncio.sleep(0)
+            await create_topic(wire, "orders")
+            assert await waiting
+            server.services.gate.leave(0)
+            answer = await wire.ask(ApiKey.PRODUCE, 9, a_produce(a_batch(b"x")))
+            assert the_row(answer).error_code == 0
+            await wire.ask(ApiKey.METADATA, 9, MetadataRequest(topics=None))
+
+    run(main)

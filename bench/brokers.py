@@ -116,7 +116,9 @@ class Broker:
         return list(self.directory.glob(f"*/{topic}-*"))
 
     def _admin(self) -> AdminClient:
-        return AdminClient({"bootstrap.servers": self.bootstrap, "broker.address.family": "v4"})
+        return AdminClient(
+            {"bootstrap.servers": self.bootstrap, "broker.address.family": "v4", "log_level": 3}
+        )
 
 
 class Odradek(Broker):

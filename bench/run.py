@@ -1,4 +1,7 @@
-"""Runs every benchmark, one after another; each also runs alone."""
+"""Runs every benchmark, one after another; each also runs alone.
+
+A room with a `run.py` is run by it: its scripts share brokers and results.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,9 @@ HERE = Path(__file__).resolve().parent
 
 def main(rooms: list[str]) -> int:
     """Run the scripts of the named rooms (default: all); a benchmark that fails fails the run."""
-    scripts = sorted(path for path in HERE.glob("*/*.py") if not rooms or path.parent.name in rooms)
+    found = [path for path in HERE.glob("*/*.py") if not rooms or path.parent.name in rooms]
+    whole = {path.parent for path in found if path.name == "run.py"}
+    scripts = sorted(path for path in found if path.name == "run.py" or path.parent not in whole)
     failed = [
         script for script in scripts if subprocess.run([sys.executable, script], check=False).returncode
     ]

@@ -1,0 +1,127 @@
+"""odradek's own clients."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pyarrow as pa
+
+from clients.task import (
+    BATCH_BYTES,
+    LINGER_MS,
+    RECORDS_PER_POLL,
+    TIMEOUT_SECONDS,
+    WARM_UP_PART,
+    Stopwatch,
+    Task,
+    Told,
+)
+from odradek import Producer, TopicPartition
+
+
+def producer(task: Task, linger_ms: int) -> Any:
+    return Producer(bootstrap_servers=task.bootstrap, acks=1, linger_ms=linger_ms, batch_size=BATCH_BYTES)
+
+
+def consumer(task: Task, records_per_poll: int = RECORDS_PER_POLL) -> Any:
+    from odradek import Consumer
+
+    reader: Any = Consumer(
+        bootstrap_servers=task.bootstrap, auto_offset_reset="earliest", max_poll_records=records_per_poll
+    )
+    reader.assign([TopicPartition(task.topic, 0)])
+    return reader
+
+
+def produce(task: Task) -> Told:
+    delivered = 0
+
+    def on_delivery(error: BaseException | None, metadata: object) -> None:
+        nonlocal delivered
+        assert error is None
+        delivered += 1
+
+    values = task.values()
+    with producer(task, LINGER_MS) as sender:
+        send, topic = sender.send, task.topic
+        for value in values[: len(values) // WARM_UP_PART]:
+            send(topic, value)
+        sender.flush()
+        with Stopwatch() as watch:
+            for value in values:
+                send(topic, value, on_delivery=on_delivery)
+            sender.flush()
+    assert delivered == task.records
+    return watch.told(task.records)
+
+
+def consume(task: Task) -> Told:
+    with consumer(task) as reader:
+        first = len(reader.poll(TIMEOUT_SECONDS))
+        count = total_bytes = 0
+        with Stopwatch() as watch:
+            while first + count < task.records:
+                for record in reader.poll(TIMEOUT_SECONDS):
+                    total_bytes += len(record.value)
+                    count += 1
+    assert total_bytes == count * task.record_bytes
+    return watch.told(count)
+
+
+def produce_table(task: Task) -> Told:
+    table = pa.table({"value": pa.array(task.values()[: task.rows], pa.binary())})
+    count = 0
+    with producer(task, LINGER_MS) as sender:
+        sender.send_table(task.topic, table).result(TIMEOUT_SECONDS)
+        with Stopwatch() as watch:
+            while count < task.records:
+                sender.send_table(task.topic, table)
+                count += task.rows
+            sender.flush()
+    return watch.told(count)
+
+
+def consume_table(task: Task) -> Told:
+    with consumer(task, task.rows) as reader:
+        first = reader.poll_table(TIMEOUT_SECONDS).num_rows
+        count = 0
+        with Stopwatch() as watch:
+            while first + count < task.records:
+                count += reader.poll_table(TIMEOUT_SECONDS).num_rows
+    return watch.told(count)
+
+
+def consume_long(task: Task) -> Told:
+    partition = TopicPartition(task.topic, 0)
+    with consumer(task) as reader:
+        end = reader.end_offsets([partition])[partition]
+        count = 0
+        with Stopwatch() as watch:
+            while count < task.records:
+                count += len(reader.poll(TIMEOUT_SECONDS))
+                if reader.position(partition) == end:
+                    reader.seek(partition, 0)
+    return watch.told(count)
+
+
+def round_trips(task: Task) -> Told:
+    told = Told(task.records)
+    with producer(task, 0) as sender:
+        for value in task.values():
+            started = time.perf_counter()
+            sender.send(task.topic, value).result(TIMEOUT_SECONDS)
+            told.milliseconds.append((time.perf_counter() - started) * 1000)
+    return told
+
+
+def end_to_end(task: Task) -> Told:
+    told = Told(task.records)
+    with producer(task, 0) as sender, consumer(task) as reader:
+        for value in task.values():
+            started = time.perf_counter()
+            sender.send(task.topic, value)
+            while not reader.poll(TIMEOUT_SECONDS):
+                pass
+            told.milliseconds.append((time.perf_counter() - started) * 1000)
+    return told

@@ -1,0 +1,174 @@
+"""Runs the tasks: every client library in turn, in changing order, round after round, on one broker."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from brokers import Broker
+from clients.task import MOST_SECONDS, Task, Told
+from harness import alternate
+from processes import resident_bytes
+from results import MB, Outcome
+from telling import Teller
+
+OURS, CONFLUENT = "odradek", "confluent-kafka"
+MODULES = {OURS: "ours", CONFLUENT: "confluent", "aiokafka": "aio", "kafka-python": "kafka_python"}
+WORKER = Path(__file__).with_name("worker.py")
+
+RECORDS = 1_000_000
+SLOWER = {
+    "produce": {"aiokafka": 5, "kafka-python": 10},
+    "consume": {"kafka-python": 4},
+    "consume_table": {"kafka-python": 4},
+    "produce_table": {"aiokafka": 5, "kafka-python": 10},
+}
+"""How many times fewer records a slow client gets in a task, so that its run is not minutes long."""
+TABLE_ROWS = (10_000, 100_000)
+SINGLE_SENDS = 3_000
+PERCENTILES = (50, 99)
+LONG_READ_BYTES = 10_000_000_000
+LONG_RECORD_BYTES = 1000
+LONG_RECORDS = 1_000_000
+LOOK_SECONDS = 0.25
+KEPT_SAMPLES = 60
+
+
+class Round:
+    """The tasks of one broker. `part` makes every task smaller by that factor, for a sanity check."""
+
+    def __init__(self, broker: Broker, rounds: int, part: int, tell: Teller) -> None:
+        self.broker = broker
+        self.rounds = rounds
+        self.part = part
+        self.tell = tell
+        self._topics = 0
+
+    def fresh_topic(self) -> str:
+        self._topics += 1
+        topic = f"clients{self._topics}"
+        self.broker.create_topic(topic)
+        return topic
+
+    def filled_topic(self, records: int, record_bytes: int) -> str:
+        """A topic to read from, written by confluent-kafka."""
+        topic = self.fresh_topic()
+        run_task(CONFLUENT, Task("produce", self.broker.bootstrap, topic, records, record_bytes))
+        return topic
+
+    def writing(self, kind: str, rows: int = 0) -> Outcome:
+        """Every library writes, each time to a topic of its own."""
+        told: Outcome = {who: {"rate": [], "cpu": []} for who in MODULES}
+        for number in range(self.rounds):
+            for who in alternate(list(MODULES), number):
+                self.tell.begin(f"{self.broker.name}: {kind} by {who}")
+                topic = self.fresh_topic()
+                _note(told[who], run_task(who, self._task(kind, who, topic, rows)))
+                self.broker.delete_topic(topic)
+                self.tell.done()
+        return told
+
+    def reading(self, kind: str, topic: str, rows: int = 0) -> Outcome:
+        """Every library reads the same topic."""
+        told: Outcome = {who: {"rate": [], "cpu": []} for who in MODULES}
+        for number in range(self.rounds):
+            for who in alternate(list(MODULES), number):
+                self.tell.begin(f"{self.broker.name}: {kind} by {who}")
+                _note(told[who], run_task(who, self._task(kind, who, topic, rows)))
+                self.tell.done()
+        return told
+
+    def _task(self, kind: str, who: str, topic: str, rows: int) -> Task:
+        records = RECORDS // self.part // SLOWER.get(kind, {}).get(who, 1)
+        return Task(kind, self.broker.bootstrap, topic, records, rows=rows)
+
+    def single_sends(self, kind: str) -> Outcome:
+        """Milliseconds at the percentiles, over all rounds together."""
+        times: dict[str, list[float]] = {who: [] for who in MODULES}
+        for number in range(self.rounds):
+            for who in alternate(list(MODULES), number):
+                self.tell.begin(f"{self.broker.name}: {kind} by {who}")
+                topic = self.fresh_topic()
+                task = Task(kind, self.broker.bootstrap, topic, SINGLE_SENDS // self.part)
+                measured = run_task(who, task).milliseconds
+                times[who] += measured[len(measured) // 10 :]  # the first ones find everything cold
+                self.broker.delete_topic(topic)
+                self.tell.done()
+        return {who: _percentiles(measured) for who, measured in times.items()}
+
+    def memory(self) -> Outcome:
+        """Resident megabytes of our consumer and of confluent-kafka's, reading one topic over and over."""
+        topic = self.filled_topic(LONG_RECORDS // self.part, LONG_RECORD_BYTES)
+        told: Outcome = {"bytes": LONG_READ_BYTES // self.part, "resident_mb": {}}
+        records = LONG_READ_BYTES // self.part // LONG_RECORD_BYTES
+        for who in (OURS, CONFLUENT):
+            self.tell.begin(f"{self.broker.name}: long read by {who}")
+            task = Task("consume_long", self.broker.bootstrap, topic, records, LONG_RECORD_BYTES)
+            told["resident_mb"][who] = resident_over_time(who, task)
+            self.tell.done()
+        self.broker.delete_topic(topic)
+        return told
+
+
+def run_task(who: str, task: Task) -> Told:
+    done = subprocess.run(
+        _command(who, task), capture_output=True, text=True, timeout=MOST_SECONDS, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"{who} failed at {task}:\n{done.stderr}")
+    return Told(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def resident_over_time(who: str, task: Task) -> list[float]:
+    samples: list[float] = []
+    process = subprocess.Popen(_command(who, task), stdout=subprocess.DEVNULL)
+    while process.poll() is None:
+        samples.append(resident_bytes(process.pid) / MB)
+        time.sleep(LOOK_SECONDS)
+    if process.returncode:
+        raise RuntimeError(f"{who} failed at {task}")
+    return samples[:: max(1, len(samples) // KEPT_SAMPLES)]
+
+
+def _command(who: str, task: Task) -> list[str]:
+    return [sys.executable, str(WORKER), MODULES[who], json.dumps(asdict(task))]
+
+
+def _note(kept: Outcome, told: Told) -> None:
+    """Million records a second, and CPU seconds for a million."""
+    kept["rate"].append(told.records / told.seconds / 1e6)
+    kept["cpu"].append(told.cpu_seconds / told.records * 1e6)
+
+
+def _percentiles(times: list[float]) -> dict[str, float]:
+    ordered = sorted(times)
+    return {str(percent): ordered[round((len(ordered) - 1) * percent / 100)] for percent in PERCENTILES}
+
+
+def steps(rounds: int, with_memory: bool) -> int:
+    kinds = 2 + 2 * len(TABLE_ROWS) + 2
+    return kinds * rounds * len(MODULES) + (2 if with_memory else 0)
+
+
+def measure(broker: Broker, rounds: int, *, is_quick: bool, with_memory: bool) -> Outcome:
+    """Everything on one broker."""
+    part = 50 if is_quick else 1
+    with Teller("clients", steps(rounds, with_memory)) as tell:
+        one = Round(broker, rounds, part, tell)
+        tell.begin(f"{broker.name}: filling a topic")
+        topic = one.filled_topic(RECORDS // part, 100)
+        outcome: Outcome = {"produce": one.writing("produce"), "consume": one.reading("consume", topic)}
+        for rows in TABLE_ROWS:
+            outcome[f"produce tables of {rows:,}"] = one.writing("produce_table", rows)
+            outcome[f"consume tables of {rows:,}"] = one.reading("consume_table", topic, rows)
+        broker.delete_topic(topic)
+        outcome["round trip"] = one.single_sends("round_trips")
+        outcome["end to end"] = one.single_sends("end_to_end")
+        if with_memory:
+            outcome["memory"] = one.memory()
+    return outcome

@@ -1,0 +1,131 @@
+"""The tables and plots of the client comparison, from its figures."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from charts import curves, grouped_bars
+from clients.measuring import CONFLUENT, MODULES, OURS, PERCENTILES, TABLE_ROWS
+from harness import Figures
+from results import Outcome, markdown_table, verdict
+
+PRODUCE_GOAL, CONSUME_GOAL, TABLE_GOAL = 2.0, 1.5, 5.0
+FLAT_MB = 20
+
+
+def streams() -> dict[str, float]:
+    """The tasks that move many records, each with how many times faster than the best we want to be."""
+    goals = {"produce": PRODUCE_GOAL, "consume": CONSUME_GOAL}
+    for rows in TABLE_ROWS:
+        goals |= {f"produce tables of {rows:,}": TABLE_GOAL, f"consume tables of {rows:,}": TABLE_GOAL}
+    return goals
+
+
+def median(told: Outcome, who: str, what: str) -> float:
+    return Figures(tuple(told[who][what])).median
+
+
+def over_the_best(told: Outcome) -> Figures:
+    """Ours by the best of the others, who is picked by medians."""
+    best = max((who for who in MODULES if who != OURS), key=lambda who: median(told, who, "rate"))
+    return Figures(tuple(told[OURS]["rate"])).over(Figures(tuple(told[best]["rate"])))
+
+
+def markdown(on: str, outcome: Outcome) -> str:
+    lines = [f"\n### On {on}\n", _stream_table(outcome), "", _cpu_table(outcome), "", _single_table(outcome)]
+    if "memory" in outcome:
+        lines += ["", _memory_table(outcome["memory"])]
+    return "\n".join([*lines, "", *_verdicts(outcome)])
+
+
+def _stream_table(outcome: Outcome) -> str:
+    rows = []
+    for name in streams():
+        told, ratio = outcome[name], over_the_best(outcome[name])
+        rates = [f"{median(told, who, 'rate'):.2f}" for who in MODULES]
+        rows.append([name, *rates, f"{ratio.median:.2f} ± {ratio.spread:.2f}"])
+    return markdown_table(["million records/s", *MODULES, "ours / best other"], rows)
+
+
+def _cpu_table(outcome: Outcome) -> str:
+    rows = [[name, *(f"{median(outcome[name], who, 'cpu'):.2f}" for who in MODULES)] for name in streams()]
+    return markdown_table(["client CPU s per million records", *MODULES], rows)
+
+
+def _single_table(outcome: Outcome) -> str:
+    rows = [
+        [f"{name}, p{percent}", *(f"{outcome[name][who][str(percent)]:.3f}" for who in MODULES)]
+        for name in ("round trip", "end to end")
+        for percent in PERCENTILES
+    ]
+    return markdown_table(["one record, ms", *MODULES], rows)
+
+
+def growth(samples: list[float]) -> float:
+    """Megabytes by which the last quarter of the time lies above the second."""
+    quarter = max(1, len(samples) // 4)
+    return statistics.median(samples[-quarter:]) - statistics.median(samples[quarter : 2 * quarter])
+
+
+def _memory_table(memory: Outcome) -> str:
+    rows = [
+        [who, f"{max(samples):.0f}", f"{growth(samples):+.1f}"]
+        for who, samples in memory["resident_mb"].items()
+    ]
+    return markdown_table([f"reading {memory['bytes'] / 1e9:g} GB", "most MB", "growth MB"], rows)
+
+
+def _verdicts(outcome: Outcome) -> list[str]:
+    lines = []
+    for name, goal in streams().items():
+        ratio = over_the_best(outcome[name]).median
+        lines.append(verdict(f"{name} ≥ {goal:g}x the best of the others", ratio >= goal, f"{ratio:.2f}x"))
+    for name in ("round trip", "end to end"):
+        for percent in map(str, PERCENTILES):
+            ours, theirs = outcome[name][OURS][percent], outcome[name][CONFLUENT][percent]
+            seen = f"{ours:.3f} against {theirs:.3f} ms"
+            lines.append(verdict(f"{name} p{percent} ≤ confluent-kafka's", ours <= theirs, seen))
+    for name in ("produce", "consume"):
+        ours, theirs = (median(outcome[name], who, "cpu") for who in (OURS, CONFLUENT))
+        seen = f"{ours:.2f} against {theirs:.2f} s"
+        lines.append(verdict(f"CPU per million records lower, {name}", ours <= theirs, seen))
+    if "memory" in outcome:
+        grown = growth(outcome["memory"]["resident_mb"][OURS])
+        lines.append(verdict("memory flat while consuming", grown <= FLAT_MB, f"{grown:+.1f} MB"))
+    return lines
+
+
+def plot(on: str, outcome: Outcome, plots: Path) -> None:
+    names = list(streams())
+    for what, label in (("rate", "million records/s"), ("cpu", "client CPU s per million records")):
+        grouped_bars(
+            plots / f"clients-{what}-on-{on.lower()}.png",
+            f"client libraries on {on}",
+            names,
+            {who: [median(outcome[name], who, what) for name in names] for who in MODULES},
+            label=label,
+            is_logarithmic=True,
+        )
+    singles = [(name, str(percent)) for name in ("round trip", "end to end") for percent in PERCENTILES]
+    grouped_bars(
+        plots / f"clients-latency-on-{on.lower()}.png",
+        f"one record at a time on {on}",
+        [f"{name}, p{percent}" for name, percent in singles],
+        {who: [outcome[name][who][percent] for name, percent in singles] for who in MODULES},
+        label="ms",
+        is_logarithmic=True,
+    )
+    if "memory" in outcome:
+        curves(
+            plots / "clients-memory.png",
+            f"resident memory while reading {outcome['memory']['bytes'] / 1e9:g} GB",
+            {
+                who: ([number * 100 / len(samples) for number in range(len(samples))], samples)
+                for who, samples in outcome["memory"]["resident_mb"].items()
+            },
+            x_label="% of the time",
+            y_label="MB",
+        )

@@ -1,6 +1,9 @@
-"""A fault of a whole request as a response of its API."""
+"""A fault of a whole request as a response of its API: told once at its top, or for everything asked for."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api import response_class
@@ -8,12 +11,136 @@ from odradek.protocol.api_key import ApiKey
 from odradek.protocol.structs import Message
 
 
-def error_response(api_key: ApiKey, request: Message, error_code: ErrorCode, message: str) -> Message | None:
-    """The response that carries the error at its top; None if the API has no place for it there."""
-    made = response_class(api_key)()
-    if not hasattr(made, "error_code"):
+class Level(NamedTuple):
+    """Rows of a response that answer rows of a request, one by one.
+
+    `same`: which field of the answer repeats which of the question; "" is the question itself.
+    """
+
+    asked: str
+    answered: str
+    same: Mapping[str, str]
+
+
+def _levels(*levels: tuple[str, str, dict[str, str]]) -> tuple[Level, ...]:
+    return tuple(Level(*level) for level in levels)
+
+
+_NAME = {"name": "name"}
+_RESOURCES = _levels(
+    (
+        "resources",
+        "responses",
+        {"resource_type": "resource_type", "resource_name": "resource_name"},
+    )
+)
+
+# For APIs that have no error at the top, or only in their newest versions. The error goes to the last level.
+# DescribeLogDirs before version 3 has no place for it: nothing is asked for there by name.
+_ROWS: dict[ApiKey, tuple[Level, ...]] = {
+    ApiKey.FETCH: _levels(
+        ("topics", "responses", {"topic": "topic", "topic_id": "topic_id"}),
+        ("partitions", "partitions", {"partition_index": "partition"}),
+    ),
+    ApiKey.OFFSET_FETCH: _levels(
+        ("topics", "topics", _NAME), ("partition_indexes", "partitions", {"partition_index": ""})
+    ),
+    ApiKey.FIND_COORDINATOR: _levels(("coordinator_keys", "coordinators", {"key": ""})),
+    ApiKey.PRODUCE: _levels(
+        ("topic_data", "responses", {"name": "name", "topic_id": "topic_id"}),
+        ("partition_data", "partition_responses", {"index": "index"}),
+    ),
+    ApiKey.LIST_OFFSETS: _levels(
+        ("topics", "topics", _NAME), ("partitions", "partitions", {"partition_index": "partition_index"})
+    ),
+    ApiKey.METADATA: _levels(("topics", "topics", {"name": "name", "topic_id": "topic_id"})),
+    ApiKey.OFFSET_COMMIT: _levels(
+        ("topics", "topics", {"name": "name", "topic_id": "topic_id"}),
+        ("partitions", "partitions", {"partition_index": "partition_index"}),
+    ),
+    ApiKey.DESCRIBE_GROUPS: _levels(("groups", "groups", {"group_id": ""})),
+    ApiKey.CREATE_TOPICS: _levels(("topics", "topics", _NAME)),
+    ApiKey.DELETE_TOPICS: _levels(("topics", "responses", {"name": "name", "topic_id": "topic_id"})),
+    ApiKey.DELETE_RECORDS: _levels(
+        ("topics", "topics", _NAME), ("partitions", "partitions", {"partition_index": "partition_index"})
+    ),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: _levels(
+        ("topics", "topics", {"topic": "topic"}), ("partitions", "partitions", {"partition": "partition"})
+    ),
+    ApiKey.DESCRIBE_CONFIGS: (_RESOURCES[0]._replace(answered="results"),),
+    ApiKey.ALTER_CONFIGS: _RESOURCES,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: _RESOURCES,
+    ApiKey.CREATE_PARTITIONS: _levels(("topics", "results", _NAME)),
+    ApiKey.DELETE_GROUPS: _levels(("groups_names", "results", {"group_id": ""})),
+    ApiKey.DESCRIBE_PRODUCERS: _levels(
+        ("topics", "topics", _NAME), ("partition_indexes", "partitions", {"partition_index": ""})
+    ),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: _levels(("topics", "topics", _NAME)),
+}
+
+# Where another range of versions asks in another way.
+_OTHER_ROWS: dict[ApiKey, tuple[Level, ...]] = {
+    ApiKey.OFFSET_FETCH: _levels(("groups", "groups", {"group_id": "group_id"})),
+    ApiKey.DELETE_TOPICS: _levels(("topic_names", "responses", {"name": ""})),
+}
+
+
+def error_response(api_key: ApiKey, request: Any, error_code: ErrorCode, message: str) -> Message | None:
+    """The response that tells of the error; None if the API has no place for it."""
+    if api_key is ApiKey.PRODUCE and request.acks == 0:
+        return None  # nobody would read it
+    made: Any = response_class(api_key)()
+    if hasattr(made, "error_code"):
+        _mark(made, error_code, message)
+    for levels in (_ROWS.get(api_key), _OTHER_ROWS.get(api_key)):
+        if levels is not None:
+            told: list[Any] = getattr(made, levels[0].answered)
+            told += _rows(type(made), levels, request, error_code, message)
+    if api_key is ApiKey.ALTER_REPLICA_LOG_DIRS:
+        made.results = _moves(type(made), request, error_code)
+    elif api_key not in _ROWS and not hasattr(made, "error_code"):
         return None
-    made.error_code = error_code
-    if hasattr(made, "error_message"):
-        made.error_message = message
-    return made
+    response: Message = made
+    return response
+
+
+def _rows(
+    parent: Any, levels: tuple[Level, ...], asked: Any, error_code: ErrorCode, message: str
+) -> list[Any]:
+    level, deeper = levels[0], levels[1:]
+    row_class = getattr(parent, _class_name(level.answered))
+    rows = []
+    for one in getattr(asked, level.asked) or ():
+        row = row_class()
+        for field, source in level.same.items():
+            setattr(row, field, getattr(one, source) if source else one)
+        if deeper:
+            setattr(row, deeper[0].answered, _rows(row_class, deeper, one, error_code, message))
+        else:
+            _mark(row, error_code, message)
+        rows.append(row)
+    return rows
+
+
+def _mark(row: Any, error_code: ErrorCode, message: str) -> None:
+    row.error_code = error_code
+    if hasattr(row, "error_message"):
+        row.error_message = message
+
+
+def _class_name(field: str) -> str:
+    return "".join(word.capitalize() for word in field.split("_"))
+
+
+def _moves(response: Any, request: Any, error_code: ErrorCode) -> list[Any]:
+    """This API asks by directory and is answered by topic."""
+
+    def rows(partitions: Iterable[int]) -> list[Any]:
+        row = response.Results.Partitions
+        return [row(partition_index=index, error_code=error_code) for index in partitions]
+
+    return [
+        response.Results(topic_name=topic.name, partitions=rows(topic.partitions))
+        for directory in request.dirs
+        for topic in directory.topics
+    ]

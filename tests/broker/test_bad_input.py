@@ -275,6 +275,18 @@ def test_a_compression_bomb_is_refused_within_bounds(broker, client, codec):
     assert broker.peak_bytes() - before < 160 * MEGABYTE
 
 
+def test_a_hundred_batches_that_swell_do_not_keep_the_others_waiting(neighbour, client):
+    client.ask(ApiKey.CREATE_TOPICS, 7, a_topic("swelling"))
+    batch = a_batch(bytes(50 * MEGABYTE), codec=Codec.ZSTD)  # each one within its limit
+    request = a_produce(batch, "swelling")
+    request.topic_data *= 100
+    rows = client.ask(ApiKey.PRODUCE, 9, request).responses
+    codes = [row.error_code for topic in rows for row in topic.partition_responses]
+    assert codes[0] == ErrorCode.NONE
+    assert codes[-1] == ErrorCode.REQUEST_TIMED_OUT
+    neighbour.assert_undisturbed(2.5)
+
+
 @pytest.mark.parametrize("name", ["../x", ".", "..", "", "x" * 250, "a/b", "a\0b", "größe", "a b"])
 def test_an_impossible_topic_is_made_by_no_request(broker, client, name):
     files = sorted(path.name for path in broker.directory.iterdir())

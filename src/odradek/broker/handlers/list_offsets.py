@@ -29,6 +29,8 @@ UNKNOWN = -1
 # The version that brought each timestamp that is none; before it a client cannot mean it.
 SPECIAL_SINCE = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9, -6: 11}
 NEVER = 2**15
+# Then other requests have their turn.
+ROWS_PER_TURN = 1000
 
 
 @handles(ApiKey.LIST_OFFSETS, versions=(1, 11))
@@ -36,10 +38,12 @@ async def list_offsets(context: RequestContext, request: ListOffsetsRequest) -> 
     """Each partition has its own answer; looking up a time may read files, so that goes to the pool."""
     topics = []
     for topic in request.topics:
-        rows = await asyncio.gather(
-            *(_answer(context, request, topic.name, asked) for asked in topic.partitions)
-        )
-        topics.append(ListOffsetsResponse.Topics(name=topic.name, partitions=list(rows)))
+        rows: list[Row] = []
+        for asked in topic.partitions:
+            rows.append(await _answer(context, request, topic.name, asked))
+            if len(rows) % ROWS_PER_TURN == 0:
+                await asyncio.sleep(0)
+        topics.append(ListOffsetsResponse.Topics(name=topic.name, partitions=rows))
     return ListOffsetsResponse(topics=topics)
 
 

@@ -25,6 +25,9 @@ from odradek.replication.replica_manager import UnknownPartition
 
 Row = ProduceResponse.Responses.PartitionResponses
 LEGAL_ACKS = (-1, 0, 1)
+# How long one request may keep all others waiting. Only hundreds of batches that decompress to 64 times their
+# size come near it; what is left of them is refused with an error on which clients try again.
+MAX_SECONDS = 0.5
 ZSTD_FROM = 7
 TOPIC_IDS_FROM = 13
 LOW_ATTRIBUTES_POSITION = ATTRIBUTES_POSITION + 1
@@ -34,7 +37,8 @@ LOW_ATTRIBUTES_POSITION = ATTRIBUTES_POSITION + 1
 def produce(context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
     """Append what can be appended; each partition has its own verdict."""
     appended: list[tuple[Partition, int, Row]] = []
-    responses = [_append_topic(context, request, topic, appended) for topic in request.topic_data]
+    deadline = context.services.loop.time() + MAX_SECONDS
+    responses = [_append_topic(context, request, topic, appended, deadline) for topic in request.topic_data]
     response = ProduceResponse(responses=responses)
     if request.acks == 0:
         _answer_silently(context, response)
@@ -46,17 +50,24 @@ def produce(context: RequestContext, request: ProduceRequest) -> ProduceResponse
 
 
 def _append_topic(
-    context: RequestContext, request: ProduceRequest, topic: Any, appended: list[tuple[Partition, int, Row]]
+    context: RequestContext,
+    request: ProduceRequest,
+    topic: Any,
+    appended: list[tuple[Partition, int, Row]],
+    deadline: float,
 ) -> ProduceResponse.Responses:
     name = topic.name
     unknown = ErrorCode.NONE
     if context.version >= TOPIC_IDS_FROM:
         name = context.services.replicas.topic_name(topic.topic_id)
         unknown = ErrorCode.NONE if name is not None else ErrorCode.UNKNOWN_TOPIC_ID
-    rows = []
+    rows: list[Row] = []
     for part in topic.partition_data:
         row = Row(index=part.index, error_code=unknown, base_offset=-1)
-        if unknown is ErrorCode.NONE:
+        if context.services.loop.time() > deadline:
+            row.error_code = ErrorCode.REQUEST_TIMED_OUT
+            row.error_message = "the batches before it took too long; nothing of it was appended"
+        elif unknown is ErrorCode.NONE:
             _append(context, request, name or "", part, row, appended)
         rows.append(row)
     return ProduceResponse.Responses(name=topic.name, topic_id=topic.topic_id, partition_responses=rows)

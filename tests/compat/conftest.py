@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -12,13 +13,21 @@ from compat.clients.librdkafka import Librdkafka
 from compat.clients.pure_python import KafkaPython
 from odradek.testing import Cluster
 
+# kcat comes with the system or not at all (docs/compatibility.md): without it, its tests are not there.
+collect_ignore = [] if shutil.which("kcat") else ["test_kcat.py"]
+
 CLIENTS = {kind.name: kind for kind in (Librdkafka, Aiokafka, KafkaPython)}
 
 
 @pytest.fixture(scope="module")
-def bootstrap() -> Iterator[str]:
-    with Cluster(process=True) as cluster:
-        yield cluster.bootstrap
+def cluster() -> Iterator[Cluster]:
+    with Cluster(process=True) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def bootstrap(cluster: Cluster) -> str:
+    return cluster.bootstrap
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,8 @@ __version__ = "0.1.0.dev0"
 _HOMES = {
     "Admin": "odradek.client.admin.admin",
     "AsyncAdmin": "odradek.client.admin.admin",
+    "AsyncProducer": "odradek.client.producer.async_producer",
+    "Producer": "odradek.client.producer.producer",
     "TopicPartition": "odradek.common.ids",
 }
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604

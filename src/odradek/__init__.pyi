@@ -2,6 +2,8 @@
 
 from odradek.client.admin.admin import Admin as Admin
 from odradek.client.admin.admin import AsyncAdmin as AsyncAdmin
+from odradek.client.producer.async_producer import AsyncProducer as AsyncProducer
+from odradek.client.producer.producer import Producer as Producer
 from odradek.common.ids import TopicPartition as TopicPartition
 
 __version__: str

@@ -63,10 +63,11 @@ class Brokers:
     Nothing is connected before the first question. Questions may be asked by many tasks at once.
     """
 
-    def __init__(self, config: ClientConfig, owner: str = "client") -> None:
+    def __init__(self, config: ClientConfig, owner: str = "client", *, creates_topics: bool = False) -> None:
         self.config = config
         self.metadata = Metadata()
         self._owner = owner
+        self._creates_topics = creates_topics  # by asking for topics that are not there
         self._loop = asyncio.get_running_loop()
         self._ways: dict[int, _Way] = {}
         self._bootstrap_connection: BrokerConnection | None = None
@@ -152,7 +153,8 @@ class Brokers:
         self._bootstrap_connection = connection
 
     async def _ask_metadata(self, connection: BrokerConnection) -> None:
-        answer = await connection.ask(self.metadata.request(), MetadataResponse)
+        request = self.metadata.request(may_create=self._creates_topics)
+        answer = await connection.ask(request, MetadataResponse)
         check(answer.error_code)
         self.metadata.update(answer, self.now_ms())
 
@@ -182,6 +184,11 @@ class Brokers:
                 way.connection = await self._open(node_id, way)
             assert way.connection is not None
             return way.connection
+
+    def open_connection(self, node_id: int) -> BrokerConnection | None:
+        """The connection to a broker if there is one now, for those who must not wait."""
+        way = self._ways.get(node_id)
+        return way.connection if way is not None and self._is_usable(way.connection) else None
 
     def _is_usable(self, connection: BrokerConnection | None) -> bool:
         if connection is None or not connection.is_open:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.common.errors import OdradekError
 from odradek.records.batch import (
@@ -36,7 +36,15 @@ from odradek.records.batch import (
     iterate_headers,
 )
 from odradek.records.builder import finish_batch
-from odradek.records.columns import BytesSink, BytesSource, HeadersSink, RecordSource, measure, take_numbers
+from odradek.records.columns import (
+    BytesSink,
+    BytesSource,
+    HeadersSink,
+    RecordSource,
+    measure,
+    partition_keys,
+    take_numbers,
+)
 from odradek.records.compression import Codec
 from odradek.records.errors import CorruptBatch, InvalidRecord
 from odradek.records.kernels import new_bytearray
@@ -51,6 +59,15 @@ DEFAULT_BATCH_BYTES = 1024 * 1024
 _MAX_CHUNK_BYTES = 2**31 - 1
 
 Indexed = tuple[BatchHeader, RecordIndex]
+
+
+class EncodedRows(NamedTuple):
+    """Records of one batch to be, after HEADER_SIZE free bytes."""
+
+    encoded: bytearray
+    record_count: int
+    base_timestamp_ms: int
+    max_timestamp_ms: int
 
 
 def schema() -> pa.Schema:
@@ -226,18 +243,32 @@ def _by_partition(rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         yield partition, rows.filter(pc.equal(partitions, partition))
 
 
+def encode_rows(rows: pa.RecordBatch, max_batch_bytes: int) -> Iterator[EncodedRows]:
+    """The rows in pieces of at most `max_batch_bytes`, as batches hold them; a larger record goes alone."""
+    timestamps_ms = _timestamps(rows)
+    source = _record_source(rows, timestamps_ms, memoryview(b"").cast("q"))
+    start = 0
+    while start < rows.num_rows:
+        end, size = source.fit(start, max_batch_bytes - HEADER_SIZE)
+        encoded, max_timestamp_ms = source.encode(start, end, size)
+        yield EncodedRows(encoded, end - start, timestamps_ms[start], max_timestamp_ms)
+        start = end
+
+
+def key_partitions(keys: pa.Array, partitions: int, without_key: int) -> pa.Array:
+    """The partition of each key as Java's clients choose it, as int32; `without_key` for null."""
+    pa = _pyarrow()
+    out = new_bytearray(len(keys) * 4)
+    partition_keys(_bytes_source(keys), len(keys), partitions, without_key, memoryview(out).cast("i"))
+    return pa.Array.from_buffers(pa.int32(), len(keys), [None, pa.py_buffer(out)], 0)
+
+
 def _encode(
     rows: pa.RecordBatch, keeps_offsets: bool, codec: Codec, level: int | None, max_bytes: int
 ) -> Iterator[bytearray]:
     timestamps_ms = _timestamps(rows)
     offsets = _offsets(rows) if keeps_offsets else memoryview(b"").cast("q")
-    source = RecordSource(
-        _bytes_source(_column_or_nulls(rows, "key")),
-        _bytes_source(rows.column("value")),
-        timestamps_ms,
-        offsets,
-        *_header_sources(rows),
-    )
+    source = _record_source(rows, timestamps_ms, offsets)
     start = 0
     while start < rows.num_rows:
         end, size = source.fit(start, max_bytes - HEADER_SIZE)
@@ -258,6 +289,16 @@ def _encode(
             record_count=end - start,
         )
         start = end
+
+
+def _record_source(rows: pa.RecordBatch, timestamps_ms: memoryview, offsets: memoryview) -> RecordSource:
+    return RecordSource(
+        _bytes_source(_column_or_nulls(rows, "key")),
+        _bytes_source(rows.column("value")),
+        timestamps_ms,
+        offsets,
+        *_header_sources(rows),
+    )
 
 
 def _timestamps(rows: pa.RecordBatch) -> memoryview:

@@ -64,6 +64,8 @@ _INT32 = struct.Struct(">i")
 _UINT32 = struct.Struct(">I")
 _ATTRIBUTES = struct.Struct(">h")
 _MAX_TIMESTAMP_POSITION = 35
+_PRODUCER = struct.Struct(">qhi")
+_PRODUCER_POSITION = 43
 
 
 class TimestampType(IntEnum):
@@ -205,6 +207,14 @@ def stamp_log_append_time(buffer: bytearray | memoryview, position: int, timesta
     _ATTRIBUTES.pack_into(buffer, position + ATTRIBUTES_POSITION, header.attributes | LOG_APPEND_TIME_FLAG)
     _OFFSET.pack_into(buffer, position + _MAX_TIMESTAMP_POSITION, timestamp_ms)
     renew_crc(buffer, position, header.size_in_bytes)
+
+
+def stamp_producer(
+    buffer: bytearray | memoryview, position: int, producer_id: int, producer_epoch: int, base_sequence: int
+) -> None:
+    """Number the batch anew for its producer, and renew the CRC."""
+    _PRODUCER.pack_into(buffer, position + _PRODUCER_POSITION, producer_id, producer_epoch, base_sequence)
+    renew_crc(buffer, position, read_header(buffer, position).size_in_bytes)
 
 
 def renew_crc(buffer: bytearray | memoryview, position: int, size: int) -> None:

@@ -20,9 +20,11 @@ from odradek.records.layout import HEADER_SIZE, ROW_WIDTH, Column
 if cython.compiled:
     from cython.cimports.libc.string import memcpy
     from cython.cimports.odradek.records.encoding import put_varint, size_of_varint
+    from cython.cimports.odradek.records.hashes import murmur2_at
     from cython.cimports.odradek.records.kernels import take_bytes, wrapping_difference, wrapping_sum
 else:
     from odradek.records.encoding import put_varint, size_of_varint
+    from odradek.records.hashes import murmur2
     from odradek.records.kernels import take_bytes, wrapping_difference, wrapping_sum
 
 # C integers by columns.pxd; layout.py decides the numbers.
@@ -276,6 +278,35 @@ class BytesSource:
             return position
         _copy(self.content, self.offsets[self.first + index], out, position, length)
         return position + length
+
+
+def partition_keys(
+    keys: BytesSource,
+    count: cython.Py_ssize_t,
+    partitions: cython.int,
+    without_key: cython.int,
+    out: cython.int[::1],
+):
+    """Write to `out` the partition of each key as Java's clients choose it, `without_key` for a null one."""
+    index: cython.Py_ssize_t
+    start: cython.Py_ssize_t
+    length: cython.longlong
+    digest: cython.longlong
+    with cython.nogil:
+        for index in range(count):
+            length = keys.length(index)
+            if length < 0:
+                out[index] = without_key
+                continue
+            start = keys.offsets[keys.first + index]
+            if cython.compiled:
+                # The address of nothing may not be taken from an empty view.
+                digest = murmur2_at(
+                    cython.address(keys.content[start]) if length > 0 else cython.NULL, length
+                )
+            else:
+                digest = murmur2(bytes(keys.content[start : start + length]))
+            out[index] = (digest & 0x7FFFFFFF) % partitions
 
 
 @cython.final

@@ -25,6 +25,10 @@ class HeadersSink:
 class BytesSource:
     def __init__(self, validity: Any, offsets: Any, content: Any, first: int) -> None: ...
 
+def partition_keys(
+    keys: BytesSource, count: int, partitions: int, without_key: int, out: memoryview
+) -> None: ...
+
 class RecordSource:
     count: int
     def __init__(

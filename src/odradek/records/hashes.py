@@ -11,13 +11,21 @@ except ImportError:
 _MURMUR = 0x5BD1E995
 _SEED = 0x9747B28C
 _MASK = 0xFFFFFFFF
+_TWO_TO_32 = 0x100000000
 
 
 @cython.ccall
 @cython.exceptval(check=False)
 def murmur2(key: bytes) -> cython.longlong:
     """Murmur 2 of a record's key with Kafka's seed, as Java's signed int."""
-    length: cython.Py_ssize_t = len(key)
+    return murmur2_at(key, len(key))
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def murmur2_at(key: cython.pointer(cython.const[cython.uchar]), length: cython.Py_ssize_t) -> cython.longlong:
+    """The same of `length` bytes wherever they lie."""
     digest: cython.ulonglong = _SEED ^ (length & _MASK)
     word: cython.ulonglong
     i: cython.Py_ssize_t
@@ -57,6 +65,7 @@ def to_positive(number: cython.longlong):
 
 @cython.cfunc
 @cython.inline
+@cython.nogil
 @cython.exceptval(check=False)
 def _signed_int32(number: cython.longlong) -> cython.longlong:
-    return number - 0x100000000 if number > 0x7FFFFFFF else number
+    return number - _TWO_TO_32 if number > 0x7FFFFFFF else number

@@ -1,0 +1,238 @@
+"""The producer for code on a loop: the same batches and the same sender, on the caller's own loop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Self, overload
+
+from odradek.client.errors import ClientClosed
+from odradek.client.producer.accumulator import OnDelivery, TopicQueues
+from odradek.client.producer.batch import DeliveryFuture, RecordMetadata, smallest_room
+from odradek.client.producer.config import producer_config
+from odradek.client.producer.engine import Engine, make_accumulator
+from odradek.client.producer.errors import BufferExhausted, RecordTooLarge
+from odradek.client.producer.outgoing import (
+    HeadersIn,
+    Interceptor,
+    Key,
+    Preparation,
+    ProducerRecord,
+    Ready,
+    Serializer,
+    Value,
+)
+from odradek.client.producer.partitioners import Partitioner
+from odradek.client.producer.statistics import ProducerStatistics
+from odradek.common.ids import check_topic_name
+
+if TYPE_CHECKING:
+    from odradek.client.producer.tables import Table, TableDelivery
+
+
+class AsyncProducer(Generic[Key, Value]):
+    """Sends records to any Kafka from a running loop.
+
+    async with AsyncProducer(bootstrap_servers="localhost:9092") as producer:
+        metadata = await producer.send_and_wait("orders", b"tea", key=b"customer 1")
+
+    `send` waits only until the record is taken, and gives a future to await; callbacks run on the loop.
+    """
+
+    @overload
+    def __init__(
+        self: AsyncProducer[bytes, bytes],
+        *,
+        partitioner: Partitioner | None = None,
+        interceptors: Sequence[Interceptor[bytes, bytes]] = (),
+        **settings: Any,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: AsyncProducer[Key, bytes],
+        *,
+        key_serializer: Serializer[Key],
+        partitioner: Partitioner | None = None,
+        interceptors: Sequence[Interceptor[Key, bytes]] = (),
+        **settings: Any,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: AsyncProducer[bytes, Value],
+        *,
+        value_serializer: Serializer[Value],
+        partitioner: Partitioner | None = None,
+        interceptors: Sequence[Interceptor[bytes, Value]] = (),
+        **settings: Any,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        *,
+        key_serializer: Serializer[Key],
+        value_serializer: Serializer[Value],
+        partitioner: Partitioner | None = None,
+        interceptors: Sequence[Interceptor[Key, Value]] = (),
+        **settings: Any,
+    ) -> None: ...
+    def __init__(
+        self,
+        *,
+        key_serializer: Serializer[Any] | None = None,
+        value_serializer: Serializer[Any] | None = None,
+        partitioner: Partitioner | None = None,
+        interceptors: Sequence[Interceptor[Any, Any]] = (),
+        **settings: Any,
+    ) -> None:
+        self.config = producer_config(settings)
+        self._preparation: Preparation[Any, Any] = Preparation(
+            key_serializer, value_serializer, partitioner, interceptors
+        )
+        self._accumulator = make_accumulator(self.config)
+        self._memory_freed = asyncio.Event()
+        self._accumulator.on_memory = self._memory_freed.set
+        self._made: Engine | None = None
+
+    @property
+    def _engine(self) -> Engine:
+        """Made at first use: only then is a loop surely running."""
+        self._check_usable()
+        if self._made is None:
+            self._made = Engine(self.config, self._accumulator, asyncio.get_running_loop().call_soon)
+        return self._made
+
+    async def send(
+        self,
+        topic: str,
+        value: Value | None = None,
+        key: Key | None = None,
+        partition: int | None = None,
+        headers: HeadersIn | None = None,
+        timestamp: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> DeliveryFuture:
+        """Take a record, and give the future of its delivery. Waits only for metadata and for memory."""
+        engine = self._engine
+        given = ProducerRecord(topic, value, key, partition, headers, timestamp)
+        record = self._preparation.intercepted(given)
+        deadline = self._deadline()
+        queues = await self._find(engine, record.topic, deadline)
+        ready = self._preparation.ready(record, queues)
+        on_delivery = self._preparation.with_interceptors(on_delivery)
+        while True:
+            future = self._accumulator.append(
+                queues,
+                ready.partition,
+                ready.key,
+                ready.value,
+                ready.headers,
+                ready.timestamp_ms,
+                on_delivery,
+            )
+            if future is not None:
+                return future
+            await self._make_room(engine, ready, queues, deadline)
+
+    async def send_and_wait(
+        self,
+        topic: str,
+        value: Value | None = None,
+        key: Key | None = None,
+        partition: int | None = None,
+        headers: HeadersIn | None = None,
+        timestamp: int | None = None,
+    ) -> RecordMetadata:
+        """Send a record and wait until it is delivered."""
+        return await (await self.send(topic, value, key, partition, headers, timestamp))
+
+    async def send_table(self, topic: str, table: Table) -> TableDelivery:
+        """Send the rows of an Arrow, polars or pandas table; see `Producer.send_table`."""
+        from odradek.client.producer.tables import TableDelivery, table_batches  # noqa: PLC0415
+
+        queues = await self._find(self._engine, topic, self._deadline())
+        batches = []
+        for batch in table_batches(self._accumulator, queues, table):
+            while not self._accumulator.add_encoded(queues, batch):
+                await self._wait_for_memory(batch.size, self._deadline())
+            batches.append(batch)
+        return TableDelivery(batches)
+
+    async def _find(self, engine: Engine, topic: str, deadline: float) -> TopicQueues:
+        queues = self._accumulator.topics.get(topic)
+        if queues is None:
+            check_topic_name(topic)
+            await engine.find_topic(topic, _left_ms(deadline))
+            queues = self._accumulator.topics[topic]
+        return queues
+
+    async def _make_room(self, engine: Engine, ready: Ready, queues: TopicQueues, deadline: float) -> None:
+        self._check_usable()
+        if ready.partition >= len(queues.queues):
+            await engine.find_partition(ready.topic, ready.partition, _left_ms(deadline))
+            return
+        await self._wait_for_memory(smallest_room(ready.key, ready.value, ready.headers), deadline)
+
+    async def _wait_for_memory(self, size: int, deadline: float) -> None:
+        self._check_usable()
+        problem = RecordTooLarge.check(size, self.config.max_request_size, self.config.buffer_memory)
+        if problem is not None:
+            raise problem
+        self._accumulator.begin_to_wait()
+        self._memory_freed.clear()
+        try:
+            async with asyncio.timeout_at(asyncio.get_running_loop().time() + deadline - time.monotonic()):
+                while self._accumulator.memory_left < max(size, self._accumulator.batch_size):
+                    self._check_usable()
+                    await self._memory_freed.wait()
+                    self._memory_freed.clear()
+        except TimeoutError:
+            raise BufferExhausted(size, self.config.max_block_ms) from None
+        finally:
+            self._accumulator.blocked -= 1
+
+    def _deadline(self) -> float:
+        """Until when a call that begins now may wait."""
+        return time.monotonic() + self.config.max_block_ms / 1000
+
+    def _check_usable(self) -> None:
+        problem = self._accumulator.problem
+        if problem is not None:
+            raise problem.with_traceback(None)
+
+    async def flush(self, timeout: float | None = None) -> bool:
+        """Send everything now and wait for its end, whatever it is; False after `timeout` seconds."""
+        return await self._engine.flush(timeout)
+
+    async def partitions_for(self, topic: str) -> int:
+        """How many partitions a topic has."""
+        return len((await self._find(self._engine, topic, self._deadline())).queues)
+
+    def statistics(self) -> ProducerStatistics:
+        """What was done so far."""
+        accumulator = self._accumulator
+        return replace(
+            self._made.statistics if self._made is not None else ProducerStatistics(),
+            records_sent=accumulator.records,
+            buffered_bytes=accumulator.memory - accumulator.memory_left,
+        )
+
+    async def close(self, timeout: float | None = None) -> None:
+        """Deliver what was given so far, within `timeout` seconds if given; what is left fails."""
+        if self._made is not None and self._accumulator.problem is None:
+            await self._made.close(timeout)
+        self._accumulator.refuse(ClientClosed("producer"))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def _left_ms(deadline: float) -> int:
+    return max(0, round((deadline - time.monotonic()) * 1000))

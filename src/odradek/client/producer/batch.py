@@ -1,0 +1,324 @@
+# cython: annotation_typing=False
+"""A batch of one partition, from its first record to its delivery, and the futures that look at it.
+
+Compiled by Cython (batch.pxd has the C types), or interpreted as is. A record is encoded into its batch
+when it is sent, so that nothing of it is kept but bytes and a place: a future is (batch, index), and what
+it tells is worked out when somebody asks. The batch is told its fate once, for all its records.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from odradek.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, stamp_producer
+from odradek.records.builder import finish_batch
+from odradek.records.compression import Codec
+from odradek.records.kernels import new_bytearray
+from odradek.records.layout import HEADER_SIZE
+
+try:
+    import cython
+except ImportError:
+    from odradek.records import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.records.encoding import put_record, size_of_body, size_of_varint
+    from cython.cimports.odradek.records.kernels import wrapping_difference
+else:
+    from odradek.records.encoding import put_record, size_of_body, size_of_varint
+    from odradek.records.kernels import wrapping_difference
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+NO_OFFSET = -1
+NO_PARTITION_LEADER_EPOCH = -1
+
+_log = logging.getLogger("odradek.producer")
+# Held for a few instructions when a batch ends or somebody begins to wait for it; never while records are
+# appended.
+_ending = threading.Lock()
+
+
+class RecordMetadata:
+    """Where a record is now: `offset` is -1 where the broker did not tell it (acks=0, or it failed)."""
+
+    def __init__(self, topic: str, partition: int, offset: int, timestamp: int) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.timestamp = timestamp
+
+    def __repr__(self) -> str:
+        place = f"topic={self.topic!r}, partition={self.partition}, offset={self.offset}"
+        return f"RecordMetadata({place}, timestamp={self.timestamp})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RecordMetadata):
+            return NotImplemented
+        return self._fields() == other._fields()
+
+    def __hash__(self) -> int:
+        return hash(self._fields())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RecordMetadata, self._fields()
+
+    def _fields(self) -> tuple[str, int, int, int]:
+        return self.topic, self.partition, self.offset, self.timestamp
+
+
+class DeliveryFuture:
+    """What becomes of one record. Any thread may ask; it can also be awaited."""
+
+    def __init__(self, batch: ProducerBatch, index: int, timestamp_ms: int) -> None:
+        self._batch = batch
+        self._index = index
+        self._timestamp_ms = timestamp_ms
+
+    def done(self) -> bool:
+        """Whether the record was delivered, or never will be."""
+        return self._batch.is_done
+
+    def result(self, timeout: float | None = None) -> RecordMetadata:
+        """Wait until the record is delivered; raises if it cannot be, or after `timeout` seconds."""
+        error = self.exception(timeout)
+        if error is not None:
+            raise error.with_traceback(None)
+        return self.metadata()
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Wait like `result`; the error if the record cannot be delivered, else None."""
+        if not self._batch.is_done:
+            self._batch.wait(timeout)
+        return self._batch.error
+
+    def add_done_callback(self, callback: Callable[[DeliveryFuture], object]) -> None:
+        """Call `callback(future)` once it is done: at once if it is, else from the producer's thread."""
+        if not self._batch.add_done_callback(self, callback):
+            callback(self)
+
+    def __await__(self) -> Generator[Any, None, RecordMetadata]:
+        if not self._batch.is_done:
+            yield from self._wait_on_loop().__await__()
+        return self.result(0)
+
+    async def _wait_on_loop(self) -> None:
+        import asyncio  # noqa: PLC0415
+
+        loop = asyncio.get_running_loop()
+        woken = loop.create_future()
+
+        def wake() -> None:
+            if not woken.done():
+                woken.set_result(None)
+
+        self.add_done_callback(lambda _: loop.call_soon_threadsafe(wake))
+        await woken
+
+    def metadata(self) -> RecordMetadata:
+        """What `result` gives, of a batch that is done."""
+        batch = self._batch
+        place = RecordMetadata.__new__(RecordMetadata)
+        place.topic = batch.topic
+        place.partition = batch.partition
+        place.offset = batch.base_offset + self._index if batch.base_offset >= 0 else -1
+        is_appended_at = batch.log_append_time_ms >= 0
+        place.timestamp = batch.log_append_time_ms if is_appended_at else self._timestamp_ms
+        return place
+
+
+class ProducerBatch:
+    """Records that go to one partition together.
+
+    Open: threads append, under the accumulator's lock. Then it is finished into `payload` and belongs to the
+    sender, until `complete` tells everybody who waits. `reserved` is its share of the buffer memory.
+    """
+
+    def __init__(self, topic: str, partition: int, room: int, created_ms: float) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.created_ms = created_ms
+        self.count = 0
+        self.size = HEADER_SIZE
+        self.is_done = False
+        self.base_offset = NO_OFFSET
+        self.log_append_time_ms = -1
+        self.error: BaseException | None = None
+        self.payload: bytearray | None = None
+        self.reserved = room
+        self.attempts = 0
+        self.retry_at_ms = 0.0
+        self.producer_id = NO_PRODUCER_ID
+        self.producer_epoch = NO_PRODUCER_EPOCH
+        self.base_sequence = NO_SEQUENCE
+        self._room = room
+        self._encoded: bytearray | None = new_bytearray(room)
+        self._out: Any = self._encoded
+        self._base_timestamp_ms = 0
+        self._max_timestamp_ms = 0
+        self._on_delivery: list[Any] | None = None
+        self._done_callbacks: list[Any] | None = None
+        self._waiting: list[Any] | None = None
+
+    def append(
+        self,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers | None,
+        timestamp_ms: int,
+        on_delivery: Callable[[BaseException | None, RecordMetadata], object] | None,
+    ) -> DeliveryFuture | None:
+        """Take one record; None if there is no room for it."""
+        if self.count == 0:
+            self._base_timestamp_ms = timestamp_ms
+            self._max_timestamp_ms = timestamp_ms
+        delta = wrapping_difference(timestamp_ms, self._base_timestamp_ms)
+        body = size_of_body(delta, self.count, key, value, headers)
+        if self.size + size_of_varint(body) + body > self._room:
+            return None
+        self.size = put_record(self._out, self.size, body, delta, self.count, key, value, headers)
+        self._max_timestamp_ms = max(self._max_timestamp_ms, timestamp_ms)
+        # Not by a call of the class, which would make a tuple of Python integers first.
+        future = DeliveryFuture.__new__(DeliveryFuture)
+        future._batch = self
+        future._index = self.count
+        future._timestamp_ms = timestamp_ms
+        self.count += 1
+        if on_delivery is not None:
+            if self._on_delivery is None:
+                self._on_delivery = []
+            self._on_delivery.append(future)
+            self._on_delivery.append(on_delivery)
+        return future
+
+    def take_encoded(
+        self, encoded: bytearray, count: int, base_timestamp_ms: int, max_timestamp_ms: int
+    ) -> None:
+        """Take records that are encoded already, after room for a header, as the only ones of this batch."""
+        self._out = None
+        self._encoded = encoded
+        self._room = self.size = self.reserved = len(encoded)
+        self.count = count
+        self._base_timestamp_ms = base_timestamp_ms
+        self._max_timestamp_ms = max_timestamp_ms
+
+    def future(self, index: int) -> DeliveryFuture:
+        """Of a record by its place in the batch."""
+        return DeliveryFuture(self, index, self._max_timestamp_ms)
+
+    def finish(self, codec: Codec, level: int | None, producer: tuple[int, int, int]) -> None:
+        """Make the payload; nothing can be appended any more. `producer` is id, epoch and base sequence."""
+        self._out = None  # a view would forbid to cut the buffer to its size
+        encoded, self._encoded = self._encoded, None
+        assert encoded is not None
+        del encoded[self.size :]
+        self.producer_id, self.producer_epoch, self.base_sequence = producer
+        self.payload = finish_batch(
+            encoded,
+            codec=codec,
+            level=level,
+            attributes=0,
+            base_offset=0,
+            partition_leader_epoch=NO_PARTITION_LEADER_EPOCH,
+            last_offset_delta=self.count - 1,
+            base_timestamp_ms=self._base_timestamp_ms,
+            max_timestamp_ms=self._max_timestamp_ms,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            base_sequence=self.base_sequence,
+            record_count=self.count,
+        )
+
+    def renumber(self, producer: tuple[int, int, int]) -> None:
+        """Give a finished batch, which no broker has, another producer id, epoch and base sequence."""
+        assert self.payload is not None
+        self.producer_id, self.producer_epoch, self.base_sequence = producer
+        stamp_producer(self.payload, 0, *producer)
+
+    # Its end.
+
+    def complete(
+        self, base_offset: int, log_append_time_ms: int = -1, error: BaseException | None = None
+    ) -> bool:
+        """Tell the fate of all records; False if it is known already."""
+        with _ending:
+            if self.is_done:
+                return False
+            self.base_offset = base_offset
+            self.log_append_time_ms = log_append_time_ms
+            self.error = error
+            self.is_done = True
+            waiting, self._waiting = self._waiting, None
+            on_delivery, self._on_delivery = self._on_delivery, None
+            callbacks, self._done_callbacks = self._done_callbacks, None
+        self._out = self._encoded = self.payload = None
+        if waiting is not None:
+            for lock in waiting:
+                lock.release()
+        if on_delivery is not None:
+            self._tell_deliveries(on_delivery)
+        if callbacks is not None:
+            for future, callback in callbacks:
+                try:
+                    callback(future)
+                except Exception:
+                    _log.exception("a done callback raised")
+        return True
+
+    def abandon(self, error: BaseException) -> None:
+        """End it without a word to anybody but those who ask: its callbacks belong to another process."""
+        self.error = error
+        self.is_done = True
+        self._waiting = self._on_delivery = self._done_callbacks = None
+
+    def _tell_deliveries(self, on_delivery: list[Any]) -> None:
+        error = self.error
+        for place in range(0, len(on_delivery), 2):
+            future: DeliveryFuture = on_delivery[place]
+            try:
+                on_delivery[place + 1](error, future.metadata())
+            except Exception:
+                _log.exception("on_delivery raised")
+
+    def wait(self, timeout: float | None) -> None:
+        """Until the fate is known; TimeoutError after `timeout` seconds."""
+        lock = threading.Lock()
+        lock.acquire()
+        with _ending:
+            if self.is_done:
+                return
+            if self._waiting is None:
+                self._waiting = []
+            self._waiting.append(lock)
+        if not lock.acquire(timeout=-1 if timeout is None else max(0.0, timeout)):
+            raise TimeoutError(
+                f"a record for {self.topic}-{self.partition} is not delivered after {timeout} s"
+            )
+
+    def add_done_callback(self, future: DeliveryFuture, callback: Callable[[DeliveryFuture], object]) -> bool:
+        """Note a callback for the end; False if that has passed."""
+        with _ending:
+            if self.is_done:
+                return False
+            if self._done_callbacks is None:
+                self._done_callbacks = []
+            self._done_callbacks.append((future, callback))
+            return True
+
+
+def after_fork() -> None:
+    """In a child process: a thread that is not here may have held the lock."""
+    global _ending  # noqa: PLW0603
+    _ending = threading.Lock()
+
+
+def smallest_room(key: bytes | None, value: bytes | None, headers: Headers | None) -> int:
+    """The size of a batch of this record alone."""
+    body = size_of_body(0, 0, key, value, headers)
+    return HEADER_SIZE + size_of_varint(body) + body

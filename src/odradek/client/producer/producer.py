@@ -1,0 +1,273 @@
+"""The producer for code without a loop: `send` only fills batches, a thread in the background sends them."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Self, overload
+
+from odradek.client.background import BackgroundLoop
+from odradek.client.errors import ClientForked
+from odradek.client.producer import batch as batch_module
+from odradek.client.producer.accumulator import OnDelivery, TopicQueues
+from odradek.client.producer.batch import DeliveryFuture, RecordMetadata, smallest_room
+from odradek.client.producer.config import producer_config
+from odradek.client.producer.engine import Engine, make_accumulator
+from odradek.client.producer.errors import BufferExhausted, RecordTooLarge
+from odradek.client.producer.outgoing import (
+    HeadersIn,
+    Interceptor,
+    Key,
+    Preparation,
+    ProducerRecord,
+    Ready,
+    Serializer,
+    Value,
+)
+from odradek.client.producer.partitioners import Partitioner
+from odradek.client.producer.statistics import ProducerStatistics
+from odradek.common.ids import check_topic_name
+
+if TYPE_CHECKING:
+    from odradek.client.producer.tables import Table, TableDelivery
+
+_alive: weakref.WeakSet[Producer[Any, Any]] = weakref.WeakSet()
+
+
+class Producer(Generic[Key, Value]):
+    """Sends records to any Kafka. Threads may share one.
+
+    with Producer(bootstrap_servers="localhost:9092") as producer:
+        future = producer.send("orders", b"tea", key=b"customer 1")
+        print(future.result(10).offset)
+
+    Settings are Kafka's in Python case (`linger_ms`, `compression_type`, …). A record is taken at once and
+    sent together with others; its future and `on_delivery(error, metadata)` tell what became of it.
+    Callbacks run on the producer's thread: they must be quick, and may send but not wait.
+    """
+
+    @overload
+    def __init__(
+        self: Producer[bytes, bytes],
+        *,
+        partitioner: Partitioner | None = None,
+        interceptors: Sequence[Interceptor[bytes, bytes]] = (),
+        **settings: Any,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[Key, bytes],
+        *,
+        key_serializer: Serializer[Key],
+        partitioner: Partitioner | None = None,
+        interceptors: Sequence[Interceptor[Key, bytes]] = (),
+        **settings: Any,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[bytes, Value],
+        *,
+        value_serializer: Serializer[Value],
+        partitioner: Partitioner | None = None,
+        interceptors: Sequence[Interceptor[bytes, Value]] = (),
+        **settings: Any,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        *,
+        key_serializer: Serializer[Key],
+        value_serializer: Serializer[Value],
+        partitioner: Partitioner | None = None,
+        interceptors: Sequence[Interceptor[Key, Value]] = (),
+        **settings: Any,
+    ) -> None: ...
+    def __init__(
+        self,
+        *,
+        key_serializer: Serializer[Any] | None = None,
+        value_serializer: Serializer[Any] | None = None,
+        partitioner: Partitioner | None = None,
+        interceptors: Sequence[Interceptor[Any, Any]] = (),
+        **settings: Any,
+    ) -> None:
+        self.config = producer_config(settings)
+        self._preparation: Preparation[Any, Any] = Preparation(
+            key_serializer, value_serializer, partitioner, interceptors
+        )
+        self._is_plain = self._preparation.is_plain
+        self._accumulator = make_accumulator(self.config)
+        self._take: Callable[..., DeliveryFuture | None] = self._accumulator.send
+        self._background = BackgroundLoop("producer")
+        self._engine = self._background.call(self._start())
+        _alive.add(self)
+
+    async def _start(self) -> Engine:
+        loop = self._background.loop
+        return Engine(self.config, self._accumulator, loop.call_soon_threadsafe)
+
+    # Records.
+
+    def send(
+        self,
+        topic: str,
+        value: Value | None = None,
+        key: Key | None = None,
+        partition: int | None = None,
+        headers: HeadersIn | None = None,
+        timestamp: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> DeliveryFuture:
+        """Take a record; blocks only for the first metadata of a topic, and while `buffer_memory` is full.
+
+        `timestamp` is in milliseconds since 1970. What is wrong with the record is raised here; what
+        happens to it later is told by the future.
+        """
+        if self._is_plain and headers is None:
+            future = self._take(topic, value, key, partition, None, timestamp, on_delivery)
+            if future is not None:
+                return future
+        return self._send_with_care(
+            ProducerRecord(topic, value, key, partition, headers, timestamp), on_delivery
+        )
+
+    def _send_with_care(
+        self, given: ProducerRecord[Key, Value], on_delivery: OnDelivery | None
+    ) -> DeliveryFuture:
+        self._check_usable()
+        record = self._preparation.intercepted(given)
+        deadline = self._deadline()
+        queues = self._find(record.topic, deadline)
+        ready = self._preparation.ready(record, queues)
+        on_delivery = self._preparation.with_interceptors(on_delivery)
+        while True:
+            future = self._accumulator.append(
+                queues,
+                ready.partition,
+                ready.key,
+                ready.value,
+                ready.headers,
+                ready.timestamp_ms,
+                on_delivery,
+            )
+            if future is not None:
+                return future
+            self._make_room(ready, queues, deadline)
+
+    def _find(self, topic: str, deadline: float) -> TopicQueues:
+        queues = self._accumulator.topics.get(topic)
+        if queues is None:
+            check_topic_name(topic)
+            left_ms = max(0, round((deadline - time.monotonic()) * 1000))
+            self._background.call(self._engine.find_topic(topic, left_ms))
+            queues = self._accumulator.topics[topic]
+        return queues
+
+    def _make_room(self, ready: Ready, queues: TopicQueues, deadline: float) -> None:
+        """Do something about the reason why a record was not taken, or raise it."""
+        self._check_usable()
+        if ready.partition >= len(queues.queues):
+            left_ms = max(0, round((deadline - time.monotonic()) * 1000))
+            self._background.call(self._engine.find_partition(ready.topic, ready.partition, left_ms))
+            return
+        size = smallest_room(ready.key, ready.value, ready.headers)
+        self._wait_for_memory(size, deadline)
+
+    def _wait_for_memory(self, size: int, deadline: float) -> None:
+        problem = RecordTooLarge.check(size, self.config.max_request_size, self.config.buffer_memory)
+        if problem is not None:
+            raise problem
+        room = max(size, self._accumulator.batch_size)
+        if not self._accumulator.wait_for_memory(room, deadline - time.monotonic()):
+            raise BufferExhausted(size, self.config.max_block_ms)
+
+    def _deadline(self) -> float:
+        """Until when a call that begins now may block."""
+        return time.monotonic() + self.config.max_block_ms / 1000
+
+    def _check_usable(self) -> None:
+        problem = self._accumulator.problem
+        if problem is not None:
+            raise problem.with_traceback(None)
+
+    def send_table(self, topic: str, table: Table) -> TableDelivery:
+        """Send the rows of an Arrow, polars or pandas table, without a Python object per record.
+
+        The columns are `value` and, if there, `key`, `headers`, `timestamp`, `partition`. Blocks like `send`.
+        """
+        from odradek.client.producer.tables import TableDelivery, table_batches  # noqa: PLC0415
+
+        self._check_usable()
+        queues = self._find(topic, self._deadline())
+        batches = []
+        for batch in table_batches(self._accumulator, queues, table):
+            while not self._accumulator.add_encoded(queues, batch):
+                self._check_usable()
+                self._wait_for_memory(batch.size, self._deadline())
+            batches.append(batch)
+        return TableDelivery(batches)
+
+    # The rest.
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Send everything that was given so far and wait until each record has met its fate.
+
+        False if that takes longer than `timeout` seconds. Not for callbacks, which would wait for themselves.
+        """
+        self._check_usable()
+        return self._background.call(self._engine.flush(timeout))
+
+    def partitions_for(self, topic: str) -> int:
+        """How many partitions a topic has."""
+        self._check_usable()
+        return len(self._find(topic, self._deadline()).queues)
+
+    def statistics(self) -> ProducerStatistics:
+        """What was done so far."""
+        accumulator = self._accumulator
+        return replace(
+            self._engine.statistics,
+            records_sent=accumulator.records,
+            buffered_bytes=accumulator.memory - accumulator.memory_left,
+        )
+
+    def close(self, timeout: float | None = None) -> None:
+        """Deliver what was given so far, within `timeout` seconds if given, and end; what is left fails.
+
+        A second call does nothing.
+        """
+        _alive.discard(self)
+        self._background.close(self._engine.close(timeout))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self, _warn: Callable[..., None] = warnings.warn) -> None:
+        if self in _alive and self._accumulator.problem is None:
+            _warn(f"a producer was not closed: {self!r}", ResourceWarning, source=self)
+
+    def _abandon(self) -> None:
+        self._accumulator.abandon(ClientForked("producer"))
+
+
+def _after_fork() -> None:
+    """Producers of the parent have no thread here; whoever uses one is told so, and nobody waits forever."""
+    batch_module.after_fork()
+    for producer in list(_alive):
+        producer._abandon()
+    _alive.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+__all__ = ["Producer", "RecordMetadata"]

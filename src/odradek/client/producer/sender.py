@@ -1,0 +1,379 @@
+"""The sender: takes batches that are ready, sends them to the leaders, and tells them their fate.
+
+Everything here runs on one loop. `pump` does all that can be done now and never waits; what must be waited
+for (connections, metadata, a producer id) runs in tasks of its own, which call `pump` again when they are
+done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import random
+import time
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, NamedTuple
+
+from odradek.client.broker_errors import broker_error
+from odradek.client.brokers import STALE_VIEW, Brokers
+from odradek.client.connection import BrokerConnection
+from odradek.client.errors import BrokerError, ClientError, is_retriable
+from odradek.client.metadata import Node
+from odradek.client.producer.accumulator import Accumulator, PartitionQueue
+from odradek.client.producer.batch import NO_OFFSET, ProducerBatch
+from odradek.client.producer.config import ProducerConfig
+from odradek.client.producer.errors import DeliveryTimedOut
+from odradek.client.producer.idempotence import NOT_NUMBERED, PartitionOrder, ProducerId
+from odradek.client.producer.producer_ids import ask_producer_id
+from odradek.client.producer.statistics import ProducerStatistics
+from odradek.client.retries import Backoff
+from odradek.common.error_codes import ErrorCode
+from odradek.common.ids import TopicPartition
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.headers import decode_response
+from odradek.protocol.messages import ProduceRequest, ProduceResponse
+from odradek.records.compression import Codec
+
+# The broker does not have the batch, because its number is not the one it waits for.
+WRONG_NUMBER = frozenset(
+    {
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+    }
+)
+FIRST_WITH_TOPIC_IDS = 13
+
+_log = logging.getLogger("odradek.producer")
+
+
+class Sent(NamedTuple):
+    """One batch in a request that is on its way."""
+
+    queue: PartitionQueue
+    batch: ProducerBatch
+
+
+class Sender:
+    """Empties an accumulator. Lives on the loop of its brokers."""
+
+    def __init__(
+        self,
+        config: ProducerConfig,
+        accumulator: Accumulator,
+        brokers: Brokers,
+        statistics: ProducerStatistics,
+    ) -> None:
+        self._config = config
+        self._accumulator = accumulator
+        self._brokers = brokers
+        self._statistics = statistics
+        self._loop = asyncio.get_running_loop()
+        self._codec = Codec[config.compression_type.upper()]
+        self._level = config.compression_level
+        self._max_in_flight = config.max_in_flight_requests_per_connection
+        self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+        self._producer: ProducerId | None = None
+        self._active: dict[PartitionQueue, None] = {}
+        self._tasks: dict[object, asyncio.Task[None]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """Send nothing more."""
+        self._is_stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in self._tasks.values():
+            task.cancel()
+
+    @staticmethod
+    def _now_ms() -> float:
+        """The clock by which the accumulator counts."""
+        return time.monotonic() * 1000
+
+    # What can be done now.
+
+    def pump(self) -> None:
+        """Close, expire and send what is due, then set the alarm for the next time."""
+        if self._is_stopped:
+            return
+        accumulator, linger_ms = self._accumulator, self._config.linger_ms
+        sleeps_until_ms = None
+        while sleeps_until_ms is None:
+            now_ms = self._now_ms()
+            accumulator.close_lingered(linger_ms, now_ms)
+            for queue in accumulator.take_ready():
+                if queue.order is None:
+                    queue.order = PartitionOrder(self._max_in_flight)
+                self._active[queue] = None
+            expires_ms = self._expire(now_ms)
+            while self._active and self._send_one_request_each(now_ms):
+                pass
+            sleeps_until_ms = accumulator.fall_asleep(linger_ms)
+        retries_ms = min(map(_retry_at_ms, self._active), default=math.inf)
+        self._set_alarm(min(sleeps_until_ms, expires_ms, retries_ms) - now_ms)
+        if accumulator.topics and self._brokers.metadata.needs_refresh(
+            now_ms, self._config.metadata_max_age_ms
+        ):
+            self._in_background("metadata", self._refresh)
+
+    def _set_alarm(self, after_ms: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(after_ms / 1000, self.pump) if after_ms < math.inf else None
+
+    def _expire(self, now_ms: float) -> float:
+        """Fail what was not delivered in time; when the next batch would be."""
+        timeout_ms = self._config.delivery_timeout_ms
+        while (oldest := self._accumulator.oldest()) is not None:
+            if oldest.created_ms + timeout_ms > now_ms:
+                return oldest.created_ms + timeout_ms
+            error = DeliveryTimedOut(
+                TopicPartition(oldest.topic, oldest.partition), timeout_ms, oldest.attempts
+            )
+            self._fail(oldest, error)
+        return math.inf
+
+    def _send_one_request_each(self, now_ms: float) -> bool:
+        """Send at most one request to each broker; whether there was any."""
+        requests: dict[BrokerConnection, list[Sent]] = {}
+        sizes: dict[BrokerConnection, int] = {}
+        for queue in list(self._active):
+            connection = self._way_to(queue)
+            if connection is None:
+                continue
+            # Room is judged by what was taken already: one batch of a partition in each request.
+            if requests.get(connection) and sizes[connection] > self._config.max_request_size:
+                continue
+            batch = self._next_batch(queue, now_ms)
+            if batch is not None:
+                requests.setdefault(connection, []).append(Sent(queue, batch))
+                assert batch.payload is not None
+                sizes[connection] = sizes.get(connection, 0) + len(batch.payload)
+        for connection, group in requests.items():
+            self._send(connection, group)
+        return bool(requests)
+
+    def _way_to(self, queue: PartitionQueue) -> BrokerConnection | None:
+        """A connection to the leader that takes another request; None, and steps towards one, without."""
+        if self._config.enable_idempotence and (self._producer is None or queue.order.is_exhausted):
+            self._in_background("producer id", self._get_producer_id)
+            return None
+        view = self._brokers.metadata.leader(TopicPartition(queue.topic, queue.partition))
+        if view is None:
+            self._brokers.metadata.mark_stale()
+            return None
+        connection = self._brokers.open_connection(view.leader_id)
+        if connection is None:
+            self._in_background(view.leader_id, partial(self._connect, view.leader_id))
+            return None
+        return connection if connection.in_flight < self._max_in_flight else None
+
+    def _next_batch(self, queue: PartitionQueue, now_ms: float) -> ProducerBatch | None:
+        order: PartitionOrder = queue.order
+        producer = self._producer if self._config.enable_idempotence else None
+        batch = order.next_batch(queue.closed, now_ms, producer)
+        if batch is None:
+            if not queue.closed and not order.retries:
+                del self._active[queue]
+            return None
+        if batch.is_done:
+            order.failed(batch)
+            return self._next_batch(queue, now_ms)
+        number = (batch.producer_id, batch.producer_epoch, batch.base_sequence)
+        if batch.payload is None:
+            batch.finish(self._codec, self._level, number)
+        elif batch.attempts and number != NOT_NUMBERED:
+            batch.renumber(number)
+        return batch
+
+    # One request.
+
+    def _send(self, connection: BrokerConnection, group: list[Sent]) -> None:
+        version = connection.versions.best(ApiKey.PRODUCE)
+        request = self._request(version, group)
+        acks = self._config.required_acks
+        self._statistics.count_request([len(batch.payload or b"") for _, batch in group])
+        try:
+            if acks == 0:
+                connection.send_unanswered(request, version)
+                self._all_delivered(group)
+                return
+            answer = connection.send(request, version)
+        except ClientError as error:
+            self._all_retry(group, error)
+            return
+
+        def answered(answer: asyncio.Future[memoryview]) -> None:
+            error = answer.exception()
+            if error is not None:
+                self._all_retry(group, error)
+            else:
+                self._take_answer(decode_response(ApiKey.PRODUCE, version, answer.result())[1], group)  # type: ignore[arg-type]
+            self.pump()
+
+        answer.add_done_callback(answered)
+
+    def _request(self, version: int, group: list[Sent]) -> ProduceRequest:
+        topics: dict[str, list[ProduceRequest.TopicData.PartitionData]] = {}
+        for queue, batch in group:
+            row = ProduceRequest.TopicData.PartitionData(index=queue.partition, records=batch.payload)
+            topics.setdefault(queue.topic, []).append(row)
+        request = ProduceRequest(acks=self._config.required_acks, timeout_ms=self._config.request_timeout_ms)
+        for name, rows in topics.items():
+            if version >= FIRST_WITH_TOPIC_IDS:
+                topic_id = self._brokers.metadata.topics[name].topic_id
+                request.topic_data.append(ProduceRequest.TopicData(topic_id=topic_id, partition_data=rows))
+            else:
+                request.topic_data.append(ProduceRequest.TopicData(name=name, partition_data=rows))
+        return request
+
+    def _take_answer(self, answer: ProduceResponse, group: list[Sent]) -> None:
+        names = self._brokers.metadata.names
+        told: dict[tuple[str, int], ProduceResponse.Responses.PartitionResponses] = {}
+        for topic in answer.responses:
+            name = topic.name or names.get(topic.topic_id, "")
+            for row in topic.partition_responses:
+                told[name, row.index] = row
+        for endpoint in answer.node_endpoints:
+            self._brokers.metadata.add_node(
+                Node(endpoint.node_id, endpoint.host, endpoint.port, endpoint.rack)
+            )
+        for sent in group:
+            fate = told.get((sent.queue.topic, sent.queue.partition))
+            if fate is None:
+                self._retry(sent, broker_error(ErrorCode.UNKNOWN_TOPIC_ID, "the answer leaves it out"))
+            elif fate.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+                sent.queue.order.delivered(sent.batch)
+                self._statistics.count_delivered(sent.batch.count)
+                self._accumulator.complete(sent.batch, fate.base_offset, fate.log_append_time_ms)
+            else:
+                self._take_error(sent, fate)
+
+    def _take_error(self, sent: Sent, row: ProduceResponse.Responses.PartitionResponses) -> None:
+        problems = [
+            one.batch_index_error_message for one in row.record_errors if one.batch_index_error_message
+        ]
+        error = broker_error(row.error_code, row.error_message or "; ".join(problems) or None)
+        partition = TopicPartition(sent.queue.topic, sent.queue.partition)
+        is_news = self._brokers.metadata.take_leader(
+            partition, row.current_leader.leader_id, row.current_leader.leader_epoch
+        )
+        if row.error_code in STALE_VIEW and not is_news:
+            self._brokers.metadata.mark_stale()
+        if row.error_code in WRONG_NUMBER and sent.batch.base_sequence >= 0:
+            self._renumber(sent, error)
+        elif error.is_retriable:
+            self._retry(sent, error)
+        else:
+            sent.queue.order.failed(sent.batch)
+            self._fail(sent.batch, error)
+
+    def _renumber(self, sent: Sent, error: BrokerError) -> None:
+        if sent.batch.is_done or sent.batch.attempts >= self._config.retries:
+            self._retry(sent, error)
+            return
+        sent.queue.order.refused(sent.batch, sent.queue.closed, self._retry_at_ms(sent.batch))
+        self._active[sent.queue] = None
+
+    # Fates.
+
+    def _all_delivered(self, group: list[Sent]) -> None:
+        for queue, batch in group:
+            queue.order.delivered(batch)
+            self._statistics.count_delivered(batch.count)
+            self._accumulator.complete(batch, NO_OFFSET)
+
+    def _all_retry(self, group: list[Sent], error: BaseException) -> None:
+        self._brokers.metadata.mark_stale()
+        for sent in group:
+            self._retry(sent, error)
+
+    def _retry(self, sent: Sent, error: BaseException) -> None:
+        """Send it again later, unless its time or its retries are over."""
+        batch, order = sent.batch, sent.queue.order
+        if batch.is_done or batch.attempts >= self._config.retries or not is_retriable(error):
+            order.failed(batch)
+            self._fail(batch, error)
+            return
+        self._statistics.retries += 1
+        order.repeat(batch, self._retry_at_ms(batch))
+        self._active[sent.queue] = None
+
+    def _retry_at_ms(self, batch: ProducerBatch) -> float:
+        return self._now_ms() + self._backoff.pause_ms(batch.attempts + 1, random.random())
+
+    def _fail(self, batch: ProducerBatch, error: BaseException) -> None:
+        if not batch.is_done:
+            self._statistics.count_failed(batch.count)
+        self._accumulator.complete(batch, NO_OFFSET, -1, error)
+
+    # What must be waited for.
+
+    def _in_background(self, what: object, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run one such work at a time, then pump again."""
+        if what in self._tasks or self._is_stopped:
+            return
+        task = self._tasks[what] = self._loop.create_task(work())
+
+        def done(task: asyncio.Task[None]) -> None:
+            del self._tasks[what]
+            if not task.cancelled():
+                error = task.exception()
+                if error is not None:
+                    _log.error("the sender's work on %s failed", what, exc_info=error)
+                self.pump()
+
+        task.add_done_callback(done)
+
+    async def _connect(self, node_id: int) -> None:
+        try:
+            await self._brokers.connection(node_id)
+        except ClientError as error:
+            _log.debug("%s", error)
+            self._brokers.metadata.mark_stale()
+            await asyncio.sleep(self._config.reconnect_backoff_ms / 1000)
+
+    async def _refresh(self) -> None:
+        try:
+            await self._brokers.refresh()
+        except (ClientError, BrokerError) as error:
+            _log.debug("%s", error)
+            await asyncio.sleep(self._config.retry_backoff_ms / 1000)
+        self.apply_metadata()
+        if any(queue for queue in self._active if not self._has_leader(queue)):
+            self._brokers.metadata.mark_stale()
+            await asyncio.sleep(self._config.retry_backoff_ms / 1000)
+
+    def _has_leader(self, queue: PartitionQueue) -> bool:
+        return self._brokers.metadata.leader(TopicPartition(queue.topic, queue.partition)) is not None
+
+    def apply_metadata(self) -> None:
+        """Tell the accumulator how many partitions topics have, and which of them can be written to."""
+        metadata = self._brokers.metadata
+        for name, topic in metadata.topics.items():
+            led = [
+                number
+                for number, view in sorted(topic.partitions.items())
+                if view.leader_id in metadata.nodes
+            ]
+            self._accumulator.topic(name, len(topic.partitions), led)
+
+    async def _get_producer_id(self) -> None:
+        try:
+            self._producer = await ask_producer_id(self._brokers)
+        except (ClientError, BrokerError) as error:
+            if is_retriable(error):
+                await asyncio.sleep(self._config.retry_backoff_ms / 1000)
+                return
+            # Nothing can ever be sent: everybody is told, now and at every later send.
+            self._accumulator.refuse(error)
+            self._accumulator.fail_all(error)
+
+
+def _retry_at_ms(queue: PartitionQueue) -> float:
+    order: PartitionOrder = queue.order
+    return order.retry_at_ms

@@ -1,0 +1,38 @@
+"""What a producer has done so far, in plain counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class ProducerStatistics:
+    """Counts since the start. Written on the loop; `Producer.statistics()` gives a copy."""
+
+    records_sent: int = 0
+    """Taken by send and send_table."""
+    records_delivered: int = 0
+    records_failed: int = 0
+    batches_sent: int = 0
+    """Repetitions included."""
+    bytes_sent: int = 0
+    """Of batches, as they went out."""
+    requests_sent: int = 0
+    retries: int = 0
+    buffered_bytes: int = 0
+    """Of `buffer_memory`, at this moment."""
+
+    def count_request(self, batch_sizes: Sequence[int]) -> None:
+        """A request with these batches goes out."""
+        self.requests_sent += 1
+        self.batches_sent += len(batch_sizes)
+        self.bytes_sent += sum(batch_sizes)
+
+    def count_delivered(self, records: int) -> None:
+        """A batch is acknowledged."""
+        self.records_delivered += records
+
+    def count_failed(self, records: int) -> None:
+        """A batch is given up."""
+        self.records_failed += records

@@ -1,0 +1,157 @@
+"""Whole tables to batches: rows find their partitions and become records without a Python object each.
+
+column       Arrow type                     without it
+value        binary or text                 it must be there
+key          binary or text                 no keys
+headers      list<struct<key, value>>       no headers
+timestamp    timestamp, or int64 in ms      now
+partition    integer                        by the key as Java does; without a key a full batch each
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from odradek.client.producer.accumulator import Accumulator, TopicQueues
+from odradek.client.producer.batch import ProducerBatch
+from odradek.records.arrow import EncodedRows, encode_rows, key_partitions
+from odradek.records.errors import InvalidRecord
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LEAST_BATCH_BYTES = 256 * 1024
+"""Rows that come together need not wait for one another, so that larger batches cost no time."""
+
+
+class Table(Protocol):
+    """Anything with columns that Arrow can read: an Arrow table, a polars or a pandas DataFrame."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Arrow's own way to hand over tables."""
+
+
+class DeliveredRows(NamedTuple):
+    """Where some rows of a table are now: `count` records from `offset` on."""
+
+    topic: str
+    partition: int
+    offset: int
+    count: int
+
+
+class TableDelivery:
+    """What becomes of a table's rows."""
+
+    def __init__(self, batches: list[ProducerBatch]) -> None:
+        self._batches = batches
+
+    def done(self) -> bool:
+        """Whether all rows have met their fate."""
+        return all(batch.is_done for batch in self._batches)
+
+    def result(self, timeout: float | None = None) -> list[DeliveredRows]:
+        """Wait until all rows are delivered; the first error if some cannot be."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        for batch in self._batches:
+            batch.future(0).result(None if deadline is None else max(0.0, deadline - time.monotonic()))
+        return [DeliveredRows(one.topic, one.partition, one.base_offset, one.count) for one in self._batches]
+
+    def __await__(self) -> Generator[Any, None, list[DeliveredRows]]:
+        yield from asyncio.gather(*(_end_of(batch) for batch in self._batches)).__await__()
+        return self.result(0)
+
+
+async def _end_of(batch: ProducerBatch) -> None:
+    await batch.future(0)
+
+
+def table_batches(accumulator: Accumulator, topic: TopicQueues, table: Table) -> Iterator[ProducerBatch]:
+    """The batches that all rows make, in the order in which they must be added."""
+    for partition, rows in _by_partition(accumulator, topic, as_arrow(table)):
+        batch = ProducerBatch(topic.name, partition, 0, time.monotonic() * 1000)
+        batch.take_encoded(*rows)
+        yield batch
+
+
+def as_arrow(table: Any) -> pa.Table:
+    """A table of any kind as Arrow's, with the columns that records are made of."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    elif hasattr(table, "to_arrow"):  # polars, whose own text type not every Arrow reads
+        table = table.to_arrow()
+    elif not isinstance(table, pa.Table):
+        table = pa.table(table)
+    if "value" not in table.column_names:
+        raise InvalidRecord(f"a table without a column named value; it has {', '.join(table.column_names)}")
+    return _with_timestamps(table)
+
+
+def _with_timestamps(table: pa.Table) -> pa.Table:
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    kind = pa.timestamp("ms", "UTC")
+    now = pa.scalar(time.time_ns() // 1_000_000, pa.int64()).cast(kind)
+    if "timestamp" not in table.column_names:
+        return table.append_column("timestamp", pa.repeat(now, table.num_rows))
+    place = table.column_names.index("timestamp")
+    times = pc.cast(table.column(place), options=pc.CastOptions(kind, allow_time_truncate=True))
+    return table.set_column(place, "timestamp", pc.fill_null(times, now))
+
+
+def _by_partition(
+    accumulator: Accumulator, topic: TopicQueues, table: pa.Table
+) -> Iterator[tuple[int, EncodedRows]]:
+    max_bytes = min(max(accumulator.batch_size, LEAST_BATCH_BYTES), accumulator.max_record_bytes)
+    for chunk in table.combine_chunks().to_batches():
+        partitions = _partitions(accumulator, topic, chunk)
+        if partitions is None:
+            for rows in encode_rows(chunk, max_bytes):
+                yield accumulator.switch(topic), rows
+            continue
+        for partition, group in _grouped(chunk, partitions):
+            if not 0 <= partition < len(topic.queues):
+                raise InvalidRecord(
+                    f"topic {topic.name} has {len(topic.queues)} partitions, and no {partition}"
+                )
+            for rows in encode_rows(group, max_bytes):
+                yield partition, rows
+
+
+def _partitions(accumulator: Accumulator, topic: TopicQueues, chunk: pa.RecordBatch) -> Any:
+    """The partition of each row, or None where whole batches may go anywhere."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    names = chunk.schema.names
+    if "partition" in names:
+        partitions = chunk.column("partition").cast(pa.int32())
+        if partitions.null_count:
+            raise InvalidRecord("a row without partition")
+        return partitions
+    if "key" not in names or not accumulator.hashes_keys:
+        return None
+    keys = chunk.column("key")
+    if keys.null_count == len(keys):
+        return None
+    return key_partitions(keys, len(topic.queues), accumulator.switch(topic))
+
+
+def _grouped(chunk: pa.RecordBatch, partitions: Any) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows of each partition, in their order."""
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    counts = pc.value_counts(partitions)
+    if len(counts) == 1:
+        yield counts[0]["values"].as_py(), chunk
+        return
+    ordered = chunk.take(pc.array_sort_indices(partitions))  # stable
+    start = 0
+    for row in sorted(counts.to_pylist(), key=lambda one: one["values"]):
+        yield row["values"], ordered.slice(start, row["counts"])
+        start += row["counts"]

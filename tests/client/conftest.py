@@ -6,8 +6,8 @@ import socket
 from collections.abc import Iterator
 
 import pytest
-from client.proxy import Proxy
 
+from client.proxy import Proxy
 from odradek.testing import Cluster
 
 

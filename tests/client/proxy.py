@@ -12,7 +12,7 @@ CHUNK_BYTES = 64 * 1024
 
 
 class Proxy:
-    """Forwards to `upstream` from a thread of its own. A test's thread may call everything that has no underscore."""
+    """Forwards to `upstream` from a thread of its own; a test's thread may call the public methods."""
 
     def __init__(self) -> None:
         self.upstream = ""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 import pytest
+
 from client.proxy import Proxy
 from client.reading import read_back
-
 from odradek import Producer
 from odradek.client.errors import ClientClosed
 from odradek.client.producer.errors import DeliveryTimedOut

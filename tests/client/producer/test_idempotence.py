@@ -1,4 +1,4 @@
-"""The order of a partition's batches, and their numbers, against a broker that takes only the next sequence."""
+"""The order of a partition's batches and their numbers, against a broker that is picky about them."""
 
 from __future__ import annotations
 

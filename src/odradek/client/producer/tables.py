@@ -35,12 +35,12 @@ class Table(Protocol):
 
 
 class DeliveredRows(NamedTuple):
-    """Where some rows of a table are now: `count` records from `offset` on."""
+    """Where some rows of a table are now: `record_count` records from `offset` on."""
 
     topic: str
     partition: int
     offset: int
-    count: int
+    record_count: int
 
 
 class TableDelivery:

@@ -23,6 +23,7 @@ from odradek.protocol.messages import MetadataRequest, MetadataResponse
 logger = logging.getLogger(__name__)
 
 ALL_TOPICS_BY_EMPTY_LIST = 0
+BY_ID_FROM = 12
 NO_TOPIC_ID = bytes(16)
 CREATION_SECONDS = 5.0
 # Then other requests have their turn.
@@ -69,7 +70,7 @@ async def _topic(
     context: RequestContext, request: MetadataRequest, wanted: MetadataRequest.Topics, deadline: float
 ) -> TopicAnswer:
     answers = context.answers()
-    if wanted.topic_id != NO_TOPIC_ID:
+    if wanted.topic_id != NO_TOPIC_ID and context.version >= BY_ID_FROM:
         return answers.topic_by_id(wanted.topic_id, context.version)
     name = wanted.name or ""
     answer = answers.topic(name, context.version)

@@ -77,6 +77,8 @@ class ManualShard:
             for record in result.records:
                 self.state.replay(record, None)
         for change in result.timers:
+            if isinstance(change, StartTimer) and change.lets_earlier_run and change.key in self._timers:
+                continue
             self._timers.pop(change.key, None)
             if isinstance(change, StartTimer):
                 number = self._timers[change.key] = next(self._numbers)

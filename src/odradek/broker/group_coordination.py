@@ -2,17 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from odradek.broker.adapters import InternalTopic, LoopTimer, follow_leadership
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.services import Services
+from odradek.cluster.metadata import ImageChange, MetadataImage
+from odradek.cluster.metadata_answers import INTERNAL_TOPICS
 from odradek.coordinator.runtime import CoordinatorRuntime
 from odradek.groups.partitions import CONSUMER_OFFSETS
 from odradek.groups.service import GroupService
 from odradek.groups.settings import GroupSettings
 from odradek.groups.state import GroupsState
+from odradek.groups.topics import TopicInfo
 from odradek.records.compression import Codec
 
 MINUTE_MS = 60_000
+
+
+class ImageTopics:
+    """The topics of the metadata image, with a version that counts only what matters to groups."""
+
+    def __init__(self, image: MetadataImage) -> None:
+        self._image = image
+        self._known = self._shape()
+        self.version = 0
+        image.listeners.append(self._changed)
+
+    def find(self, name: str) -> TopicInfo | None:
+        """The topic of that name."""
+        topic = self._image.topics.get(name)
+        return None if topic is None else TopicInfo(name, topic.topic_id, len(topic.partitions))
+
+    def name_of(self, topic_id: bytes) -> str | None:
+        """The name of the topic with that id."""
+        return self._image.names_by_id.get(topic_id)
+
+    def names(self) -> Iterable[str]:
+        """The names of all topics that are not ours."""
+        return (name for name in self._image.topics if name not in INTERNAL_TOPICS)
+
+    def _changed(self, change: ImageChange) -> None:
+        shape = self._shape()
+        if shape != self._known:
+            self._known = shape
+            self.version += 1
+
+    def _shape(self) -> dict[bytes, int]:
+        return {topic.topic_id: len(topic.partitions) for topic in self._image.topics.values()}
 
 
 def coordinate_groups(services: Services) -> GroupService:
@@ -25,11 +62,12 @@ def coordinate_groups(services: Services) -> GroupService:
         services.pool,
         load_bytes=config.offsets_load_buffer_size,
     )
+    topics = ImageTopics(services.image)
     runtime = CoordinatorRuntime(
         topic,
         LoopTimer(),
         services.clock,
-        lambda: GroupsState(lambda: group_settings(services.config())),
+        lambda: GroupsState(lambda: group_settings(services.config()), topics),
         commit_timeout_ms=config.offsets_commit_timeout_ms,
         codec=Codec(config.offsets_topic_compression_codec),
     )
@@ -44,11 +82,20 @@ def _partition_count(services: Services) -> int:
 
 def group_settings(config: BrokerConfig) -> GroupSettings:
     """The part of a broker's configuration that groups live by."""
+    policy = config.group_consumer_migration_policy.upper()
     return GroupSettings(
         min_session_timeout_ms=config.group_min_session_timeout_ms,
         max_session_timeout_ms=config.group_max_session_timeout_ms,
         max_size=config.group_max_size,
         initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+        is_consumer_protocol_enabled="consumer" in config.group_coordinator_rebalance_protocols,
+        consumer_session_timeout_ms=config.group_consumer_session_timeout_ms,
+        consumer_heartbeat_interval_ms=config.group_consumer_heartbeat_interval_ms,
+        consumer_max_size=config.group_consumer_max_size,
+        consumer_assignors=config.group_consumer_assignors,
+        consumer_assignment_interval_ms=config.group_consumer_assignment_interval_ms,
+        is_upgrade_enabled=policy in ("UPGRADE", "BIDIRECTIONAL"),
+        is_downgrade_enabled=policy in ("DOWNGRADE", "BIDIRECTIONAL"),
         offset_metadata_max_bytes=config.offset_metadata_max_bytes,
         offsets_retention_ms=config.offsets_retention_minutes * MINUTE_MS,
         offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,

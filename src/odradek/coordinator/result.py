@@ -17,10 +17,11 @@ class CoordinatorRecord(NamedTuple):
 
 
 class StartTimer(NamedTuple):
-    """Have the state hear of `key` after so long; an earlier timer of that key is replaced."""
+    """Have the state hear of `key` after so long; an earlier timer of that key is replaced, or goes on."""
 
     key: Hashable
     delay_ms: int
+    lets_earlier_run: bool = False
 
 
 class StopTimer(NamedTuple):

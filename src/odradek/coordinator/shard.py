@@ -77,6 +77,8 @@ class Shard(Generic[State]):
     ) -> None:
         """Start and stop timers; `ring` is called with the key of one that is over."""
         for change in changes:
+            if isinstance(change, StartTimer) and change.lets_earlier_run and change.key in self._timers:
+                continue
             running = self._timers.pop(change.key, None)
             if running is not None:
                 running.cancel()

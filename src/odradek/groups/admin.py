@@ -6,13 +6,15 @@ from collections.abc import Collection
 
 from odradek.common.error_codes import ErrorCode
 from odradek.coordinator.result import Result
+from odradek.groups.consumer_group import ConsumerGroup, ConsumerGroupState
+from odradek.groups.consumer_records import group_gone
 from odradek.groups.errors import NonEmptyGroup
-from odradek.groups.group import Group, GroupState, Member
+from odradek.groups.group import CONSUMER_PROTOCOL_TYPE, Group, GroupState, Member
 from odradek.groups.records import group_tombstone, offset_tombstone
-from odradek.groups.state import GroupsState
+from odradek.groups.state import AnyGroup, GroupsState
 from odradek.protocol.messages import DescribeGroupsResponse, ListGroupsResponse
 
-CLASSIC = "classic"
+CLASSIC, CONSUMER = "classic", "consumer"
 
 _Described = DescribeGroupsResponse.Groups
 _Listed = ListGroupsResponse.Groups
@@ -30,7 +32,14 @@ def list_groups(state: GroupsState, states: Collection[str], types: Collection[s
     ]
 
 
-def _listed(group: Group) -> _Listed:
+def _listed(group: AnyGroup) -> _Listed:
+    if isinstance(group, ConsumerGroup):
+        return _Listed(
+            group_id=group.group_id,
+            protocol_type=CONSUMER_PROTOCOL_TYPE,
+            group_state=group.state.value,
+            group_type=CONSUMER,
+        )
     return _Listed(
         group_id=group.group_id,
         protocol_type=group.protocol_type or "",
@@ -40,10 +49,11 @@ def _listed(group: Group) -> _Listed:
 
 
 def describe(state: GroupsState, group_id: str, *, knows_group_errors: bool) -> _Described:
-    """One group with its members; what they read only while that is settled."""
+    """One classic group with its members; what they read only while that is settled."""
     group = state.find(group_id)
-    if group is None:
-        return _not_found(group_id, knows_group_errors)
+    if not isinstance(group, Group):
+        problem = "not found" if group is None else "is not a classic group"
+        return _not_found(group_id, problem, knows_group_errors)
     is_stable = group.state is GroupState.STABLE
     return _Described(
         group_id=group_id,
@@ -54,12 +64,12 @@ def describe(state: GroupsState, group_id: str, *, knows_group_errors: bool) -> 
     )
 
 
-def _not_found(group_id: str, knows_group_errors: bool) -> _Described:
+def _not_found(group_id: str, problem: str, knows_group_errors: bool) -> _Described:
     """Version 6 can say it; before, such a group was Dead."""
     row = _Described(group_id=group_id, group_state=GroupState.DEAD.value)
     if knows_group_errors:
         row.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-        row.error_message = f"Group {group_id} not found."
+        row.error_message = f"Group {group_id} {problem}."
     return row
 
 
@@ -77,7 +87,11 @@ def _described_member(group: Group, member: Member, is_stable: bool) -> _Describ
 def delete(state: GroupsState, group_id: str) -> Result[ErrorCode]:
     """End a group that has no members, and forget its offsets."""
     group = state.get(group_id)
-    if group.state is not GroupState.EMPTY:
+    if group.state not in (GroupState.EMPTY, ConsumerGroupState.EMPTY):
         raise NonEmptyGroup(f"{group_id} is {group.state.value}")
     tombstones = [offset_tombstone(group_id, partition) for partition in state.offsets.of(group_id)]
-    return Result(response=ErrorCode.NONE, records=(*tombstones, group_tombstone(group_id)))
+    if isinstance(group, ConsumerGroup):
+        tombstones += [change.record() for change in group_gone(group)]
+    else:
+        tombstones.append(group_tombstone(group_id))
+    return Result(response=ErrorCode.NONE, records=tuple(tombstones))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.coordinator.result import Result
-from odradek.groups import membership, rebalance
+from odradek.groups import classic_in_consumer, consumer_records, membership, migration, rebalance
+from odradek.groups.consumer_group import ConsumerGroup
 from odradek.groups.errors import UnknownMemberId
 from odradek.groups.group import UNKNOWN_MEMBER_ID, Group
 from odradek.groups.membership import Joining
 from odradek.groups.records import group_metadata
-from odradek.groups.state import GroupsState
+from odradek.groups.state import AnyGroup, GroupsState
 from odradek.protocol.messages import (
     HeartbeatRequest,
     HeartbeatResponse,
@@ -31,36 +32,66 @@ def join(state: GroupsState, group_id: str, joining: Joining, now_ms: int) -> Re
         raise KafkaError(
             f"a session of {joining.session_timeout_ms} ms", error_code=ErrorCode.INVALID_SESSION_TIMEOUT
         )
-    group = state.find(group_id)
-    is_new = group is None
-    if group is None:
-        if joining.member_id != UNKNOWN_MEMBER_ID:
-            raise UnknownMemberId(f"there is no group {group_id}")
-        group = Group(group_id, state_timestamp_ms=now_ms)
+    known = state.find(group_id)
+    if isinstance(known, ConsumerGroup) and known.members:
+        return _join_consumer_group(state, known, joining, now_ms)
+    if not isinstance(known, Group) and joining.member_id != UNKNOWN_MEMBER_ID:
+        raise UnknownMemberId(f"there is no group {group_id}")
+    group = known if isinstance(known, Group) else Group(group_id, state_timestamp_ms=now_ms)
     turn = state.turn(group, now_ms)
-    if is_new:
+    if isinstance(known, ConsumerGroup):
+        # Nobody is left of its members, so that it may as well go on as a classic group.
+        for change in consumer_records.group_gone(known):
+            turn.write(change.record())
+    if known is not group:
         # Written down at once, so that the next coordinator knows the group even if it never got stable.
         turn.write(group_metadata(group))
     response, parks_under = membership.join(turn, joining)
     return turn.result(state.keep, response, parks_under)
 
 
+def _join_consumer_group(
+    state: GroupsState, group: ConsumerGroup, joining: Joining, now_ms: int
+) -> Result[JoinGroupResponse]:
+    turn = state.consumer_turn(group, now_ms)
+    response = classic_in_consumer.join(turn, joining)
+    if response.error_code or not migration.may_downgrade(turn.group, state.settings):
+        return turn.result(state.keep, response)
+    # The last member of the new protocol was a static one that came back as a classic one.
+    downgraded = migration.downgrade(turn.group, state.settings, state.topics, now_ms)
+    downgraded.write_before(turn.records)
+    response.generation_id = downgraded.group.generation_id
+    return downgraded.result(state.keep, response)
+
+
 def sync(state: GroupsState, request: SyncGroupRequest, now_ms: int) -> Result[SyncGroupResponse]:
     """A member asks for its assignment; the leader brings everybody's."""
-    turn = state.turn(_of_member(state, request.group_id), now_ms)
+    group = _of_member(state, request.group_id)
+    if isinstance(group, ConsumerGroup):
+        consumer_turn = state.consumer_turn(group, now_ms)
+        return consumer_turn.result(state.keep, classic_in_consumer.sync(consumer_turn, request))
+    turn = state.turn(group, now_ms)
     response, parks_under = rebalance.sync(turn, request)
     return turn.result(state.keep, response, parks_under)
 
 
 def heartbeat(state: GroupsState, request: HeartbeatRequest, now_ms: int) -> Result[HeartbeatResponse]:
     """A member is alive."""
-    turn = state.turn(_of_member(state, request.group_id), now_ms)
+    group = _of_member(state, request.group_id)
+    if isinstance(group, ConsumerGroup):
+        consumer_turn = state.consumer_turn(group, now_ms)
+        return consumer_turn.result(state.keep, classic_in_consumer.heartbeat(consumer_turn, request))
+    turn = state.turn(group, now_ms)
     return turn.result(state.keep, rebalance.heartbeat(turn, request))
 
 
 def leave(state: GroupsState, request: LeaveGroupRequest, now_ms: int) -> Result[LeaveGroupResponse]:
     """Members go; each has its own verdict."""
-    turn = state.turn(_of_member(state, request.group_id), now_ms)
+    group = _of_member(state, request.group_id)
+    if isinstance(group, ConsumerGroup):
+        consumer_turn = state.consumer_turn(group, now_ms)
+        return consumer_turn.result(state.keep, classic_in_consumer.leave(consumer_turn, request))
+    turn = state.turn(group, now_ms)
     rows = []
     for leaving in request.members:
         row = _Left(member_id=leaving.member_id, group_instance_id=leaving.group_instance_id)
@@ -72,7 +103,7 @@ def leave(state: GroupsState, request: LeaveGroupRequest, now_ms: int) -> Result
     return turn.result(state.keep, LeaveGroupResponse(members=rows))
 
 
-def _of_member(state: GroupsState, group_id: str) -> Group:
+def _of_member(state: GroupsState, group_id: str) -> AnyGroup:
     """The group that a member speaks of; if it is gone, so is its member."""
     group = state.find(group_id)
     if group is None:

@@ -29,6 +29,17 @@ class IllegalGeneration(KafkaError):
         super().__init__(f"generation {generation_id} is not the current one, {current}")
 
 
+class StaleMemberEpoch(KafkaError):
+    """The member speaks of an epoch that is over; it should heartbeat first."""
+
+    error_code = ErrorCode.STALE_MEMBER_EPOCH
+
+    def __init__(self, member_epoch: int, current: int) -> None:
+        self.member_epoch = member_epoch
+        self.current = current
+        super().__init__(f"member epoch {member_epoch} is not the current one, {current}")
+
+
 class RebalanceInProgress(KafkaError):
     """The members are just finding each other anew."""
 

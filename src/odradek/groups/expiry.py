@@ -4,6 +4,7 @@
 | --- | --- |
 | empty | `offsets.retention.minutes` after the last member went |
 | with members, of consumers | so long after its commit, where nobody subscribes to the topic any more |
+| of the new protocol | so long after its commit, where nobody subscribes to the topic |
 | never had members | so long after its commit |
 
 Clients of long ago may have asked for an expiry of their own. A group without members and offsets goes, too.
@@ -17,6 +18,8 @@ from odradek.common.ids import TopicPartition
 from odradek.coordinator.result import CoordinatorRecord
 from odradek.groups.committed import OffsetAndMetadata
 from odradek.groups.committed_offsets import CommittedOffsets
+from odradek.groups.consumer_group import ConsumerGroup
+from odradek.groups.consumer_records import group_gone
 from odradek.groups.group import CONSUMER_PROTOCOL_TYPE, Group, GroupState
 from odradek.groups.records import group_tombstone, offset_tombstone
 
@@ -25,7 +28,12 @@ BaseTime = Callable[[TopicPartition, OffsetAndMetadata], int | None]
 
 
 def expire(
-    group: Group | None, group_id: str, offsets: CommittedOffsets, *, retention_ms: int, now_ms: int
+    group: Group | ConsumerGroup | None,
+    group_id: str,
+    offsets: CommittedOffsets,
+    *,
+    retention_ms: int,
+    now_ms: int,
 ) -> list[CoordinatorRecord]:
     """The tombstones of what is over in one group."""
     base_time = _base_time(group)
@@ -37,13 +45,16 @@ def expire(
     ]
     records = [offset_tombstone(group_id, partition) for partition in expired]
     is_left = len(expired) < len(offsets.of(group_id)) or offsets.has_pending(group_id)
-    if group is not None and not is_left and _may_go(group):
-        records.append(group_tombstone(group_id))
+    if group is not None and not is_left:
+        records += _end_if_empty(group)
     return records
 
 
-def _may_go(group: Group) -> bool:
-    return group.state is GroupState.EMPTY and not group.pending_members
+def _end_if_empty(group: Group | ConsumerGroup) -> list[CoordinatorRecord]:
+    if isinstance(group, ConsumerGroup):
+        return [] if group.members else [change.record() for change in group_gone(group)]
+    is_empty = group.state is GroupState.EMPTY and not group.pending_members
+    return [group_tombstone(group.group_id)] if is_empty else []
 
 
 def _is_expired(committed: OffsetAndMetadata, base_ms: int | None, retention_ms: int, now_ms: int) -> bool:
@@ -54,7 +65,12 @@ def _is_expired(committed: OffsetAndMetadata, base_ms: int | None, retention_ms:
     return now_ms - base_ms >= retention_ms
 
 
-def _base_time(group: Group | None) -> BaseTime:
+def _base_time(group: Group | ConsumerGroup | None) -> BaseTime:
+    if isinstance(group, ConsumerGroup):
+        read = group.subscribed_topics()
+        return lambda partition, committed: (
+            committed.commit_timestamp_ms if partition.topic not in read else None
+        )
     if group is None or group.protocol_type is None:
         return lambda partition, committed: committed.commit_timestamp_ms
     if group.state is GroupState.EMPTY:

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.coordinator.result import Result, StartTimer, StopTimer
 from odradek.groups.committed import NOT_COMMITTED, OffsetAndMetadata
+from odradek.groups.consumer_group import ConsumerGroup, ConsumerMember
 from odradek.groups.errors import (
     GroupIdNotFound,
     IllegalGeneration,
     NonEmptyGroup,
     RebalanceInProgress,
+    StaleMemberEpoch,
     UnknownMemberId,
 )
 from odradek.groups.group import CONSUMER_PROTOCOL_TYPE, NO_GENERATION, UNKNOWN_MEMBER_ID, Group, GroupState
@@ -69,7 +72,41 @@ def _validate_commit(state: GroupsState, request: Commit) -> tuple[StartTimer | 
         if request.knows_group_errors:
             raise GroupIdNotFound(f"Group {request.group_id} not found.")
         raise IllegalGeneration(request.generation_id, NO_GENERATION)
+    if isinstance(group, ConsumerGroup):
+        return _validate_consumer_commit(state, group, request)
     return _validate_classic_commit(group, request)
+
+
+def _validate_consumer_commit(
+    state: GroupsState, group: ConsumerGroup, request: Commit
+) -> tuple[StartTimer | StopTimer, ...]:
+    epoch = request.generation_id
+    if epoch < 0 and not group.members:
+        return ()
+    member = group.members.get(request.member_id)
+    if member is None:
+        raise UnknownMemberId(f"{request.member_id!r} is no member of {request.group_id}")
+    if member.classic is not None:
+        if epoch != member.member_epoch:
+            raise IllegalGeneration(epoch, member.member_epoch)
+        return ()
+    if not request.knows_group_errors:
+        raise KafkaError("a member epoch needs version 9", error_code=ErrorCode.UNSUPPORTED_VERSION)
+    if epoch != member.member_epoch and not _had_all_since(state, member, request):
+        raise StaleMemberEpoch(epoch, member.member_epoch)
+    return ()
+
+
+def _had_all_since(state: GroupsState, member: ConsumerMember, request: Commit) -> bool:
+    """Whether an epoch that is over will do: the member has had all these partitions in it, and still has."""
+    if request.generation_id > member.member_epoch:
+        return False
+    for partition in request.offsets:
+        info = state.topics.find(partition.topic)
+        since = None if info is None else member.assigned.get((info.topic_id, partition.partition))
+        if since is None or since > request.generation_id:
+            return False
+    return True
 
 
 def _validate_classic_commit(group: Group, request: Commit) -> tuple[StartTimer | StopTimer, ...]:
@@ -87,6 +124,18 @@ def _validate_classic_commit(group: Group, request: Commit) -> tuple[StartTimer 
         # It has heard of the generation, so that its commit may be for partitions that go to another.
         raise RebalanceInProgress
     return (StartTimer(SessionTimer(group.group_id, member.member_id), member.session_timeout_ms),)
+
+
+def check_member(state: GroupsState, group_id: str, member_id: str | None, member_epoch: int) -> None:
+    """Refuse a fetch by one who says it is a member of a consumer group, and is not in that epoch."""
+    group = state.find(group_id)
+    if not isinstance(group, ConsumerGroup) or (member_id is None and member_epoch < 0):
+        return
+    member = group.members.get(member_id or UNKNOWN_MEMBER_ID)
+    if member is None:
+        raise UnknownMemberId(f"{member_id!r} is no member of {group_id}")
+    if member_epoch != member.member_epoch:
+        raise StaleMemberEpoch(member_epoch, member.member_epoch)
 
 
 def fetch(
@@ -109,7 +158,7 @@ def fetch(
 def delete(state: GroupsState, group_id: str, partitions: Iterable[TopicPartition]) -> Result[Verdicts]:
     """Forget offsets of topics that the group does not read."""
     group = state.get(group_id)
-    if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+    if isinstance(group, Group) and group.members and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         raise NonEmptyGroup(f"{group_id} has members, and it is not known what they read")
     committed = state.offsets.of(group_id)
     verdicts: dict[TopicPartition, ErrorCode] = {}

@@ -10,13 +10,16 @@ from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.coordinator.result import Response, Result
 from odradek.coordinator.runtime import CoordinatorRuntime
-from odradek.groups import admin, classic, offsets
+from odradek.groups import admin, classic, consumer, consumer_admin, offsets
+from odradek.groups.consumer_protocol import Beat
 from odradek.groups.group import NO_GENERATION
 from odradek.groups.membership import Joining
 from odradek.groups.offsets import Commit, FetchedOffset, Verdicts
 from odradek.groups.partitions import partition_for
 from odradek.groups.state import GroupsState
 from odradek.protocol.messages import (
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupHeartbeatResponse,
     DescribeGroupsResponse,
     HeartbeatRequest,
     HeartbeatResponse,
@@ -49,8 +52,12 @@ class GroupService:
         """Coordinate no group any more."""
         self._runtime.close()
 
+    def new_uuid(self) -> str:
+        """An id for a member of the new protocol that did not make its own."""
+        return self._new_id()
+
     def new_member_id(self, prefix: str) -> str:
-        """An id for a member that has none."""
+        """An id for a classic member that has none."""
         return f"{prefix}-{self._new_id()}"
 
     # The classic protocol
@@ -75,6 +82,18 @@ class GroupService:
         _check_named(request.group_id)
         return await self._run(request.group_id, lambda state, now: classic.leave(state, request, now))
 
+    # The new protocol
+
+    async def consumer_heartbeat(self, group_id: str, beat: Beat) -> ConsumerGroupHeartbeatResponse:
+        """Join, stay, be told what to read, or leave."""
+        return await self._run(group_id, lambda state, now: consumer.heartbeat(state, group_id, beat, now))
+
+    async def describe_consumer_group(self, group_id: str) -> ConsumerGroupDescribeResponse.Groups:
+        """One group of the new protocol with its members."""
+        return await self._runtime.read(
+            self._partition_of(group_id), lambda state, _: consumer_admin.describe(state, group_id)
+        )
+
     # Offsets
 
     async def commit_offsets(self, commit: Commit) -> Verdicts:
@@ -91,10 +110,12 @@ class GroupService:
         require_stable: bool = False,
     ) -> dict[TopicPartition, FetchedOffset]:
         """The committed offsets of these partitions, or of all that have one; a member says who it is."""
-        return await self._runtime.read(
-            self._partition_of(group_id),
-            lambda state, _: offsets.fetch(state, group_id, partitions, require_stable=require_stable),
-        )
+
+        def look(state: GroupsState, _: int) -> dict[TopicPartition, FetchedOffset]:
+            offsets.check_member(state, group_id, member_id, member_epoch)
+            return offsets.fetch(state, group_id, partitions, require_stable=require_stable)
+
+        return await self._runtime.read(self._partition_of(group_id), look)
 
     async def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> Verdicts:
         """Forget offsets; each partition has its own verdict."""

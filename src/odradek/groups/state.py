@@ -8,13 +8,17 @@ from typing import Any, NamedTuple
 
 from odradek.common.ids import TopicPartition
 from odradek.coordinator.result import CoordinatorRecord, Result, StartTimer, StopTimer
-from odradek.groups import membership, rebalance
+from odradek.groups import consumer_protocol, membership, migration, rebalance
 from odradek.groups.committed_offsets import CommittedOffsets
+from odradek.groups.consumer_group import ConsumerGroup, MemberState
+from odradek.groups.consumer_records import CONSUMER_KEYS, apply
+from odradek.groups.consumer_turn import AssignmentTimer, ConsumerTurn, RevocationTimer
 from odradek.groups.errors import GroupIdNotFound
 from odradek.groups.expiry import expire
 from odradek.groups.group import Group
 from odradek.groups.records import CODEC, committed_of, group_of
 from odradek.groups.settings import GroupSettings
+from odradek.groups.topics import NoTopics, Topics
 from odradek.groups.turn import JoinTimer, SessionTimer, SyncTimer, Turn
 from odradek.protocol.messages import (
     GroupMetadataKey,
@@ -25,6 +29,8 @@ from odradek.protocol.messages import (
 
 logger = logging.getLogger(__name__)
 
+AnyGroup = Group | ConsumerGroup
+
 
 class ExpiryTimer(NamedTuple):
     """Rings when the offsets are to be looked over."""
@@ -33,9 +39,10 @@ class ExpiryTimer(NamedTuple):
 class GroupsState:
     """Groups and offsets by group id. Owned by its shard: decisions read it, their results change it."""
 
-    def __init__(self, settings: Callable[[], GroupSettings]) -> None:
+    def __init__(self, settings: Callable[[], GroupSettings], topics: Topics | None = None) -> None:
         self._settings = settings
-        self.groups: dict[str, Group] = {}
+        self.topics = topics or NoTopics()
+        self.groups: dict[str, AnyGroup] = {}
         self.offsets = CommittedOffsets()
 
     @property
@@ -43,24 +50,37 @@ class GroupsState:
         """The settings of now."""
         return self._settings()
 
-    def find(self, group_id: str) -> Group | None:
+    def find(self, group_id: str) -> AnyGroup | None:
         """The group, if there is one."""
         return self.groups.get(group_id)
 
-    def get(self, group_id: str) -> Group:
+    def get(self, group_id: str) -> AnyGroup:
         """The group; GroupIdNotFound if there is none."""
         group = self.groups.get(group_id)
         if group is None:
             raise GroupIdNotFound(f"Group {group_id} not found.")
         return group
 
-    def keep(self, group: Group) -> None:
+    def keep(self, group: AnyGroup) -> None:
         """Take over what a decision made of a group."""
         self.groups[group.group_id] = group
 
     def turn(self, group: Group, now_ms: int) -> Turn:
-        """Begin an event in the life of a group."""
+        """Begin an event in the life of a classic group."""
         return Turn(group, self.settings, now_ms)
+
+    def consumer_turn(self, group: ConsumerGroup, now_ms: int) -> ConsumerTurn:
+        """Begin an event in the life of a group of the new protocol."""
+        return ConsumerTurn(group, self.settings, self.topics, now_ms)
+
+    def fence(self, group: ConsumerGroup, member_id: str, now_ms: int, response: Any = None) -> Result[Any]:
+        """A member of the new protocol is gone; if only classic ones are left, so is the protocol."""
+        if migration.may_downgrade(group, self.settings, without=member_id):
+            turn = migration.downgrade(group, self.settings, self.topics, now_ms, without=member_id)
+            return turn.result(self.keep, response)
+        consumer_turn = self.consumer_turn(group, now_ms)
+        consumer_protocol.remove(consumer_turn, [member_id])
+        return consumer_turn.result(self.keep, response)
 
     # Replay
 
@@ -77,6 +97,8 @@ class GroupsState:
             self._replay_offset(key.group, TopicPartition(key.topic, key.partition), committed, producer_id)
         elif isinstance(key, GroupMetadataKey):
             self._replay_group(key.group, value)
+        elif isinstance(key, CONSUMER_KEYS):
+            self._replay_consumer_group(key.group_id, key, value)
 
     def _replay_offset(
         self, group_id: str, partition: TopicPartition, committed: Any, producer_id: int | None
@@ -90,10 +112,22 @@ class GroupsState:
             self.offsets.put_pending(producer_id, group_id, partition, committed)
 
     def _replay_group(self, group_id: str, value: GroupMetadataValue | None) -> None:
-        if value is None:
-            self.groups.pop(group_id, None)
-        else:
+        if value is not None:
             self.groups[group_id] = group_of(group_id, value)
+        elif isinstance(self.groups.get(group_id), Group):
+            del self.groups[group_id]
+
+    def _replay_consumer_group(self, group_id: str, key: Any, value: Any) -> None:
+        known = self.groups.get(group_id)
+        if not isinstance(known, ConsumerGroup):
+            if value is None:
+                return
+            known = ConsumerGroup(group_id)
+        after = apply(known, key, value)
+        if after is None:
+            del self.groups[group_id]
+        else:
+            self.groups[group_id] = after
 
     def replay_end_of_transaction(self, producer_id: int, *, is_commit: bool) -> None:
         """A producer's transaction has ended."""
@@ -105,19 +139,34 @@ class GroupsState:
         """Every member has a whole session from now on; offsets are looked over by and by."""
         timers: list[StartTimer | StopTimer] = [self._next_expiry()]
         for group in self.groups.values():
-            timers.extend(
+            timers += self._timers_of(group)
+        return Result(timers=tuple(timers))
+
+    def _timers_of(self, group: AnyGroup) -> list[StartTimer]:
+        if isinstance(group, Group):
+            return [
                 StartTimer(SessionTimer(group.group_id, member.member_id), member.session_timeout_ms)
                 for member in group.members.values()
-            )
-        return Result(timers=tuple(timers))
+            ]
+        timers = []
+        for member in group.members.values():
+            names, classic = (group.group_id, member.member_id), member.classic
+            session_ms = self.settings.consumer_session_timeout_ms if classic is None else classic[0]
+            timers.append(StartTimer(SessionTimer(*names), session_ms))
+            if classic is None and member.state is MemberState.UNREVOKED_PARTITIONS:
+                timers.append(StartTimer(RevocationTimer(*names), member.rebalance_timeout_ms))
+        return timers
 
     def on_timer(self, key: Any, now_ms: int) -> Result[None]:
         """A session, a phase of a rebalance, or the time between two looks at the offsets is over."""
         if isinstance(key, ExpiryTimer):
             return self._expire_offsets(now_ms)
         group = self.groups.get(key.group_id)
-        if not isinstance(group, Group):
-            return Result()
+        if isinstance(group, ConsumerGroup):
+            return self._on_consumer_timer(group, key, now_ms)
+        return Result() if group is None else self._on_classic_timer(group, key, now_ms)
+
+    def _on_classic_timer(self, group: Group, key: Any, now_ms: int) -> Result[None]:
         turn = self.turn(group, now_ms)
         match key:
             case SessionTimer():
@@ -127,6 +176,15 @@ class GroupsState:
             case SyncTimer():
                 rebalance.sync_time_over(turn)
         return turn.result(self.keep)
+
+    def _on_consumer_timer(self, group: ConsumerGroup, key: Any, now_ms: int) -> Result[None]:
+        if isinstance(key, AssignmentTimer):
+            turn = self.consumer_turn(group, now_ms)
+            consumer_protocol.assign_if_due(turn)
+            return turn.result(self.keep)
+        if isinstance(key, JoinTimer | SyncTimer) or key.member_id not in group.members:
+            return Result()
+        return self.fence(group, key.member_id, now_ms)
 
     def _expire_offsets(self, now_ms: int) -> Result[None]:
         records: list[CoordinatorRecord] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -64,6 +64,10 @@ class Turn:
     def write(self, record: CoordinatorRecord) -> None:
         """Have a record written."""
         self._records.append(record)
+
+    def write_before(self, records: Iterable[CoordinatorRecord]) -> None:
+        """Have records written ahead of all others."""
+        self._records[:0] = records
 
     def start_timer(self, key: Hashable, delay_ms: int) -> None:
         """Start a timer anew."""

@@ -1,0 +1,34 @@
+"""Subscriptions by pattern: RE2, which cannot be made to run for ages by a hostile expression (SPEC C7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+import re2
+
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
+
+MAX_PATTERNS = 256
+
+
+@lru_cache(MAX_PATTERNS)
+def compiled(regex: str) -> Any:
+    """The pattern, ready to match; INVALID_REGULAR_EXPRESSION if it is none."""
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(regex, options)
+    except re2.error as error:
+        raise KafkaError(
+            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {error}.",
+            error_code=ErrorCode.INVALID_REGULAR_EXPRESSION,
+        ) from error
+
+
+def matching(regex: str, names: Iterable[str]) -> frozenset[str]:
+    """The names that the pattern matches as a whole."""
+    pattern = compiled(regex)
+    return frozenset(name for name in names if pattern.fullmatch(name))

@@ -89,6 +89,53 @@ def decompress(codec: Codec, compressed: Buffer, max_bytes: int) -> Buffer:
             return _decompress_growing(cramjam.zstd.decompress_into, compressed, max_bytes)
 
 
+_INTO = {
+    Codec.GZIP: cramjam.gzip.decompress_into,
+    Codec.LZ4: cramjam.lz4.decompress_into,
+    Codec.ZSTD: cramjam.zstd.decompress_into,
+}
+_SCRATCH_BYTES = 1024 * 1024
+_free_scratch: list[bytearray] = []
+"""Buffers of whoever is done with them; a list's `pop` and `append` are safe between threads."""
+
+
+class Glimpse:
+    """What a batch decompresses to, for as long as one `with` block: its buffer is used again.
+
+    Making a fresh buffer costs several times what decompressing an ordinary batch does.
+    """
+
+    __slots__ = ("_codec", "_compressed", "_max_bytes", "_scratch")
+
+    def __init__(self, codec: Codec, compressed: Buffer, max_bytes: int) -> None:
+        self._codec = codec
+        self._compressed = compressed
+        self._max_bytes = max_bytes
+        self._scratch: bytearray | None = None
+
+    def __enter__(self) -> Buffer:
+        decompress_into = _INTO.get(self._codec)
+        if decompress_into is None or self._max_bytes < _SCRATCH_BYTES:
+            return decompress(self._codec, self._compressed, self._max_bytes)
+        try:
+            scratch = _free_scratch.pop()
+        except IndexError:
+            scratch = new_bytearray(_SCRATCH_BYTES)
+        self._scratch = scratch
+        try:
+            size = decompress_into(self._compressed, scratch)
+        except cramjam.DecompressionError:
+            # Damaged, or larger than most: told apart where nothing is in a hurry.
+            self.__exit__()
+            return decompress(self._codec, self._compressed, self._max_bytes)
+        return memoryview(scratch)[:size]
+
+    def __exit__(self, *_: object) -> None:
+        if self._scratch is not None:
+            _free_scratch.append(self._scratch)
+            self._scratch = None
+
+
 def _decompress_growing(
     decompress_into: Callable[[Any, Any], int], compressed: Buffer, max_bytes: int
 ) -> bytearray:

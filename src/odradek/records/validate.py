@@ -24,7 +24,7 @@ from odradek.records.batch import (
     has_valid_crc,
     read_header,
 )
-from odradek.records.compression import Codec, decompress
+from odradek.records.compression import Codec, Glimpse
 from odradek.records.errors import (
     BatchTooLarge,
     CorruptBatch,
@@ -108,17 +108,20 @@ def accept_for_produce(
     view = memoryview(buffer)
     if crc32c(view[ATTRIBUTES_POSITION:]) != crc:
         return None
-    plain: Buffer = view
-    start = HEADER_SIZE
+    untimed_delta_ms = NO_TIMESTAMP - base_ms
     if attributes & CODEC_MASK:
         try:
-            plain = decompress(Codec(attributes & CODEC_MASK), view[HEADER_SIZE:], max_decompressed_bytes)
+            with Glimpse(Codec(attributes & CODEC_MASK), view[HEADER_SIZE:], max_decompressed_bytes) as plain:
+                found = check_records(
+                    plain, 0, len(plain), count, last_delta, True, requires_key, untimed_delta_ms
+                )
         except (RecordsError, ValueError):
             return None
-        start = 0
-    problem, _, _, least_delta_ms, greatest_delta_ms = check_records(
-        plain, start, len(plain), count, last_delta, True, requires_key, NO_TIMESTAMP - base_ms
-    )
+    else:
+        found = check_records(
+            view, HEADER_SIZE, size, count, last_delta, True, requires_key, untimed_delta_ms
+        )
+    problem, _, _, least_delta_ms, greatest_delta_ms = found
     earliest_ms, latest_ms = timestamp_range_ms
     if problem or max_ms > latest_ms or base_ms + greatest_delta_ms > latest_ms:
         return None

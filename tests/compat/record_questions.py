@@ -22,6 +22,7 @@ from odradek.protocol.messages import (
     OffsetForLeaderEpochRequest,
     ProduceRequest,
 )
+from odradek.records.batch import renew_crc
 from odradek.records.builder import build_batch
 from odradek.records.compression import Codec
 from odradek.records.record import Record
@@ -55,8 +56,6 @@ def fetch(name: str, body: FetchRequest, version: int = 12) -> Question:
 
 def changed(batch: bytes, places: Changed, *, with_crc: bool = True) -> bytes:
     """A batch with other bytes at some places; its CRC is right again unless told otherwise."""
-    from odradek.records.batch import renew_crc
-
     buffer = bytearray(batch)
     for position, piece in places.items():
         buffer[position : position + len(piece)] = piece

@@ -44,7 +44,6 @@ LZ4_DEFAULT_LEVEL = 9
 """Kafka's default by name; there it does not mean "high compression 9" but the fast compressor."""
 ZSTD_DEFAULT_LEVEL = 3
 
-_FIRST_GUESS_BYTES = 64 * 1024
 _GUESS_FACTOR = 16
 """More than most data shrinks. Too small a guess costs a second run over the input, so the steps are wide."""
 _OUTPUT_FULL = "failed to write whole buffer"
@@ -79,14 +78,12 @@ def decompress(codec: Codec, compressed: Buffer, max_bytes: int) -> Buffer:
             if len(compressed) > max_bytes:
                 raise DecompressedTooLarge(max_bytes)
             return compressed
-        case Codec.GZIP:
-            return _decompress_growing(cramjam.gzip.decompress_into, compressed, max_bytes)
         case Codec.SNAPPY:
             return _decompress_snappy(memoryview(compressed), max_bytes)
-        case Codec.LZ4:
-            return _decompress_growing(cramjam.lz4.decompress_into, compressed, max_bytes)
-        case Codec.ZSTD:
-            return _decompress_growing(cramjam.zstd.decompress_into, compressed, max_bytes)
+        case _:
+            with Glimpse(codec, compressed, max_bytes) as plain:
+                # A copy of the right size is cheaper than a large buffer that is cut.
+                return bytearray(plain) if isinstance(plain, memoryview) else plain
 
 
 _INTO = {
@@ -94,7 +91,9 @@ _INTO = {
     Codec.LZ4: cramjam.lz4.decompress_into,
     Codec.ZSTD: cramjam.zstd.decompress_into,
 }
+DecompressInto = Callable[[Any, Any], int]
 _SCRATCH_BYTES = 1024 * 1024
+"""More than most batches have; larger ones get a buffer of their own."""
 _free_scratch: list[bytearray] = []
 """Buffers of whoever is done with them; a list's `pop` and `append` are safe between threads."""
 
@@ -115,20 +114,13 @@ class Glimpse:
 
     def __enter__(self) -> Buffer:
         decompress_into = _INTO.get(self._codec)
-        if decompress_into is None or self._max_bytes < _SCRATCH_BYTES:
+        if decompress_into is None:
             return decompress(self._codec, self._compressed, self._max_bytes)
-        try:
-            scratch = _free_scratch.pop()
-        except IndexError:
-            scratch = new_bytearray(_SCRATCH_BYTES)
-        self._scratch = scratch
-        try:
-            size = decompress_into(self._compressed, scratch)
-        except cramjam.DecompressionError:
-            # Damaged, or larger than most: told apart where nothing is in a hurry.
-            self.__exit__()
-            return decompress(self._codec, self._compressed, self._max_bytes)
-        return memoryview(scratch)[:size]
+        self._scratch = _free_scratch.pop() if _free_scratch else new_bytearray(_SCRATCH_BYTES)
+        size = _decompress_if_fits(decompress_into, self._compressed, self._scratch, self._max_bytes)
+        if size is None:
+            return _decompress_growing(decompress_into, self._compressed, self._max_bytes)
+        return memoryview(self._scratch)[:size]
 
     def __exit__(self, *_: object) -> None:
         if self._scratch is not None:
@@ -136,14 +128,22 @@ class Glimpse:
             self._scratch = None
 
 
-def _decompress_growing(
-    decompress_into: Callable[[Any, Any], int], compressed: Buffer, max_bytes: int
-) -> bytearray:
+def _decompress_if_fits(
+    decompress_into: DecompressInto, compressed: Buffer, scratch: bytearray, max_bytes: int
+) -> int | None:
+    """Fill the scratch buffer; the number of bytes, None if it is too small or the input damaged."""
+    try:
+        return decompress_into(compressed, memoryview(scratch)[:max_bytes])
+    except cramjam.DecompressionError:
+        return None
+
+
+def _decompress_growing(decompress_into: DecompressInto, compressed: Buffer, max_bytes: int) -> bytearray:
     """Try ever larger outputs up to the limit.
 
     The frames of these codecs need not say how large their content is, and if they do they may lie.
     """
-    room = min(max_bytes, max(_FIRST_GUESS_BYTES, _GUESS_FACTOR * len(compressed)))
+    room = min(max_bytes, max(_SCRATCH_BYTES, _GUESS_FACTOR * len(compressed)))
     while True:
         plain = new_bytearray(room)
         try:

@@ -17,6 +17,7 @@ from PIL import Image
 MAX_BYTES = 60_000
 COLOURS = {
     "odradek": "#1f77b4",
+    "odradek, first start": "#8fbbd9",
     "Kafka": "#c8553d",
     "bare loop": "#8a8a8a",
     "confluent-kafka": "#c8553d",
@@ -63,11 +64,11 @@ def ratio_panels(path: Path, title: str, rows: Sequence[str], panels: Sequence[R
         axis.barh(
             rows, panel.values, xerr=panel.spreads, color=COLOURS["odradek"], ecolor="#333333", height=0.7
         )
-        _goal_line(axis.axvline, axis, panel.goal)
+        _goal_line(axis.axvline, panel.goal)
+        axis.set_xlabel(f"dashed: {panel.goal.text}", fontsize=8)
         axis.set_title(panel.title, fontsize=9)
         axis.set_xlim(left=0)
         axis.tick_params(labelsize=8)
-        axis.legend(fontsize=7, loc="lower right")
     axes[0][0].invert_yaxis()
     figure.suptitle(title, fontsize=10)
     figure.tight_layout()
@@ -97,7 +98,7 @@ def grouped_bars(
     if is_logarithmic:
         axis.set_yscale("log")
     if goal is not None:
-        _goal_line(axis.axhline, axis, goal)
+        _goal_line(axis.axhline, goal)
     axis.legend(fontsize=8)
     axis.set_title(title, fontsize=10)
     figure.tight_layout()
@@ -134,5 +135,5 @@ def curves(
     save(figure, path)
 
 
-def _goal_line(draw: Any, axis: Any, goal: Goal) -> None:
+def _goal_line(draw: Any, goal: Goal) -> None:
     draw(goal.value, color="#222222", linestyle="--", linewidth=1, label=goal.text)

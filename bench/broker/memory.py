@@ -117,7 +117,7 @@ def plot(outcome: Outcome, plots: Path) -> None:
     )
 
 
-PART = Part(TITLE, measure, markdown, plot)
+PART = Part(TITLE, measure, markdown, plot, shares_brokers=False)
 
 if __name__ == "__main__":
     main(PART)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,18 +28,21 @@ class Setting:
 
 @dataclass(frozen=True)
 class Part:
-    """One comparison: what measures it, tells it and draws it."""
+    """One comparison: what measures it, tells it and draws it. Some need fresh brokers of their own."""
 
     title: str
     measure: Callable[[Setting, tuple[Broker, ...]], Outcome]
     markdown: Callable[[Outcome], str]
     plot: Callable[[Outcome, Path], None]
+    shares_brokers: bool = True
 
 
 def main(*parts: Part) -> None:
     """Measure the parts on one pair of brokers, print their tables, keep the figures, draw the plots."""
     options = _options()
     results, plots = (CACHE, CACHE) if options.quick else (RESULTS, PLOTS)
+    if options.quick:
+        print("A sanity check: these are no figures.")
     if options.report:
         for part in parts:
             tell(part, load(results / RESULT_FILE)[part.title], plots)
@@ -47,11 +50,21 @@ def main(*parts: Part) -> None:
     allow_many_files()
     with tempfile.TemporaryDirectory(dir=options.directory, prefix="odradek-bench-") as directory:
         setting = Setting(Path(directory), options.rounds, options.quick)
+        for part, outcome in _measured(parts, setting):
+            keep(results / RESULT_FILE, part.title, outcome)
+            tell(part, outcome, plots)
+
+
+def _measured(parts: tuple[Part, ...], setting: Setting) -> Iterator[tuple[Part, Outcome]]:
+    """The parts that share brokers first, then, when those are gone, the others."""
+    sharing = [part for part in parts if part.shares_brokers]
+    if sharing:
         with running(Odradek, Kafka, directory=setting.directory) as brokers:
-            for part in parts:
-                outcome = part.measure(setting, brokers)
-                keep(results / RESULT_FILE, part.title, outcome)
-                tell(part, outcome, plots)
+            for part in sharing:
+                yield part, part.measure(setting, brokers)
+    for part in parts:
+        if not part.shares_brokers:
+            yield part, part.measure(setting, ())
 
 
 def keep(path: Path, title: str, outcome: Outcome) -> None:

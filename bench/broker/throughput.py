@@ -244,13 +244,13 @@ def plot(outcome: Outcome, plots: Path) -> None:
         lines = [Line(row, direction) for row in outcome["rows"]]
         rates, cpus = [one.ratio for one in lines], [one.cpu_ratio for one in lines]
         panels = [
-            _panel("throughput, odradek / Kafka", rates, Goal(1, "as Kafka")),
-            _panel("broker CPU per GB, odradek / Kafka", cpus, Goal(CPU_GOAL, "goal: half of Kafka's")),
+            _panel("throughput\nodradek / Kafka", rates, Goal(1, "as Kafka")),
+            _panel("broker CPU per GB\nodradek / Kafka", cpus, Goal(CPU_GOAL, "goal: half of Kafka's")),
         ]
         if direction == "produce":
             floors = [one.over_floor() for one in lines]
             goal = Goal(FLOOR_GOAL, f"aim: {FLOOR_GOAL} of the bare loop")
-            panels.append(_panel("broker CPU per GB, odradek / bare loop", floors, goal))
+            panels.append(_panel("broker CPU per GB\nodradek / bare loop", floors, goal))
         title = f"{direction}: odradek beside Apache Kafka 4.3.1, medians of {outcome['rounds']} rounds"
         ratio_panels(plots / f"broker-{direction}.png", title, names, panels)
 

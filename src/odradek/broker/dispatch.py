@@ -10,13 +10,16 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple, TypeVar
 
+from odradek.broker.acls import Operation
 from odradek.broker.context import RequestContext
 from odradek.broker.errors_in_responses import error_response
+from odradek.broker.permissions import needed_of_request
 from odradek.broker.services import Services
 from odradek.broker.store_calls import as_kafka_error
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.coordination.errors import StoreError
+from odradek.metrics.counters import RequestCounters
 from odradek.net.connection import Connection
 from odradek.net.exchange import Exchange
 from odradek.protocol.api import answer_to_unknown_api_versions, request_class
@@ -40,6 +43,7 @@ class Entry(NamedTuple):
     versions: Versions
     function: Callable[[RequestContext, Any], Answer]
     request_class: type[Message]
+    cluster_operations: tuple[Operation, ...]
 
 
 HANDLERS: dict[ApiKey, Entry] = {}
@@ -72,7 +76,9 @@ def handles(api_key: ApiKey, versions: tuple[int, int]) -> Callable[[Function], 
 
     def register(function: Function) -> Function:
         assert api_key not in HANDLERS, f"{api_key.name} has two handlers"
-        HANDLERS[api_key] = Entry(api_key, Versions(*versions), function, request_class(api_key))
+        HANDLERS[api_key] = Entry(
+            api_key, Versions(*versions), function, request_class(api_key), needed_of_request(api_key)
+        )
         return function
 
     return register
@@ -91,6 +97,7 @@ class Dispatcher:
         self._listener = listener
         self._loop = services.loop
         self._tasks: set[asyncio.Task[None]] = set()
+        self.counters = {api_key: RequestCounters() for api_key in HANDLERS}
 
     def handle(self, connection: Connection, frame: memoryview, exchange: Exchange) -> None:
         """One request; the dispatcher is the handler of every listener."""
@@ -107,6 +114,9 @@ class Dispatcher:
             log.warning("%s sent a bad request: %s", connection.peer, error)
             connection.close("it sent a bad request")
             return
+        counters = self.counters[entry.api_key]
+        counters.requests += 1
+        counters.request_bytes += len(frame)
         context = RequestContext(
             self._services,
             self._listener,
@@ -116,11 +126,15 @@ class Dispatcher:
             start.version,
             start.correlation_id,
             header.client_id,
+            counters,
         )
         self._run(entry, context, request, len(frame))
 
     def _run(self, entry: Entry, context: RequestContext, request: Message, size: int) -> None:
         try:
+            if self._services.authorizer is not None:
+                for operation in entry.cluster_operations:
+                    context.authorize(operation)
             answer = entry.function(context, request)
         except KafkaError as error:
             self._answer_error(context, request, error)
@@ -157,6 +171,7 @@ class Dispatcher:
                 context.answer(response)
 
     def _answer_error(self, context: RequestContext, request: Message, error: KafkaError) -> None:
+        context.counters.errors += 1
         response = error_response(context.api_key, request, error.error_code, str(error))
         if response is None:
             context.connection.close(f"{context.api_key.name} failed: {error}")

@@ -76,6 +76,13 @@ _ROWS: dict[ApiKey, tuple[Level, ...]] = {
         ("topics", "topics", _NAME), ("partition_indexes", "partitions", {"partition_index": ""})
     ),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _levels(("topics", "topics", _NAME)),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: _levels(("group_ids", "groups", {"group_id": ""})),
+    ApiKey.DESCRIBE_TRANSACTIONS: _levels(
+        ("transactional_ids", "transaction_states", {"transactional_id": ""})
+    ),
+    ApiKey.TXN_OFFSET_COMMIT: _levels(
+        ("topics", "topics", _NAME), ("partitions", "partitions", {"partition_index": "partition_index"})
+    ),
 }
 
 # Where another range of versions asks in another way.

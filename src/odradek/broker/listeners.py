@@ -37,6 +37,7 @@ class Listeners:
         max_bytes = config.queued_max_request_bytes
         self.gate = RequestGate(config.queued_max_requests, max_bytes if max_bytes > 0 else UNBOUNDED)
         self._listeners: dict[str, Listener] = {}
+        self.dispatchers: dict[str, Dispatcher] = {}
 
     def __iter__(self) -> Iterator[tuple[str, Listener]]:
         return iter(self._listeners.items())
@@ -45,8 +46,9 @@ class Listeners:
         """Listen on every address; ListenError if one cannot be had."""
         for endpoint in self._config.endpoints:
             config = self._config.for_listener(endpoint.listener)
+            dispatcher = self.dispatchers[endpoint.listener] = Dispatcher(services, endpoint.listener)
             listener = Listener(
-                Dispatcher(services, endpoint.listener).handle,
+                dispatcher.handle,
                 connection_limits=ConnectionLimits(max_frame_bytes=config.socket_request_max_bytes),
                 limits=_listener_limits(self._config, endpoint.listener),
                 admission=self.admission,

@@ -27,9 +27,11 @@ from odradek.broker.io_threads import IoThreads
 from odradek.broker.listeners import Listeners
 from odradek.broker.log_cleaning import LogCleaning
 from odradek.broker.log_moves import LogMoves
+from odradek.broker.metrics_listener import MetricsListener
 from odradek.broker.obedience import Obedience
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.services import Services
+from odradek.broker.telling import broker_registry
 from odradek.broker.topic_settings import TopicSettings
 from odradek.cluster.brokers import Broker
 from odradek.cluster.control_fence import ControlFence
@@ -88,6 +90,7 @@ class BrokerServer:
         self._housekeeping: Housekeeping | None = None
         self._cleaning: LogCleaning | None = None
         self._moves: LogMoves | None = None
+        self.metrics: MetricsListener | None = None
         self._logs: LogManager | None = None
 
     @property
@@ -122,6 +125,8 @@ class BrokerServer:
     async def _abandon(self) -> None:
         """The start failed: let go of whatever was taken, so that the next one can have it."""
         self._listeners.close()
+        if self.metrics is not None:
+            self.metrics.close()
         await self._node.leave()
         if self._logs is not None:
             self._logs.abandon()
@@ -160,6 +165,7 @@ class BrokerServer:
             self._moves,
         )
         self._listeners.open(self._services)
+        await self._tell_metrics()
         await self._node.join(tuple(self._listeners.advertised()))
         while self._node.broker_id not in self._services.image.brokers:
             await asyncio.sleep(READY_POLL_SECONDS)
@@ -168,9 +174,18 @@ class BrokerServer:
         self._cleaning.start()
         await self._moves.start()
 
+    async def _tell_metrics(self) -> None:
+        endpoint = self.config.metrics_endpoint
+        if endpoint is not None:
+            self.metrics = MetricsListener(broker_registry(self.services, self._listeners), self._in_pool)
+            await self.metrics.start(endpoint.host, endpoint.port)
+            logger.info("metrics: http://%s:%d/metrics", endpoint.host, self.metrics.port)
+
     async def stop(self) -> None:
         """Leave in order: nothing that was acknowledged is lost, and the next start needs no recovery."""
         self._listeners.stop_accepting()
+        if self.metrics is not None:
+            self.metrics.close()
         if self._moves is not None:
             await self._moves.stop()
         if self._cleaning is not None:

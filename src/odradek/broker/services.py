@@ -7,11 +7,13 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
+from odradek.broker.acls import Authorizer
 from odradek.broker.broker_settings import BrokerSettings
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.fetch_sessions import FetchSessions
 from odradek.broker.log_moves import LogMoves
 from odradek.broker.purgatory import Purgatory
+from odradek.broker.quotas import Quotas
 from odradek.broker.topic_settings import TopicSettings
 from odradek.cluster.metadata import MetadataImage
 from odradek.cluster.metadata_answers import MetadataAnswers
@@ -49,6 +51,9 @@ class Services:
     topics: TopicAdmin
     moves: LogMoves
     gate: RequestGate
+    # None: everybody may do everything, and nobody is held back.
+    authorizer: Authorizer | None = None
+    quotas: Quotas | None = None
     # Set once the rest is there: it works with it.
     groups: GroupService = field(init=False)
     # Whoever wants to hear of every progress in the partitions of an internal topic, by its name.

@@ -43,6 +43,7 @@ class Connection:
         "_gate",
         "_handle",
         "_held",
+        "_is_muted",
         "_is_reading",
         "_is_serving",
         "_is_writing",
@@ -82,6 +83,7 @@ class Connection:
         self._outgoing = Outgoing(sock)
         # Frames that came with others and must wait until the connection may go on.
         self._held: deque[memoryview] = deque()
+        self._is_muted = False
         self._is_reading = False
         self._is_serving = False  # several frames at once: their answers go out together
         self._is_writing = False
@@ -191,8 +193,21 @@ class Connection:
         return (
             len(self._exchanges) >= self._limits.max_open_requests
             or self._gate.is_full
+            or self._is_muted
             or self._outgoing.unsent_bytes > self._limits.max_unsent_bytes
         )
+
+    def mute(self, seconds: float) -> None:
+        """Take no more requests for that time; answers still go out. For clients beyond their quota."""
+        if not self._closed and not self._is_muted:
+            self._is_muted = True
+            self._read(False)
+            self._loop.call_later(seconds, self._unmute)
+
+    def _unmute(self) -> None:
+        self._is_muted = False
+        if not self._closed:
+            self._go_on()
 
     def _stall(self) -> None:
         """Stop reading; an answer of ours lets us go on, or room in the whole broker."""

@@ -9,6 +9,7 @@ from odradek.common.ids import TopicPartition
 from odradek.log.leader_batches import Origin
 from odradek.log.partition_log import AppendInfo, PartitionLog
 from odradek.log.reading import FetchData, Isolation
+from odradek.metrics.counters import TopicTraffic
 from odradek.records.batch import Buffer
 from odradek.replication.errors import (
     FencedLeaderEpoch,
@@ -39,7 +40,16 @@ class Partition:
     `on_progress` is called when more can be read than before, or when the partition has changed hands.
     """
 
-    __slots__ = ("_end_offsets", "broker_id", "log", "on_progress", "state", "topic_id", "topic_partition")
+    __slots__ = (
+        "_end_offsets",
+        "broker_id",
+        "log",
+        "on_progress",
+        "state",
+        "topic_id",
+        "topic_partition",
+        "traffic",
+    )
 
     def __init__(
         self,
@@ -48,12 +58,14 @@ class Partition:
         broker_id: int,
         log: PartitionLog,
         on_progress: Callable[[Partition], None],
+        traffic: TopicTraffic | None = None,
     ) -> None:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.broker_id = broker_id
         self.log = log
         self.on_progress = on_progress
+        self.traffic = traffic or TopicTraffic()
         self.state = PartitionState(NO_LEADER, NO_EPOCH, (), (), -1)
         self._end_offsets: dict[int, int] = {}
 
@@ -103,6 +115,9 @@ class Partition:
         info = self.log.append_as_leader(records, state.leader_epoch, now_ms=now_ms, origin=origin)
         self._advance()
         self.on_progress(self)
+        if not info.is_duplicate:
+            self.traffic.bytes_in += len(records)
+            self.traffic.messages_in += info.last_offset - info.base_offset + 1
         return info
 
     def read(

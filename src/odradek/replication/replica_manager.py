@@ -14,6 +14,7 @@ from odradek.log.errors import StorageError
 from odradek.log.log_directory import LogDirectory
 from odradek.log.manager import Creation, LogManager
 from odradek.log.partition_log import PartitionLog
+from odradek.metrics.counters import TopicTraffic
 from odradek.replication.partition import NO_EPOCH, Partition, PartitionState
 
 NO_TOPIC_ID = bytes(16)
@@ -58,6 +59,7 @@ class ReplicaManager:
         self._on_progress = on_progress
         self._partitions: dict[TopicPartition, Partition] = {}
         self._topic_names: dict[bytes, str] = {}
+        self.traffic: dict[str, TopicTraffic] = {}
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._partitions.values())
@@ -123,7 +125,8 @@ class ReplicaManager:
         assert log is not None
         partition = self._partitions.get(topic_partition)
         if partition is None:
-            partition = Partition(topic_partition, topic_id, self.broker_id, log, self._on_progress)
+            traffic = self.traffic.setdefault(topic_partition.topic, TopicTraffic())
+            partition = Partition(topic_partition, topic_id, self.broker_id, log, self._on_progress, traffic)
             self._partitions[topic_partition] = partition
             self._topic_names[topic_id] = topic_partition.topic
         partition.become(hosting.state)
@@ -141,6 +144,7 @@ class ReplicaManager:
         if partition is not None:
             if not any(other.topic_id == partition.topic_id for other in self._partitions.values()):
                 self._topic_names.pop(partition.topic_id, None)
+                self.traffic.pop(topic_partition.topic, None)
             self._on_progress(partition)
 
     def set_aside_all_but(self, wanted: Collection[TopicPartition]) -> list[PartitionLog]:

@@ -43,6 +43,7 @@ OWN = {
     "odradek.allow.unauthenticated",
     "odradek.coordination",
     "odradek.durable",
+    "odradek.metrics.listener",
     "super.users",
 }
 

@@ -22,6 +22,7 @@ ONLY_OURS = {
     "odradek.allow.unauthenticated",
     "odradek.coordination",
     "odradek.durable",
+    "odradek.metrics.listener",
     "super.users",
     # Kafka 3.9's, for brokers that meet in ZooKeeper.
     "broker.id.generation.enable",

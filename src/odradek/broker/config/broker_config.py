@@ -71,6 +71,14 @@ class BrokerConfig(
         return listeners.parse_endpoints(key, self.advertised_listeners, self._protocols)
 
     @property
+    def metrics_endpoint(self) -> Endpoint | None:
+        """Where the numbers are told; None for nowhere."""
+        if self.odradek_metrics_listener is None:
+            return None
+        host, _, port = self.odradek_metrics_listener.rpartition(":")
+        return Endpoint("METRICS", listeners.SecurityProtocol.PLAINTEXT, host.strip("[]"), int(port))
+
+    @property
     def inter_broker_listener(self) -> str:
         """The listener on which brokers talk to each other; security.inter.broker.protocol names it, too."""
         return (self.inter_broker_listener_name or self.security_inter_broker_protocol).upper()
@@ -169,6 +177,9 @@ def _check_listeners(config: BrokerConfig) -> None:
             authenticates=protocol.has_sasl or (protocol.has_tls and client_auth == "required"),
             is_allowed=config.odradek_allow_unauthenticated,
         )
+    if config.metrics_endpoint is not None:
+        is_allowed = config.odradek_allow_unauthenticated
+        listeners.check_reach(config.metrics_endpoint, authenticates=False, is_allowed=is_allowed)
     advertised = [endpoint.listener for endpoint in config.advertised_endpoints]
     if config.inter_broker_listener not in advertised:
         raise Contradiction(

@@ -13,6 +13,10 @@ STORE_URL = Valid(
     lambda url: bool(re.fullmatch("sqlite:.+|zookeeper://.+", url)),
     "sqlite:PATH or zookeeper://host:port,host:port/chroot",
 )
+HOST_PORT = Valid(
+    lambda text: bool(re.fullmatch(r"(\[[0-9a-fA-F:.%]+\]|[0-9A-Za-z._-]+):[0-9]{1,5}", text)),
+    "host:port, such as 127.0.0.1:9308",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +78,13 @@ class GeneralSettings:
         False,
         "Whether a listener without authentication may be reached from other machines.",
         importance=HIGH,
+    )
+    odradek_metrics_listener: str | None = read_only(
+        "odradek.metrics.listener",
+        STRING,
+        None,
+        "Where Prometheus reads this broker's numbers by HTTP: host:port, where port 0 picks one; else off.",
+        HOST_PORT,
     )
     zookeeper_connect: str | None = read_only(
         "zookeeper.connect",

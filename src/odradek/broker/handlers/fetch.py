@@ -172,8 +172,15 @@ class _Fetch:
             if topic is None:
                 topic = topics[key[0]] = FetchResponse.Responses(topic=wanted.topic, topic_id=wanted.topic_id)
             topic.partitions.append(row)
+            if row.records:
+                self._count(wanted, len(row.records))
         self.session.move_to_end([key for key, row in told.items() if row.records])
         return FetchResponse(session_id=self.session.session_id, responses=list(topics.values()))
+
+    def _count(self, wanted: WantedPartition, sent_bytes: int) -> None:
+        traffic = self.context.services.replicas.traffic.get(self._topic(wanted) or "")
+        if traffic is not None:
+            traffic.bytes_out += sent_bytes
 
     def _topic(self, wanted: WantedPartition) -> str | None:
         if self.session.uses_topic_ids:

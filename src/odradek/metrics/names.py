@@ -1,0 +1,63 @@
+"""Every metric: its name, its labels, and what it tells. Values in, values out; nothing is counted here."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+PREFIX = "odradek_"
+
+
+class Kind(StrEnum):
+    """How a value moves: only up, or both ways."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+
+
+class Metric(NamedTuple):
+    """One name with its help text; the name of a counter gets `_total` where it is shown."""
+
+    name: str
+    kind: Kind
+    labels: tuple[str, ...]
+    help: str
+
+
+def _counter(name: str, labels: tuple[str, ...], help_text: str) -> Metric:
+    return Metric(PREFIX + name, Kind.COUNTER, labels, help_text)
+
+
+def _gauge(name: str, labels: tuple[str, ...], help_text: str) -> Metric:
+    return Metric(PREFIX + name, Kind.GAUGE, labels, help_text)
+
+
+_REQUEST = ("api", "listener")
+REQUESTS = _counter("requests", _REQUEST, "Requests that were read.")
+REQUEST_ERRORS = _counter("request_errors", _REQUEST, "Requests that failed as a whole.")
+REQUEST_BYTES = _counter("request_bytes", _REQUEST, "Bytes of requests.")
+RESPONSE_BYTES = _counter("response_bytes", _REQUEST, "Bytes of answers.")
+REQUEST_SECONDS = _counter("request_seconds", _REQUEST, "Time from request to answer, waits included.")
+REQUESTS_UNDER_WAY = _gauge("requests_under_way", (), "Requests that threads or the store work on.")
+
+CONNECTIONS = _gauge("connections", ("listener",), "Connections open now.")
+CONNECTIONS_ACCEPTED = _counter("connections_accepted", ("listener",), "Connections that were let in.")
+CONNECTIONS_REFUSED = _counter("connections_refused", ("listener",), "Connections beyond a limit.")
+PURGATORY = _gauge("purgatory_size", ("purgatory",), "Requests that wait for replicas or data.")
+FETCH_SESSIONS = _gauge("fetch_sessions", (), "Incremental fetch sessions that are remembered.")
+
+BYTES_IN = _counter("topic_bytes_in", ("topic",), "Bytes of batches that producers appended.")
+MESSAGES_IN = _counter("topic_messages_in", ("topic",), "Records that producers appended.")
+BYTES_OUT = _counter("topic_bytes_out", ("topic",), "Bytes of batches that were fetched.")
+
+_PARTITION = ("topic", "partition")
+LOG_SIZE = _gauge("log_size_bytes", _PARTITION, "Bytes of all segments.")
+LOG_START_OFFSET = _gauge("log_start_offset", _PARTITION, "The first offset that may be read.")
+LOG_END_OFFSET = _gauge("log_end_offset", _PARTITION, "The offset that the next record gets.")
+HIGH_WATERMARK = _gauge("high_watermark", _PARTITION, "Everything below is on all replicas in sync.")
+
+PARTITIONS = _gauge("partitions", (), "Partitions with a replica here.")
+LEADERS = _gauge("leaders", (), "Partitions that this broker leads.")
+UNDER_REPLICATED = _gauge("under_replicated_partitions", (), "Led here, with replicas that are not in sync.")
+OFFLINE_DIRECTORIES = _gauge("offline_log_directories", (), "Log directories that have failed.")
+OPEN_FILES = _gauge("open_log_files", (), "Files of logs that are held open.")

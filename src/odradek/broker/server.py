@@ -128,9 +128,10 @@ class BrokerServer:
         if self.metrics is not None:
             self.metrics.close()
         await self._node.leave()
+        # A thread may still be loading logs: nobody else may have them before it is done.
+        self._pool.shutdown()
         if self._logs is not None:
             self._logs.abandon()
-        self._pool.shutdown()
 
     async def _start(self) -> None:
         loop = asyncio.get_running_loop()

@@ -67,11 +67,27 @@ def command(
 
 
 async def _serve(server: BrokerServer) -> None:
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
-    await server.start()
+    stopping = asyncio.ensure_future(_told_to_stop())
+    starting = asyncio.ensure_future(server.start())
+    await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        starting.cancel()
+        await asyncio.wait((starting,))
+        return
+    starting.result()
     click.echo(f"ready: {','.join(server.addresses())}")
-    await stopping.wait()
+    await stopping
     await server.stop()
+
+
+async def _told_to_stop() -> None:
+    """Wait for Ctrl-C or SIGTERM. A second one is not waited for: it ends the process where it stands."""
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    signals = (signal.SIGTERM, signal.SIGINT)
+    for number in signals:
+        loop.add_signal_handler(number, told.set)
+    await told.wait()
+    for number in signals:
+        loop.remove_signal_handler(number)
+        signal.signal(number, signal.SIG_DFL)

@@ -86,8 +86,13 @@ def encode_meta_properties(properties: MetaProperties) -> bytes:
 
 def decode_meta_properties(content: bytes) -> MetaProperties:
     """Who owns the directory, from either version of the file; ValueError if it is damaged."""
-    lines = (line.strip() for line in content.decode("utf-8").splitlines())
-    fields = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+    fields: dict[str, str] = {}
+    for number, line in enumerate(content.decode("utf-8").splitlines(), 1):
+        if line.strip() and not line.startswith("#"):
+            key, separator, value = line.strip().partition("=")
+            if not separator:
+                raise ValueError(f"line {number} is not of the form key=value")
+            fields[key] = value
     version = int(fields.get("version", "0"))
     if version not in (0, 1):
         raise ValueError(f"version {version} is unknown")

@@ -97,3 +97,22 @@ def test_who_wants_all_topics_hears_of_those_that_go():
     assert metadata.request().topics is None
     metadata.update(an_answer(), 0)
     assert metadata.topics == {}
+
+
+def test_a_topic_is_held_as_long_as_anybody_holds_or_wants_it():
+    metadata = Metadata()
+    with metadata.holding(["orders"]):
+        with metadata.holding(["orders"]):
+            metadata.request()
+            metadata.update(an_answer(a_topic()), 0)
+        assert metadata.leader(ORDERS) is not None
+        assert not metadata.is_stale
+    assert metadata.leader(ORDERS) is None
+    assert metadata.request().topics == []
+
+
+def test_a_topic_that_is_wanted_stays_when_it_is_held_no_more():
+    metadata = after(an_answer(a_topic()))
+    with metadata.holding(["orders"]):
+        assert not metadata.is_stale
+    assert metadata.leader(ORDERS) is not None

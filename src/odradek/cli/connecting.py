@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
 BOOTSTRAP_VARIABLE = "ODRADEK_BOOTSTRAP"
+CLIENT_ID = "odradek-cli"
 
 bootstrap_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
     "-b",
@@ -25,6 +26,16 @@ bootstrap_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.opt
     default=DEFAULT_BOOTSTRAP,
     metavar="HOST:PORT[,...]",
     help=f"Brokers to ask first; {BOOTSTRAP_VARIABLE} or {DEFAULT_BOOTSTRAP} by default.",
+)
+
+
+settings_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
+    "-X",
+    "--command-property",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting of the client, by Kafka's name: -X request.timeout.ms=5000. Repeatable.",
 )
 
 
@@ -58,13 +69,24 @@ NEXT_STEP = (
 )
 
 
+def client_settings(pairs: tuple[str, ...]) -> dict[str, str]:
+    """What -X said, as keyword arguments of a client."""
+    settings = {"client_id": CLIENT_ID}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise UsageProblem(f"-X {pair!r} is not NAME=VALUE")
+        settings[name.strip().replace(".", "_")] = value
+    return settings
+
+
 @contextmanager
 def admin_client(bootstrap: str, **settings: Any) -> Iterator[Admin]:
     """An admin client of a cluster that is there: nobody at a terminal wants to wait for one that is not."""
     from odradek.client.admin.admin import Admin  # noqa: PLC0415
 
     with friendly_errors():
-        client = Admin(bootstrap_servers=bootstrap, client_id="odradek-cli", **settings)
+        client = Admin(bootstrap_servers=bootstrap, client_id=CLIENT_ID, **settings)
         try:
             client.connect()
             yield client

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
@@ -68,6 +70,7 @@ class Metadata:
         self.names: dict[bytes, str] = {}
         self.updated_ms: float | None = None
         self._wanted: set[str] = set()
+        self._held: Counter[str] = Counter()
         self._wants_all = False
         # Counts reasons to ask; an answer settles those that were there when its question was put.
         self._reasons = 1
@@ -80,15 +83,32 @@ class Metadata:
         """Cover these topics from now on."""
         new = set(topics) - self._wanted
         if new:
+            is_news = not self._wants_all and not new <= self._held.keys()
             self._wanted |= new
-            if not self._wants_all:
+            if is_news:
                 self.mark_stale()
 
     def forget(self, topics: Iterable[str]) -> None:
         """These topics are of no interest any more."""
         for topic in topics:
             self._wanted.discard(topic)
-            self._drop(topic)
+            self._drop_unwanted(topic)
+
+    @contextmanager
+    def holding(self, topics: Iterable[str]) -> Iterator[None]:
+        """Cover these topics for the time of one call, whoever else wants them or not."""
+        held = set(topics)
+        if not self._wants_all and not held <= self._wanted | self._held.keys():
+            self.mark_stale()
+        self._held.update(held)
+        try:
+            yield
+        finally:
+            for topic in held:
+                self._held[topic] -= 1
+                if not self._held[topic]:
+                    del self._held[topic]
+                self._drop_unwanted(topic)
 
     def want_all(self, wanted: bool = True) -> None:
         """Cover every topic there is: who subscribes to a pattern needs it."""
@@ -101,7 +121,7 @@ class Metadata:
         self._asked = self._reasons
         if self._wants_all:
             return MetadataRequest(topics=None, allow_auto_topic_creation=may_create)
-        rows = [MetadataRequest.Topics(name=name) for name in sorted(self._wanted)]
+        rows = [MetadataRequest.Topics(name=name) for name in sorted(self._wanted | self._held.keys())]
         return MetadataRequest(topics=rows, allow_auto_topic_creation=may_create)
 
     def mark_stale(self) -> None:
@@ -178,6 +198,10 @@ class Metadata:
         self.errors.pop(row.name, None)
         if row.topic_id != _ZERO_ID:
             self.names[row.topic_id] = row.name
+
+    def _drop_unwanted(self, topic: str) -> None:
+        if topic not in self._wanted and topic not in self._held and not self._wants_all:
+            self._drop(topic)
 
     def _drop(self, topic: str) -> None:
         self.errors.pop(topic, None)

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from confluent_kafka import Producer
 
+from odradek.client.admin.admin import AsyncAdmin
 from odradek.client.admin.offsets import TO_HIGH_WATERMARK, OffsetSpec
 from odradek.client.broker_errors import OffsetOutOfRange, UnknownTopicOrPartition
 from odradek.common.ids import TopicPartition
@@ -49,3 +52,17 @@ def test_records_before_an_offset_are_deleted(admin, filled):
     assert offset(admin, full, OffsetSpec.EARLIEST) == 4
     assert isinstance(admin.delete_records({full: 11})[full], OffsetOutOfRange)
     assert admin.delete_records({full: TO_HIGH_WATERMARK}) == {full: 10}
+
+
+def test_many_questions_about_one_topic_at_once_do_not_disturb_each_other(bootstrap, filled):
+    full, empty = filled
+
+    async def scenario() -> None:
+        async with AsyncAdmin(bootstrap_servers=bootstrap) as admin:
+            asked = [
+                admin.list_offsets({full: OffsetSpec.LATEST, empty: OffsetSpec.LATEST}) for _ in range(20)
+            ]
+            for found in await asyncio.gather(*asked):
+                assert (found[full].offset, found[empty].offset) == (10, 0)
+
+    asyncio.run(scenario())

@@ -35,7 +35,7 @@ class AsyncAdmin(TopicAdmin, ConfigAdmin, OffsetAdmin, ClusterAdmin, LogDirAdmin
 
     async def connect(self) -> None:
         """See now whether a broker can be reached, without retries; calls connect by themselves."""
-        await self._brokers.refresh()
+        await self.brokers.refresh()
 
     async def close(self) -> None:
         """Close the connections; the client cannot be used any more."""

@@ -37,7 +37,7 @@ class AdminBase:
         self._is_closed = False
 
     @property
-    def _brokers(self) -> Brokers:
+    def brokers(self) -> Brokers:
         """Made at first use: only then is a loop surely running."""
         if self._is_closed:
             raise ClientClosed("admin client")
@@ -49,9 +49,8 @@ class AdminBase:
         self, what: str, partitions: Iterable[TopicPartition], ask: AskLeader[Result], timeout_ms: int | None
     ) -> dict[TopicPartition, Outcome[Result]]:
         """Ask the leader of each partition, and again where the view of the cluster proved wrong."""
-        brokers, left = self._brokers, set(partitions)
+        brokers, left = self.brokers, set(partitions)
         outcomes: dict[TopicPartition, Outcome[Result]] = {}
-        brokers.metadata.want(partition.topic for partition in left)
 
         async def attempt() -> None:
             await brokers.ensure_fresh()
@@ -68,21 +67,20 @@ class AdminBase:
             if left:
                 raise broker_error(ErrorCode.LEADER_NOT_AVAILABLE, _names(left))
 
-        try:
-            await brokers.retry(what, attempt, timeout_ms=timeout_ms)
-        except DeadlineExceeded as over:
-            if not isinstance(over.last, BrokerError):
-                raise
-            outcomes.update(dict.fromkeys(left, over.last))
-        finally:
-            brokers.metadata.forget({partition.topic for partition in partitions})
+        with brokers.metadata.holding({partition.topic for partition in left}):
+            try:
+                await brokers.retry(what, attempt, timeout_ms=timeout_ms)
+            except DeadlineExceeded as over:
+                if not isinstance(over.last, BrokerError):
+                    raise
+                outcomes.update(dict.fromkeys(left, over.last))
         return outcomes
 
     def _leaders(
         self, partitions: Iterable[TopicPartition]
     ) -> tuple[dict[TopicPartition, BrokerError], dict[int, list[TopicPartition]]]:
         """Partitions that do not exist, and the others by the broker that leads them."""
-        metadata = self._brokers.metadata
+        metadata = self.brokers.metadata
         unknown: dict[TopicPartition, BrokerError] = {}
         by_node: dict[int, list[TopicPartition]] = {}
         for partition in sorted(partitions):
@@ -98,7 +96,7 @@ class AdminBase:
     async def _ask_node(
         self, node_id: int, partitions: list[TopicPartition], ask: AskLeader[Result]
     ) -> dict[TopicPartition, Outcome[Result]]:
-        return await ask(await self._brokers.connection(node_id), partitions)
+        return await ask(await self.brokers.connection(node_id), partitions)
 
 
 def outcome_of(result: Result, error_code: int, message: str | None = None) -> Outcome[Result]:

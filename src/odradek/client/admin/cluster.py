@@ -44,7 +44,7 @@ class ClusterAdmin(AdminBase):
         """Who is in the cluster; fenced brokers only where the cluster tells of them."""
 
         async def attempt() -> ClusterDescription:
-            connection = await self._brokers.any_connection()
+            connection = await self.brokers.any_connection()
             if not connection.versions.serves(ApiKey.DESCRIBE_CLUSTER):
                 return _by_metadata(await connection.ask(MetadataRequest(topics=[]), MetadataResponse))
             request = DescribeClusterRequest()
@@ -58,16 +58,16 @@ class ClusterAdmin(AdminBase):
             ]
             return _described(answer.cluster_id, answer.controller_id, brokers)
 
-        return await self._brokers.retry("describing the cluster", attempt)
+        return await self.brokers.retry("describing the cluster", attempt)
 
     async def api_versions(self, broker_id: int) -> BrokerVersions:
         """What one broker serves, as it told when the connection was made."""
 
         async def attempt() -> BrokerVersions:
-            await self._brokers.ensure_fresh()
-            return (await self._brokers.connection(broker_id)).versions
+            await self.brokers.ensure_fresh()
+            return (await self.brokers.connection(broker_id)).versions
 
-        return await self._brokers.retry("asking for versions", attempt)
+        return await self.brokers.retry("asking for versions", attempt)
 
 
 def _by_metadata(answer: MetadataResponse) -> ClusterDescription:

@@ -177,13 +177,13 @@ class ConfigAdmin(AdminBase):
             node_id: int | None, group: list[ConfigResource]
         ) -> dict[ConfigResource, Outcome[Result]]:
             if node_id is None:
-                return await ask(await self._brokers.any_connection(), group)
-            await self._brokers.ensure_fresh()
-            return await ask(await self._brokers.connection(node_id), group)
+                return await ask(await self.brokers.any_connection(), group)
+            await self.brokers.ensure_fresh()
+            return await ask(await self.brokers.connection(node_id), group)
 
         groups = _by_destination(resources)
         asked = [
-            self._brokers.retry(what, functools.partial(ask_one, node_id, group))
+            self.brokers.retry(what, functools.partial(ask_one, node_id, group))
             for node_id, group in groups.items()
         ]
         answered = await asyncio.gather(*asked)
@@ -192,9 +192,9 @@ class ConfigAdmin(AdminBase):
     async def list_config_resources(self, types: Iterable[ResourceType] = ()) -> list[ConfigResource]:
         """What has settings of its own; all types if none is given."""
         request = ListConfigResourcesRequest(resource_types=[int(one) for one in types])
-        answer = await self._brokers.retry(
+        answer = await self.brokers.retry(
             "listing config resources",
-            lambda: self._brokers.ask_any(request, ListConfigResourcesResponse),
+            lambda: self.brokers.ask_any(request, ListConfigResourcesResponse),
         )
         check(answer.error_code)
         return sorted(_resource(row.resource_type, row.resource_name) for row in answer.config_resources)

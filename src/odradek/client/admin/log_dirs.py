@@ -45,7 +45,7 @@ class LogDirAdmin(AdminBase):
         """The directories of the brokers, or of all; a directory that failed is an error in its place."""
         wanted = None if topics is None else set(topics)
         if broker_ids is None:
-            metadata = await self._brokers.retry("connecting", self._brokers.ensure_fresh)
+            metadata = await self.brokers.retry("connecting", self.brokers.ensure_fresh)
             broker_ids = metadata.nodes
         ids = sorted(set(broker_ids))
         answered = await asyncio.gather(*(self._log_dirs_of(broker_id, wanted) for broker_id in ids))
@@ -54,9 +54,9 @@ class LogDirAdmin(AdminBase):
     async def _log_dirs_of(self, broker_id: int, topics: set[str] | None) -> LogDirs:
         async def attempt() -> DescribeLogDirsResponse:
             request = DescribeLogDirsRequest(topics=None)
-            return await self._brokers.ask_node(broker_id, request, DescribeLogDirsResponse)
+            return await self.brokers.ask_node(broker_id, request, DescribeLogDirsResponse)
 
-        answer = await self._brokers.retry(f"asking broker {broker_id} for its log directories", attempt)
+        answer = await self.brokers.retry(f"asking broker {broker_id} for its log directories", attempt)
         check(answer.error_code)
         return {row.log_dir: outcome_of(_described(row, topics), row.error_code) for row in answer.results}
 

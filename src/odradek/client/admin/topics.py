@@ -115,12 +115,12 @@ class TopicAdmin(AdminBase):
         )
 
         async def attempt() -> dict[str, Outcome[CreatedTopic]]:
-            answer = await self._brokers.ask_controller(request, CreateTopicsResponse)
+            answer = await self.brokers.ask_controller(request, CreateTopicsResponse)
             outcomes = {row.name: _created(row) for row in answer.topics}
             refuse_wrong_controller(outcomes)
             return outcomes
 
-        return await self._brokers.retry("creating topics", attempt, timeout_ms=timeout_ms)
+        return await self.brokers.retry("creating topics", attempt, timeout_ms=timeout_ms)
 
     async def create_topic(
         self,
@@ -142,10 +142,10 @@ class TopicAdmin(AdminBase):
         request_timeout_ms = self.config.request_timeout_ms
 
         async def attempt() -> dict[str, Outcome[None]]:
-            metadata = await self._brokers.ensure_fresh()
+            metadata = await self.brokers.ensure_fresh()
             if metadata.controller_id == NO_NODE:
                 raise broker_error(ErrorCode.NOT_CONTROLLER)
-            connection = await self._brokers.connection(metadata.controller_id)
+            connection = await self.brokers.connection(metadata.controller_id)
             request = DeleteTopicsRequest(timeout_ms=request_timeout_ms)
             if connection.versions.serves(ApiKey.DELETE_TOPICS, at_least=_FIRST_DELETE_BY_ROW):
                 request.topics = [DeleteTopicsRequest.Topics(name=name) for name in names]
@@ -160,7 +160,7 @@ class TopicAdmin(AdminBase):
             refuse_wrong_controller(outcomes)
             return outcomes
 
-        return await self._brokers.retry("deleting topics", attempt, timeout_ms=timeout_ms)
+        return await self.brokers.retry("deleting topics", attempt, timeout_ms=timeout_ms)
 
     async def delete_topic(self, name: str) -> None:
         """Delete one topic; UnknownTopicOrPartition and the like are raised."""
@@ -184,7 +184,7 @@ class TopicAdmin(AdminBase):
         names = sorted(set(names))
         if not names:
             return {}
-        connection = await self._brokers.retry("connecting", self._brokers.any_connection)
+        connection = await self.brokers.retry("connecting", self.brokers.any_connection)
         if connection.versions.serves(ApiKey.DESCRIBE_TOPIC_PARTITIONS):
             rows = [DescribeTopicPartitionsRequest.Topics(name=name) for name in names]
             return await self._describe_by_page(DescribeTopicPartitionsRequest(topics=rows))
@@ -216,20 +216,20 @@ class TopicAdmin(AdminBase):
             request.topics.append(CreatePartitionsRequest.Topics(name=name, count=total, assignments=rows))
 
         async def attempt() -> dict[str, Outcome[None]]:
-            answer = await self._brokers.ask_controller(request, CreatePartitionsResponse)
+            answer = await self.brokers.ask_controller(request, CreatePartitionsResponse)
             outcomes = {
                 row.name: outcome_of(None, row.error_code, row.error_message) for row in answer.results
             }
             refuse_wrong_controller(outcomes)
             return outcomes
 
-        return await self._brokers.retry("creating partitions", attempt, timeout_ms=timeout_ms)
+        return await self.brokers.retry("creating partitions", attempt, timeout_ms=timeout_ms)
 
     async def _metadata(self, names: Sequence[str] | None) -> MetadataResponse:
         rows = None if names is None else [MetadataRequest.Topics(name=name) for name in names]
         request = MetadataRequest(topics=rows, allow_auto_topic_creation=False)
-        return await self._brokers.retry(
-            "asking for topics", lambda: self._brokers.ask_any(request, MetadataResponse)
+        return await self.brokers.retry(
+            "asking for topics", lambda: self.brokers.ask_any(request, MetadataResponse)
         )
 
     async def _describe_by_page(
@@ -238,9 +238,9 @@ class TopicAdmin(AdminBase):
         """The answer comes in pages of some thousand partitions; a topic may go on over several."""
         told: dict[str, DescribeTopicPartitionsResponse.Topics] = {}
         while True:
-            answer = await self._brokers.retry(
+            answer = await self.brokers.retry(
                 "describing topics",
-                lambda: self._brokers.ask_any(request, DescribeTopicPartitionsResponse),
+                lambda: self.brokers.ask_any(request, DescribeTopicPartitionsResponse),
             )
             for row in answer.topics:
                 assert row.name is not None

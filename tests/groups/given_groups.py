@@ -10,11 +10,14 @@ from typing import Any
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.coordinator.result import CoordinatorRecord, Result, StartTimer
-from odradek.groups import classic
+from odradek.groups import classic, consumer
+from odradek.groups.consumer_group import ConsumerGroup
+from odradek.groups.consumer_protocol import Beat
 from odradek.groups.group import Group, GroupState
 from odradek.groups.membership import Joining
 from odradek.groups.settings import GroupSettings
 from odradek.groups.state import GroupsState
+from odradek.groups.topics import TopicInfo
 from odradek.protocol.messages import (
     ConsumerProtocolSubscription,
     HeartbeatRequest,
@@ -41,12 +44,44 @@ class Ticket:
         return ErrorCode(self.answer.error_code)
 
 
+class FakeTopics:
+    """Topics that are made, grown and deleted by hand."""
+
+    def __init__(self, **counts: int) -> None:
+        self.version = 0
+        self._topics: dict[str, TopicInfo] = {}
+        for name, partition_count in counts.items():
+            self.make(name, partition_count)
+
+    def make(self, name: str, partition_count: int) -> None:
+        self.version += 1
+        known = self._topics.get(name)
+        topic_id = f"{name}-{self.version}".encode().ljust(16)[:16] if known is None else known.topic_id
+        self._topics[name] = TopicInfo(name, topic_id, partition_count)
+
+    def delete(self, name: str) -> None:
+        self.version += 1
+        del self._topics[name]
+
+    def find(self, name: str) -> TopicInfo | None:
+        return self._topics.get(name)
+
+    def name_of(self, topic_id: bytes) -> str | None:
+        return next((one.name for one in self._topics.values() if one.topic_id == topic_id), None)
+
+    def names(self) -> list[str]:
+        return list(self._topics)
+
+
 class ManualShard:
     """Does what the runtime does, at once and by hand."""
 
-    def __init__(self, settings: GroupSettings | None = None) -> None:
-        self.settings = settings or GroupSettings(initial_rebalance_delay_ms=0)
-        self.state = GroupsState(lambda: self.settings)
+    def __init__(self, settings: GroupSettings | None = None, topics: FakeTopics | None = None) -> None:
+        self.settings = settings or GroupSettings(
+            initial_rebalance_delay_ms=0, consumer_assignment_interval_ms=0
+        )
+        self.topics = topics or FakeTopics(orders=6, bills=2)
+        self.state = GroupsState(lambda: self.settings, self.topics)
         self.now_ms = START_MS
         self.log: list[CoordinatorRecord] = []
         self._numbers = count()
@@ -110,7 +145,7 @@ class ManualShard:
 
     def reloaded(self) -> ManualShard:
         """Another coordinator that has read the same log."""
-        other = ManualShard(self.settings)
+        other = ManualShard(self.settings, self.topics)
         other.now_ms = self.now_ms
         for record in self.log:
             other.state.replay(record, None)
@@ -153,6 +188,22 @@ class ManualShard:
         request = LeaveGroupRequest(group_id="g", members=[leaving])
         answer = self.ask(lambda state, now_ms: classic.leave(state, request, now_ms)).answer
         return ErrorCode(answer.error_code or answer.members[0].error_code)
+
+    # Requests of the new protocol
+
+    def beat(self, member_id: str, member_epoch: int, **fields: Any) -> Ticket:
+        beat = Beat(member_id, member_epoch, **fields)
+        return self.ask(lambda state, now_ms: consumer.heartbeat(state, "g", beat, now_ms))
+
+    def enter_consumer(self, member_id: str, *topics: str, **fields: Any) -> Ticket:
+        """A member of the new protocol joins."""
+        fields = {"rebalance_timeout_ms": 60_000, "owned": frozenset(), **fields}
+        return self.beat(member_id, 0, topics=frozenset(topics), **fields)
+
+    def consumer_group(self) -> ConsumerGroup:
+        found = self.state.groups["g"]
+        assert isinstance(found, ConsumerGroup)
+        return found
 
     def stable(self, *names: str, **changes: Any) -> list[str]:
         """A group of that many members, all synced; the first one leads. Each is assigned its name."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from odradek.coordinator.result import Answer, CoordinatorRecord, Result, StartTimer, StopTimer
 from odradek.groups.consumer_group import ConsumerGroup, ConsumerMember
@@ -13,28 +14,32 @@ from odradek.groups.topics import Topics
 from odradek.groups.turn import SessionTimer
 
 
-class RevocationTimer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RevocationTimer:
     """Rings when a member has had its time to give up partitions."""
 
     group_id: str
     member_id: str
 
 
-class RejoinTimer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RejoinTimer:
     """Rings when a classic member has had its time to join again."""
 
     group_id: str
     member_id: str
 
 
-class MemberSyncTimer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class MemberSyncTimer:
     """Rings when a classic member has had its time to fetch its assignment."""
 
     group_id: str
     member_id: str
 
 
-class AssignmentTimer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class AssignmentTimer:
     """Rings when the next target assignment may be computed."""
 
     group_id: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from odradek.common.ids import TopicPartition
 from odradek.coordinator.result import CoordinatorRecord, Result, StartTimer, StopTimer
@@ -32,7 +33,8 @@ logger = logging.getLogger(__name__)
 AnyGroup = Group | ConsumerGroup
 
 
-class ExpiryTimer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ExpiryTimer:
     """Rings when the offsets are to be looked over."""
 
 

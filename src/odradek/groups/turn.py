@@ -1,10 +1,13 @@
-"""One event in the life of one group: what it changes, writes, answers and times is collected here."""
+"""One event in the life of one group: what it changes, writes, answers and times is collected here.
+
+The keys of parked requests and timers are dataclasses, since tuples of different classes are equal.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 from odradek.coordinator.result import Answer, CoordinatorRecord, Result, StartTimer, StopTimer
 from odradek.groups.group import Group, Member
@@ -12,34 +15,39 @@ from odradek.groups.settings import GroupSettings
 from odradek.protocol.messages import JoinGroupResponse, SyncGroupResponse
 
 
-class WaitingJoin(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class WaitingJoin:
     """A JoinGroup that is parked."""
 
     group_id: str
     member_id: str
 
 
-class WaitingSync(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class WaitingSync:
     """A SyncGroup that is parked."""
 
     group_id: str
     member_id: str
 
 
-class SessionTimer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SessionTimer:
     """Rings when a member, or one who was given an id, was silent for too long."""
 
     group_id: str
     member_id: str
 
 
-class JoinTimer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class JoinTimer:
     """Rings when the members have had their time to join."""
 
     group_id: str
 
 
-class SyncTimer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SyncTimer:
     """Rings when the members have had their time to ask for their assignment."""
 
     group_id: str

@@ -1,8 +1,8 @@
-"""CPU microseconds of one produce request inside our broker, without sockets and clients: what to make faster.
+"""CPU microseconds of one produce request inside our broker, without sockets or clients: what to make faster.
 
 A frame goes through the dispatcher again and again in this process. The least of many repetitions is told,
-which a busy machine can hardly disturb. Beside it stand what cannot be saved (decoding, the write itself) and,
-with `--profile`, the functions that take the most, timed by the thread's own CPU clock.
+which a busy machine can hardly disturb. Beside it stand what cannot be saved (decoding, the write itself)
+and, with `--profile`, the functions that take the most, timed by the thread's own CPU clock.
 
     python bench/broker/request_cost.py [--profile]
 """
@@ -27,11 +27,12 @@ import uvloop
 from odradek.broker.config.load import load
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.server import BrokerServer
+from odradek.common.error_codes import ErrorCode
 from odradek.net.connection import Connection
 from odradek.net.exchange import ExchangeQueue
 from odradek.protocol.api_key import ApiKey
-from odradek.protocol.headers import decode_request, encode_request
-from odradek.protocol.messages import CreateTopicsRequest, ProduceRequest
+from odradek.protocol.headers import decode_request, decode_response, encode_request
+from odradek.protocol.messages import CreateTopicsRequest, ProduceRequest, ProduceResponse
 from odradek.records.builder import build_batch_from_columns
 from odradek.records.compression import Codec
 
@@ -78,11 +79,9 @@ class Frame:
     """One produce request as it comes from the socket, and the place in it that the broker stamps."""
 
     def __init__(self, load: Load) -> None:
-        values: list[bytes | None] = [os.urandom(load.record_bytes // 2).hex().encode()] * load.records
-        now_ms = time.time_ns() // 1_000_000
-        batch = build_batch_from_columns(
-            [None] * load.records, values, [now_ms] * load.records, codec=load.codec
-        )
+        count, now_ms = load.records, time.time_ns() // 1_000_000
+        values: list[bytes | None] = [os.urandom(load.record_bytes // 2).hex().encode() for _ in range(count)]
+        batch = build_batch_from_columns([None] * count, values, [now_ms] * count, codec=load.codec)
         row = ProduceRequest.TopicData
         partition = row.PartitionData(index=0, records=bytes(batch))
         request = ProduceRequest(
@@ -116,6 +115,7 @@ class Costs:
     def __init__(self, server: BrokerServer, scratch: Path) -> None:
         self._dispatcher = Dispatcher(server.services, "PLAINTEXT")
         self._answers: list[Any] = []
+        self._answer: Any = None
         self._exchanges = ExchangeQueue(self._answers.append)
         self._connection = cast(Connection, NoConnection())
         self._file = os.open(scratch / "bare", os.O_WRONLY | os.O_CREAT)
@@ -123,17 +123,25 @@ class Costs:
     def handle(self, frame: Frame) -> None:
         frame.restore()
         self._dispatcher.handle(self._connection, frame.bytes, self._exchanges.begin())
-        assert self._answers.pop(), "not answered at once"
+        self._answer = self._answers.pop()
+
+    def check(self, frame: Frame) -> None:
+        """A refusal would be cheap, and no figure."""
+        self.handle(frame)
+        answer = b"".join(bytes(part) for part in self._answer)
+        _, response = decode_response(ApiKey.PRODUCE, PRODUCE_VERSION, answer[4:])
+        assert isinstance(response, ProduceResponse)
+        error_code = response.responses[0].partition_responses[0].error_code
+        assert error_code == ErrorCode.NONE, ErrorCode(error_code).name
 
     def row(self, load: Load) -> list[str]:
         frame = Frame(load)
+        self.check(frame)
         whole = least_microseconds(lambda: self.handle(frame))
         decoding = least_microseconds(lambda: decode_request(frame.bytes))
         writing = least_microseconds(lambda: os.write(self._file, frame.batch))
-        return [
-            load.name,
-            *(f"{cost:.1f}" for cost in (whole, decoding, writing, whole - decoding - writing)),
-        ]
+        costs = (whole, decoding, writing, whole - decoding - writing)
+        return [load.name, *(f"{cost:.1f}" for cost in costs)]
 
     def profile(self, load: Load) -> None:
         frame = Frame(load)

@@ -88,7 +88,7 @@ class LogMoves:
         directory = self._directory(path)
         async with self._ordering:
             if self._replicas.find(*topic_partition) is None:
-                self._logs.preferred_directories[topic_partition] = directory.path
+                self._logs.prefer(topic_partition, directory)
                 raise KafkaError(f"{topic_partition} is not here", error_code=ErrorCode.REPLICA_NOT_AVAILABLE)
             move = self._logs.moves.get(topic_partition)
             if move is not None and move.directory is directory:

@@ -73,6 +73,7 @@ class LogManagerConfig:
 
 
 DEFAULTS = LogManagerConfig()
+MAX_PREFERRED = 10_000
 
 
 Step = Callable[[], None]
@@ -392,6 +393,13 @@ class LogManager:
         self.preferred_directories.pop(partition, None)
         self._admit(log, directory)
         return log
+
+    def prefer(self, partition: TopicPartition, directory: LogDirectory) -> None:
+        """Have a partition made there when it comes; of many such words the oldest are forgotten."""
+        self.preferred_directories.pop(partition, None)
+        self.preferred_directories[partition] = directory.path
+        if len(self.preferred_directories) > MAX_PREFERRED:
+            del self.preferred_directories[next(iter(self.preferred_directories))]
 
     def _preferred(self, partition: TopicPartition) -> LogDirectory | None:
         path = self.preferred_directories.get(partition)

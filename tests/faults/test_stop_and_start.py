@@ -1,4 +1,4 @@
-"""Stops and starts by the command line: under load, in the middle of a start, with mistakes in the settings."""
+"""Stops and starts by the command line: under load, in the middle of a start, with mistaken settings."""
 
 from __future__ import annotations
 

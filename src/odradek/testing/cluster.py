@@ -56,6 +56,7 @@ class Cluster:
     | `log.dirs` | a new directory | `close` removes it; `data_dir=PATH` names yours, which stays |
     | `odradek.coordination` | `sqlite:…?synchronous=off` | topics survive a kill, but no power cut |
     | `group.initial.rebalance.delay.ms` | 0, not 3000 | a group's first member does not wait for others |
+    | `offsets.topic.num.partitions` | 1, not 50 | the first group is there 0.3 s earlier |
 
     Use it as a context manager, also an asynchronous one, or call `start` and `close`. One thread owns it.
     """
@@ -164,6 +165,7 @@ class Cluster:
             "listeners": f"PLAINTEXT://{self._addresses[0]}" if self._addresses else ANY_PORT,
             "odradek.coordination": f"sqlite:{self.data_dir / 'coordination.db'}?synchronous=off",
             "group.initial.rebalance.delay.ms": "0",
+            "offsets.topic.num.partitions": "1",
             **self._given,
         }
 

@@ -22,6 +22,7 @@ from odradek.common.errors import OdradekError
 COMMANDS = {
     "start": Command("odradek.cli.start", "Start a broker."),
     "topics": Command("odradek.cli.topics", "Make, list, describe, grow and delete topics."),
+    "produce": Command("odradek.cli.produce.produce", "Send lines or files to a topic."),
     "consume": Command("odradek.cli.consume.consume", "Print the records of a topic."),
     "configs": Command("odradek.cli.configs", "Show, change and explain settings."),
     "offsets": Command("odradek.cli.offsets", "Look offsets up, and delete the records before one."),

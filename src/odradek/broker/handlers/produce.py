@@ -10,6 +10,7 @@ from typing import Any
 
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
+from odradek.cluster.metadata_answers import INTERNAL_TOPICS
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
@@ -30,6 +31,8 @@ LEGAL_ACKS = (-1, 0, 1)
 MAX_SECONDS = 0.5
 ZSTD_FROM = 7
 TOPIC_IDS_FROM = 13
+# The client id that Kafka lets write into internal topics.
+ADMIN_CLIENT_ID = "__admin_client"
 LOW_ATTRIBUTES_POSITION = ATTRIBUTES_POSITION + 1
 
 
@@ -61,6 +64,8 @@ def _append_topic(
     if context.version >= TOPIC_IDS_FROM:
         name = context.services.replicas.topic_name(topic.topic_id)
         unknown = ErrorCode.NONE if name is not None else ErrorCode.UNKNOWN_TOPIC_ID
+    if name in INTERNAL_TOPICS and context.client_id != ADMIN_CLIENT_ID:
+        unknown = ErrorCode.INVALID_TOPIC_EXCEPTION
     rows: list[Row] = []
     for part in topic.partition_data:
         row = Row(index=part.index, error_code=unknown, base_offset=-1)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
+import pytest
+
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import CreateTopicsRequest
@@ -40,6 +42,29 @@ def test_a_full_disk_refuses_writes_serves_reads_and_comes_back(tmp_path: Path) 
             assert await fetch(wire) == [b"before", b"after"]
         async with a_broker(tmp_path) as (_, wire):
             assert await fetch(wire) == [b"before", b"after"]
+
+    run(main)
+
+
+def test_a_full_disk_is_told_once_and_so_is_its_room(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = FaultyFiles()
+
+    async def main() -> None:
+        async with a_broker(tmp_path, files=files) as (server, wire):
+            await create_topic(wire, "orders")
+            files.free_bytes = 100
+            for _ in range(3):
+                assert await produce(wire, bytes(1000)) == ErrorCode.KAFKA_STORAGE_ERROR
+            (directory,) = server.services.replicas.logs.online_directories()
+            directory.notice_room()
+            files.free_bytes = None
+            for _ in range(2):
+                directory.notice_room()
+            told = [f"{record.levelname}: {record.message}" for record in caplog.records]
+            assert [line for line in told if "is full, writes are refused" in line] == told[:1]
+            assert [line for line in told if "has room again" in line] == told[1:2]
 
     run(main)
 

@@ -17,6 +17,7 @@ logger = logging.getLogger(__name__)
 
 FLUSH_CHECK_MS = 1000
 GARBAGE_CHECK_MS = 5000
+ROOM_CHECK_MS = 5000
 
 
 class Housekeeping:
@@ -41,6 +42,7 @@ class Housekeeping:
             (self._config.replica_high_watermark_checkpoint_interval_ms, self.write_checkpoints),
             (manager.log_retention_check_interval_ms, self.enforce_retention),
             (GARBAGE_CHECK_MS, self.remove_garbage),
+            (ROOM_CHECK_MS, self.look_for_room),
         ):
             self._tasks.append(asyncio.create_task(self._every(interval_ms, chore)))
 
@@ -96,6 +98,11 @@ class Housekeeping:
                 self._logs.enforce_retention_of(log, self._clock.now_ms())
             await asyncio.sleep(0)
         self._replicas.drop_offline()
+
+    async def look_for_room(self) -> None:
+        """Tell of a full disk that has room again."""
+        for directory in self._logs.online_directories():
+            directory.notice_room()
 
     async def remove_garbage(self) -> None:
         """Remove files that were given up long enough ago."""

@@ -120,6 +120,11 @@ class FileSystem:
         """Whether there is anything under that name."""
         return os.path.lexists(path)
 
+    def usable_bytes(self, path: str) -> int:
+        """How much more the disk under that path takes."""
+        room = os.statvfs(path)
+        return room.f_frsize * room.f_bavail
+
     def list(self, path: str) -> list[str]:
         """The names in a directory, sorted."""
         return sorted(os.listdir(path))

@@ -26,6 +26,9 @@ from odradek.log.recovery import Checkpoints
 
 logger = logging.getLogger(__name__)
 
+ROOM_BYTES = 16 * 1024 * 1024
+"""Less is as good as nothing: one large batch and its index may take it."""
+
 
 class CheckpointJob(NamedTuple):
     """A checkpoint file whose content is decided; writing it blocks, so a pool does that."""
@@ -49,15 +52,16 @@ class Listing(NamedTuple):
 class LogDirectory:
     """A directory that holds partitions; owned by the LogManager.
 
-    `failure`: why it is offline, None while it serves.
+    `failure`: why it is offline, None while it serves. `is_full`: whether the lack of room has been told.
     """
 
-    __slots__ = ("_lock", "directory_id", "failure", "files", "path")
+    __slots__ = ("_lock", "directory_id", "failure", "files", "is_full", "path")
 
     def __init__(self, path: str, files: FileSystem) -> None:
         self.path = os.path.abspath(path)
         self.files = files
         self.failure: OSError | None = None
+        self.is_full = False
         self.directory_id: UUID | None = None
         self._lock: OpenFile | None = None
 
@@ -67,6 +71,22 @@ class LogDirectory:
     def join(self, name: str) -> str:
         """The path of something in it."""
         return f"{self.path}/{name}"
+
+    # Room
+
+    def notice_full(self, error: Exception) -> None:
+        """A write was refused for want of room; told once until there is some again."""
+        if not self.is_full:
+            self.is_full = True
+            logger.error(
+                "the disk of %s is full, writes are refused until there is room: %s", self.path, error
+            )
+
+    def notice_room(self) -> None:
+        """Look whether a full disk has room again."""
+        if self.is_full and self.files.usable_bytes(self.path) >= ROOM_BYTES:
+            self.is_full = False
+            logger.warning("the disk of %s has room again, writes are taken", self.path)
 
     # Whose it is
 

@@ -169,6 +169,7 @@ class ReplicaManager:
     def directory_failed(self, directory: LogDirectory, error: StorageError) -> list[TopicPartition]:
         """A disk refused; the partitions that went offline with it: none if it is merely full."""
         if error.is_no_space:
+            directory.notice_full(error)
             return []
         lost = self.logs.fail_directory(directory, OSError(error.errno, str(error)))
         for topic_partition in lost:

@@ -96,6 +96,10 @@ class FaultyFiles(FileSystem):
         self._check("sync_directory", path)
         self.synced.append(path)
 
+    def usable_bytes(self, path: str) -> int:
+        """What the test says is free, if it says so."""
+        return FileSystem.usable_bytes(self, path) if self.free_bytes is None else self.free_bytes
+
     def make_directory(self, path: str) -> None:
         """As the real one."""
         self._check("make_directory", path)

@@ -28,13 +28,14 @@ from odradek.log.files import PartitionDirectory
 from odradek.log.flushing import FlushJob
 from odradek.log.follower_batches import whole_batches
 from odradek.log.leader_batches import Origin, max_decompressed_bytes, prepare, stamp_all
-from odradek.log.producers import Marker, ProducerStates
+from odradek.log.producers import BatchMetadata, Marker, ProducerStates
 from odradek.log.reading import FetchData, Isolation, LogEnd, aborted_between, find_batches
 from odradek.log.replay import markers_of, replay
 from odradek.log.retention import Deletion, RetainedSegment, segments_to_delete
 from odradek.log.roll import IncomingBatches, RollReason, roll_reason
 from odradek.log.segment import Segment
 from odradek.log.segments import Segments
+from odradek.log.short_append import Terms, try_append
 from odradek.log.snapshot_files import SnapshotFiles
 from odradek.log.txn_index import AbortedTxn, aborted_txn
 from odradek.log.warmth import Warmth
@@ -87,6 +88,7 @@ class PartitionLog:
         "recovery_point",
         "segments",
         "snapshots",
+        "terms",
         "topic_id",
         "truncation_count",
         "warmth",
@@ -129,6 +131,7 @@ class PartitionLog:
         self._epochs_lock = threading.Lock()
         self._replacement: Iterator[None] | None = None
         self.warmth = Warmth()
+        self.terms: Terms | None = None
         self._hw = log_start_offset
         self.update_high_watermark(high_watermark)
 
@@ -175,6 +178,10 @@ class PartitionLog:
         A writable buffer is stamped in place. RecordsError, or one of the errors of `log.errors`, if the
         batches are refused; then nothing has changed.
         """
+        if origin is Origin.CLIENT and isinstance(records, memoryview):
+            info = self._append_shortly(records, leader_epoch, now_ms)
+            if info is not None:
+                return info
         payload, headers = prepare(records, self.config, now_ms=now_ms, origin=origin)
         time_ms = now_ms if self.config.message_timestamp_type == "LogAppendTime" else -1
         markers = None  # nor anything else to note about a producer
@@ -182,19 +189,32 @@ class PartitionLog:
             earlier = self.producers.duplicate_of(headers[0]) if origin is Origin.CLIENT else None
             if earlier is not None:
                 time_ms = earlier.timestamp_ms if time_ms >= 0 else -1
-                return AppendInfo(
-                    earlier.base_offset,
-                    earlier.last_offset,
-                    time_ms,
-                    self.log_start_offset,
-                    is_duplicate=True,
-                )
+                return self._info_of_duplicate(earlier, time_ms)
             markers = self._check_producers(payload, headers, origin, transaction_version)
         headers = stamp_all(payload, headers, self.log_end_offset, leader_epoch)
         reason = self._append(payload, headers, markers, now_ms)
         first, last = headers[0], headers[-1]
         return AppendInfo(
             first.base_offset, last.last_offset, time_ms, self.log_start_offset, roll_reason=reason
+        )
+
+    def _append_shortly(self, records: memoryview, leader_epoch: int, now_ms: int) -> AppendInfo | None:
+        try:
+            done = try_append(self, records, leader_epoch, now_ms)
+        except OSError as error:
+            raise StorageError(error, self.directory.path) from error
+        if done is None:
+            return None
+        header, earlier = done
+        if header is None:
+            assert earlier is not None
+            return self._info_of_duplicate(earlier, -1)
+        self.log_end_offset = header.next_offset
+        return AppendInfo(header.base_offset, header.last_offset, -1, self.log_start_offset)
+
+    def _info_of_duplicate(self, earlier: BatchMetadata, time_ms: int) -> AppendInfo:
+        return AppendInfo(
+            earlier.base_offset, earlier.last_offset, time_ms, self.log_start_offset, is_duplicate=True
         )
 
     def append_as_follower(self, records: Buffer, *, now_ms: int) -> AppendInfo | None:
@@ -453,6 +473,7 @@ class PartitionLog:
         # A closed segment may have become the active one, and is written from now on.
         self.segments.active.log.unshare(self.segments.active.size)
         self.log_end_offset = offset
+        self.terms = None
         self.recovery_point = min(self.recovery_point, offset)
         self.log_start_offset = min(self.log_start_offset, offset)
         self.snapshots.remove_above(offset)

@@ -199,6 +199,12 @@ class Segment:
         if self._pending_entries >= PENDING_LIMIT:
             self.write_pending()
 
+    def wants_room(self, max_index_bytes: int) -> bool:
+        """Whether entries must be written out, or the indexes are full, so that an append has more to do."""
+        if self._checked_index_bytes != max_index_bytes:
+            self._check_fullness(max_index_bytes)
+        return self._pending_entries >= PENDING_LIMIT or self._is_index_full
+
     def append_aborted(self, aborted: AbortedTxn) -> None:
         """Note a transaction whose abort marker was appended here."""
         self.txn_index.append(aborted)
@@ -396,10 +402,7 @@ class Segment:
     def facts(self, max_index_bytes: int) -> SegmentFacts:
         """What the roll conditions look at."""
         if self._checked_index_bytes != max_index_bytes:
-            self._is_index_full = self.offset_index.is_full(max_index_bytes) or self.time_index.is_full(
-                max_index_bytes
-            )
-            self._checked_index_bytes = max_index_bytes
+            self._check_fullness(max_index_bytes)
         return SegmentFacts(
             self.base_offset,
             self.size,
@@ -408,6 +411,12 @@ class Segment:
             self._is_index_full,
             self.roll_jitter_ms,
         )
+
+    def _check_fullness(self, max_index_bytes: int) -> None:
+        self._is_index_full = self.offset_index.is_full(max_index_bytes) or self.time_index.is_full(
+            max_index_bytes
+        )
+        self._checked_index_bytes = max_index_bytes
 
     # Files
 

@@ -1,0 +1,115 @@
+"""The way of nearly every batch into a log: check, stamp, write, index, and nothing else to decide.
+
+What `PartitionLog.append_as_leader` asks for each append (another codec? the broker's time? a new segment?)
+has the same answer for thousands of batches. Those answers are kept as `Terms`, and a batch within them takes
+this way, at half the cost. For any other batch it answers None before anything has changed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.log.config import LogConfig
+from odradek.log.leader_batches import max_decompressed_bytes
+from odradek.log.producers import BatchMetadata, ProducerStates
+from odradek.log.roll import MAX_RELATIVE_OFFSET
+from odradek.log.segment import Segment
+from odradek.records.batch import BatchHeader, stamp
+from odradek.records.validate import accept_for_produce
+
+if TYPE_CHECKING:
+    from odradek.log.partition_log import PartitionLog
+
+
+class Terms(NamedTuple):
+    """What holds for appends to one segment under one configuration; all limits are inclusive."""
+
+    config: LogConfig
+    segment: Segment
+    is_ordinary: bool
+    max_message_bytes: int
+    max_decompressed_bytes: int
+    requires_key: bool
+    before_max_ms: int
+    after_max_ms: int
+    max_size: int
+    max_timestamp_ms: int
+    max_offset: int
+
+
+class Shortcut(NamedTuple):
+    """A batch that went this way: its header as it is in the log, or the earlier append of the same batch."""
+
+    header: BatchHeader | None
+    earlier: BatchMetadata | None = None
+
+
+def terms_of(config: LogConfig, segment: Segment) -> Terms:
+    """The terms of a segment that has a batch; an empty one has no time to roll by, and is not ordinary."""
+    is_ordinary = (
+        segment.size > 0
+        and segment.first_timestamp_ms() >= 0
+        and config.compression_type == "producer"
+        and config.message_timestamp_type == "CreateTime"
+    )
+    return Terms(
+        config,
+        segment,
+        is_ordinary,
+        config.max_message_bytes,
+        max_decompressed_bytes(config),
+        config.is_compacted,
+        config.message_timestamp_before_max_ms,
+        config.message_timestamp_after_max_ms,
+        config.max_segment_bytes,
+        segment.first_timestamp_ms() + config.max_segment_ms - segment.roll_jitter_ms,
+        segment.base_offset + MAX_RELATIVE_OFFSET,
+    )
+
+
+def try_append(log: PartitionLog, records: memoryview, leader_epoch: int, now_ms: int) -> Shortcut | None:
+    """Append a client's batch if it is ordinary in every way. OSError if the disk fails."""
+    terms = log.terms
+    segment = log.segments.active
+    if terms is None or terms.segment is not segment or terms.config is not log.config:
+        terms = log.terms = terms_of(log.config, segment)
+    if not terms.is_ordinary or segment.size + len(records) > terms.max_size or records.readonly:
+        if segment.size > 0 and not terms.is_ordinary:
+            log.terms = None  # an empty segment has got its first batch
+        return None
+    if leader_epoch != log.epochs.latest or segment.wants_room(terms.config.segment_index_bytes):
+        return None
+    header = accept_for_produce(
+        records,
+        max_message_bytes=terms.max_message_bytes,
+        max_decompressed_bytes=terms.max_decompressed_bytes,
+        requires_key=terms.requires_key,
+        timestamp_range_ms=(now_ms - terms.before_max_ms, now_ms + terms.after_max_ms),
+    )
+    if header is None or header.max_timestamp_ms > terms.max_timestamp_ms:
+        return None
+    base_offset = log.log_end_offset
+    if base_offset + header.last_offset_delta > terms.max_offset:
+        return None
+    if header.producer_id >= 0:
+        earlier = log.producers.duplicate_of(header)
+        if earlier is not None:
+            return Shortcut(None, earlier)
+        log.producers.check(header)
+    return Shortcut(_write(segment, records, header, base_offset, leader_epoch, log.producers))
+
+
+def _write(
+    segment: Segment,
+    records: memoryview,
+    header: BatchHeader,
+    base_offset: int,
+    leader_epoch: int,
+    producers: ProducerStates,
+) -> BatchHeader:
+    stamp(records, 0, base_offset, leader_epoch)
+    _, length, _, *others = header
+    header = BatchHeader(base_offset, length, leader_epoch, *others)
+    segment.append(records, base_offset, header.last_offset, header.max_timestamp_ms)
+    producers.apply(header)
+    return header

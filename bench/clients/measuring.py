@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -21,7 +22,8 @@ OURS, CONFLUENT = "odradek", "confluent-kafka"
 MODULES = {OURS: "ours", CONFLUENT: "confluent", "aiokafka": "aio", "kafka-python": "kafka_python"}
 WORKER = Path(__file__).with_name("worker.py")
 
-RECORDS = 1_000_000
+RECORDS, QUICK_RECORDS = 1_000_000, 450_000
+"""Enough that a quarter of them is more than one table of the largest kind."""
 SLOWER = {
     "produce": {"aiokafka": 5, "kafka-python": 10},
     "consume": {"kafka-python": 4},
@@ -30,23 +32,25 @@ SLOWER = {
 }
 """How many times fewer records a slow client gets in a task, so that its run is not minutes long."""
 TABLE_ROWS = (10_000, 100_000)
-SINGLE_SENDS = 3_000
+SINGLE_SENDS, QUICK_SINGLE_SENDS = 3_000, 300
 PERCENTILES = (50, 99)
-LONG_READ_BYTES = 10_000_000_000
+LONG_READ_BYTES, QUICK_LONG_READ_BYTES = 10_000_000_000, 500_000_000
 LONG_RECORD_BYTES = 1000
-LONG_RECORDS = 1_000_000
+TIMES_READ = 10
 LOOK_SECONDS = 0.25
 KEPT_SAMPLES = 60
 
 
 class Round:
-    """The tasks of one broker. `part` makes every task smaller by that factor, for a sanity check."""
+    """The tasks of one broker; a quick one makes them small, for a sanity check."""
 
-    def __init__(self, broker: Broker, rounds: int, part: int, tell: Teller) -> None:
+    def __init__(self, broker: Broker, rounds: int, tell: Teller, *, is_quick: bool) -> None:
         self.broker = broker
         self.rounds = rounds
-        self.part = part
         self.tell = tell
+        self.records = QUICK_RECORDS if is_quick else RECORDS
+        self.sends = QUICK_SINGLE_SENDS if is_quick else SINGLE_SENDS
+        self.long_read_bytes = QUICK_LONG_READ_BYTES if is_quick else LONG_READ_BYTES
         self._topics = 0
 
     def fresh_topic(self) -> str:
@@ -84,7 +88,7 @@ class Round:
         return told
 
     def _task(self, kind: str, who: str, topic: str, rows: int) -> Task:
-        records = RECORDS // self.part // SLOWER.get(kind, {}).get(who, 1)
+        records = self.records // SLOWER.get(kind, {}).get(who, 1)
         return Task(kind, self.broker.bootstrap, topic, records, rows=rows)
 
     def single_sends(self, kind: str) -> Outcome:
@@ -94,7 +98,7 @@ class Round:
             for who in alternate(list(MODULES), number):
                 self.tell.begin(f"{self.broker.name}: {kind} by {who}")
                 topic = self.fresh_topic()
-                task = Task(kind, self.broker.bootstrap, topic, SINGLE_SENDS // self.part)
+                task = Task(kind, self.broker.bootstrap, topic, self.sends)
                 measured = run_task(who, task).milliseconds
                 times[who] += measured[len(measured) // 10 :]  # the first ones find everything cold
                 self.broker.delete_topic(topic)
@@ -103,9 +107,9 @@ class Round:
 
     def memory(self) -> Outcome:
         """Resident megabytes of our consumer and of confluent-kafka's, reading one topic over and over."""
-        topic = self.filled_topic(LONG_RECORDS // self.part, LONG_RECORD_BYTES)
-        told: Outcome = {"bytes": LONG_READ_BYTES // self.part, "resident_mb": {}}
-        records = LONG_READ_BYTES // self.part // LONG_RECORD_BYTES
+        records = self.long_read_bytes // LONG_RECORD_BYTES
+        topic = self.filled_topic(records // TIMES_READ, LONG_RECORD_BYTES)
+        told: Outcome = {"bytes": self.long_read_bytes, "resident_mb": {}}
         for who in (OURS, CONFLUENT):
             self.tell.begin(f"{self.broker.name}: long read by {who}")
             task = Task("consume_long", self.broker.bootstrap, topic, records, LONG_RECORD_BYTES)
@@ -128,7 +132,8 @@ def resident_over_time(who: str, task: Task) -> list[float]:
     samples: list[float] = []
     process = subprocess.Popen(_command(who, task), stdout=subprocess.DEVNULL)
     while process.poll() is None:
-        samples.append(resident_bytes(process.pid) / MB)
+        with suppress(LookupError):  # it ended just now
+            samples.append(resident_bytes(process.pid) / MB)
         time.sleep(LOOK_SECONDS)
     if process.returncode:
         raise RuntimeError(f"{who} failed at {task}")
@@ -157,11 +162,10 @@ def steps(rounds: int, with_memory: bool) -> int:
 
 def measure(broker: Broker, rounds: int, *, is_quick: bool, with_memory: bool) -> Outcome:
     """Everything on one broker."""
-    part = 50 if is_quick else 1
     with Teller("clients", steps(rounds, with_memory)) as tell:
-        one = Round(broker, rounds, part, tell)
+        one = Round(broker, rounds, tell, is_quick=is_quick)
         tell.begin(f"{broker.name}: filling a topic")
-        topic = one.filled_topic(RECORDS // part, 100)
+        topic = one.filled_topic(one.records, 100)
         outcome: Outcome = {"produce": one.writing("produce"), "consume": one.reading("consume", topic)}
         for rows in TABLE_ROWS:
             outcome[f"produce tables of {rows:,}"] = one.writing("produce_table", rows)

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -20,10 +22,19 @@ def test_the_version_is_told() -> None:
 
 
 def test_every_command_of_the_tree_has_help() -> None:
-    for name in ("dump", "verify", "repair", "fork"):
-        result = CliRunner().invoke(odradek, ["log", name, "--help"])
+    for words in every_command(odradek):
+        result = CliRunner().invoke(odradek, [*words, "--help"])
         assert result.exit_code == 0
-        assert result.output.startswith(f"Usage: odradek log {name}")
+        assert result.output.startswith(f"Usage: odradek {' '.join(words)}")
+
+
+def every_command(group: click.Group, *before: str) -> Iterator[list[str]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        yield [*before, name]
+        if isinstance(command, click.Group):
+            yield from every_command(command, *before, name)
 
 
 def test_help_of_a_group_lists_its_commands_without_loading_them() -> None:
@@ -36,6 +47,23 @@ def test_help_of_a_group_lists_its_commands_without_loading_them() -> None:
     assert "verify" in result.stdout
     for heavy in ("odradek.cli.log.dump", "odradek.records", "odradek.protocol", "rich"):
         assert f"'{heavy}'" not in result.stdout
+
+
+def loaded_by(*arguments: str) -> list[str]:
+    script = (
+        f"import sys, atexit; from odradek.cli.main import main; sys.argv = ['odradek', *{arguments!r}]\n"
+        "atexit.register(lambda: print(*sys.modules, file=sys.stderr)); main()"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stderr.split()
+
+
+def test_start_loads_no_client_and_clients_load_no_broker() -> None:
+    assert not [name for name in loaded_by("start", "--help") if name.startswith(("odradek.client", "rich"))]
+    for command in (["topics", "list"], ["produce"], ["consume"], ["configs", "describe"]):
+        loaded = loaded_by(*command, "--help")
+        assert not [name for name in loaded if name.startswith(("odradek.broker", "odradek.log", "rich"))]
 
 
 def test_help_tells_of_tab_completion() -> None:

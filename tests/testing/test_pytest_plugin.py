@@ -35,6 +35,7 @@ def test_two(odradek_cluster, odradek_session_cluster):
 """
 
 
+@pytest.mark.slow
 def test_each_test_has_a_cluster_and_all_share_one(pytester: pytest.Pytester) -> None:
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(TESTS)

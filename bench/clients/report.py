@@ -104,7 +104,7 @@ def plot(on: str, outcome: Outcome, plots: Path) -> None:
         grouped_bars(
             plots / f"clients-{what}-on-{on.lower()}.png",
             f"client libraries on {on}",
-            names,
+            [name.replace(" tables", "\ntables") for name in names],
             {who: [median(outcome[name], who, what) for name in names] for who in MODULES},
             label=label,
             is_logarithmic=True,

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
+from odradek.common.ids import TopicPartition
 from odradek.protocol.api_key import ApiKey
 from odradek.testing.faulty_files import FaultyFiles
 
@@ -19,7 +20,8 @@ def test_a_disk_that_cannot_sync_goes_offline_and_the_other_goes_on(tmp_path: Pa
         async with a_broker(tmp_path / "a", *settings, files=files) as (server, wire):
             await create_topic(wire, "orders", partitions=2)
             logs = server.services.replicas.logs
-            broken = str(tmp_path / "b")
+            first = logs.directory_of(TopicPartition("orders", 0))
+            broken = f"{first.path}/orders-"
             files.fault = lambda call, path: errno.EIO if call == "sync" and path.startswith(broken) else 0
             for partition in (0, 1):
                 await wire.ask(ApiKey.PRODUCE, 9, a_produce(a_batch(b"x"), partition=partition))

@@ -15,6 +15,7 @@ COMPILED = {
     "odradek.records.columns": "src/odradek/records/columns.py",
     "odradek.records.hashes": "src/odradek/records/hashes.py",
     "odradek.log.scan_kernels": "src/odradek/log/scan_kernels.py",
+    "odradek.client.consumer.consumer_record": "src/odradek/client/consumer/consumer_record.py",
     "odradek.client.producer.batch": "src/odradek/client/producer/batch.py",
     "odradek.client.producer.accumulator": "src/odradek/client/producer/accumulator.py",
     "odradek.log.cleaner.kernels": "src/odradek/log/cleaner/kernels.py",

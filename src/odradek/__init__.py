@@ -15,7 +15,9 @@ __version__ = "0.1.0.dev0"
 _HOMES = {
     "Admin": "odradek.client.admin.admin",
     "AsyncAdmin": "odradek.client.admin.admin",
+    "AsyncConsumer": "odradek.client.consumer.async_consumer",
     "AsyncProducer": "odradek.client.producer.async_producer",
+    "Consumer": "odradek.client.consumer.consumer",
     "Producer": "odradek.client.producer.producer",
     "TopicPartition": "odradek.common.ids",
 }

@@ -29,6 +29,9 @@ from odradek.protocol.structs import Message
 
 Result = TypeVar("Result")
 
+ANYTHING = ""
+"""The purpose of a connection on which nothing waits for long."""
+
 # Answers after which the view of the cluster is surely wrong.
 STALE_VIEW = frozenset(
     {
@@ -69,7 +72,7 @@ class Brokers:
         self._owner = owner
         self._creates_topics = creates_topics  # by asking for topics that are not there
         self._loop = asyncio.get_running_loop()
-        self._ways: dict[int, _Way] = {}
+        self._ways: dict[tuple[int, str], _Way] = {}  # by broker and purpose
         self._bootstrap_connection: BrokerConnection | None = None
         self._reached = ""  # the bootstrap server that last answered
         self._refreshing: asyncio.Task[None] | None = None
@@ -146,7 +149,7 @@ class Brokers:
         """The bootstrap connection becomes its broker's own, where the broker goes by the same name."""
         for node in self.metadata.nodes.values():
             if (node.host, node.port) == (host, port):
-                way = self._ways.setdefault(node.node_id, _Way())
+                way = self._ways.setdefault((node.node_id, ANYTHING), _Way())
                 if way.connection is None or not way.connection.is_open:
                     way.connection = connection
                     return
@@ -164,15 +167,19 @@ class Brokers:
         """All brokers that may be asked anything: connected ones first, the least busy first."""
 
         def busy(node_id: int) -> tuple[bool, int, float]:
-            connection = self._ways[node_id].connection if node_id in self._ways else None
+            way = self._ways.get((node_id, ANYTHING))
+            connection = way.connection if way is not None else None
             is_open = connection is not None and connection.is_open
             return not is_open, connection.in_flight if connection is not None else 0, random.random()
 
         return sorted(self.metadata.nodes, key=busy)
 
-    async def connection(self, node_id: int) -> BrokerConnection:
-        """An open connection to a broker, made if need be, after the pause that earlier failures demand."""
-        way = self._ways.setdefault(node_id, _Way())
+    async def connection(self, node_id: int, purpose: str = ANYTHING) -> BrokerConnection:
+        """An open connection to a broker, made if need be, after the pause that earlier failures demand.
+
+        Answers come in order: requests that a broker may park (fetch, join) need a connection of their own.
+        """
+        way = self._ways.setdefault((node_id, purpose), _Way())
         if self._is_usable(way.connection):
             assert way.connection is not None
             return way.connection
@@ -185,9 +192,9 @@ class Brokers:
             assert way.connection is not None
             return way.connection
 
-    def open_connection(self, node_id: int) -> BrokerConnection | None:
+    def open_connection(self, node_id: int, purpose: str = ANYTHING) -> BrokerConnection | None:
         """The connection to a broker if there is one now, for those who must not wait."""
-        way = self._ways.get(node_id)
+        way = self._ways.get((node_id, purpose))
         return way.connection if way is not None and self._is_usable(way.connection) else None
 
     def _is_usable(self, connection: BrokerConnection | None) -> bool:

@@ -124,12 +124,12 @@ def read_record_batches(
         index = index_batch(buffer, position, max_bytes=min(max_bytes, _MAX_CHUNK_BYTES))
         size = len(index.buffer) if index.buffer is not buffer else header.size_in_bytes
         if pending and pending + size > min(chunk_bytes, _MAX_CHUNK_BYTES):
-            yield _gather(indexed, partition)
+            yield gather(indexed, partition)
             indexed, pending = [], 0
         indexed.append((header, index))
         pending += size
     if indexed:
-        yield _gather(indexed, partition)
+        yield gather(indexed, partition)
 
 
 def build_batches(
@@ -155,7 +155,8 @@ def build_batches(
 # Reading.
 
 
-def _gather(indexed: list[Indexed], partition: int) -> pa.RecordBatch:
+def gather(indexed: list[Indexed], partition: int) -> pa.RecordBatch:
+    """The records of batches that were indexed before, as one chunk."""
     pa = _pyarrow()
     count = sum(index.count for _, index in indexed)
     sizes = [measure(index.buffer, index.table, index.count) for _, index in indexed]

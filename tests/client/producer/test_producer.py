@@ -341,7 +341,7 @@ def test_a_wrong_setting_is_refused_before_anything_starts() -> None:
 
 def test_full_memory_blocks_then_raises_and_the_record_was_not_taken(cluster: Cluster, topic: str) -> None:
     with Producer(
-        bootstrap_servers=cluster.bootstrap, buffer_memory=20_000, batch_size=10_000, max_block_ms=100
+        bootstrap_servers=cluster.bootstrap, buffer_memory=20_000, batch_size=10_000, max_block_ms=1000
     ) as producer:
         producer.partitions_for(topic)
         taken = 0
@@ -349,7 +349,7 @@ def test_full_memory_blocks_then_raises_and_the_record_was_not_taken(cluster: Cl
         gate = threading.Event()
         background.call_soon(gate.wait, 20)  # the sender cannot work while it waits here
         try:
-            with pytest.raises(BufferExhausted, match="max_block_ms=100"):  # noqa: PT012
+            with pytest.raises(BufferExhausted, match="max_block_ms=1000"):  # noqa: PT012
                 while True:
                     producer.send(topic, b"x" * 1000, partition=0)
                     taken += 1

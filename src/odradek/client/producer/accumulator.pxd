@@ -60,6 +60,7 @@ cdef class Accumulator:
     cdef DeliveryFuture _append(
         self, TopicQueues topic, long long partition, bytes key, bytes value, headers, long long timestamp_ms, on_delivery
     )
+    @cython.locals(digest="long long")
     cdef long long _choose(self, TopicQueues topic, bytes key)
     @cython.locals(room="long long", batch=ProducerBatch)
     cdef ProducerBatch _open(self, PartitionQueue queue, bytes key, bytes value, headers)

@@ -206,7 +206,8 @@ class Accumulator:
 
     def _choose(self, topic: TopicQueues, key: bytes | None) -> int:
         if key is not None and self.hashes_keys:
-            return (murmur2(key) & 0x7FFFFFFF) % len(topic.queues)
+            digest: int = murmur2(key)
+            return (digest & 0x7FFFFFFF) % len(topic.queues)
         if topic.sticky < 0:
             self._switch(topic)
         return topic.sticky

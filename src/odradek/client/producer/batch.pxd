@@ -58,5 +58,5 @@ cdef class ProducerBatch:
     cdef _tell_deliveries(self, list on_delivery)
 
 
-@cython.locals(body=Py_ssize_t)
+@cython.locals(body=Py_ssize_t, length=Py_ssize_t)
 cpdef Py_ssize_t smallest_room(bytes key, bytes value, headers) except -1

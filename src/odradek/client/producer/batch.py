@@ -320,5 +320,6 @@ def after_fork() -> None:
 
 def smallest_room(key: bytes | None, value: bytes | None, headers: Headers | None) -> int:
     """The size of a batch of this record alone."""
-    body = size_of_body(0, 0, key, value, headers)
-    return HEADER_SIZE + size_of_varint(body) + body
+    body: int = size_of_body(0, 0, key, value, headers)
+    length: int = size_of_varint(body)
+    return HEADER_SIZE + length + body

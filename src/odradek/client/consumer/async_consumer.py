@@ -1,0 +1,317 @@
+"""The consumer for code on a loop: the same fetcher and group, on the caller's own loop."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Self, overload
+
+from odradek.client.consumer.config import consumer_config
+from odradek.client.consumer.consumer import (
+    CLOSE_TIMEOUT_S,
+    LONGEST_SLICE_S,
+    Deserializer,
+    Key,
+    OnCommit,
+    Value,
+    settle,
+    timeout_in_ms,
+    with_metadata,
+)
+from odradek.client.consumer.consumer_record import ConsumerRecord
+from odradek.client.consumer.engine import Engine
+from odradek.client.consumer.errors import NotSubscribed
+from odradek.client.consumer.group_offsets import OffsetAndMetadata
+from odradek.client.consumer.inbox import Inbox
+from odradek.client.consumer.offset_lookup import OffsetAndTimestamp
+from odradek.client.consumer.positions import EARLIEST, LATEST
+from odradek.client.consumer.reader import AutoCommit, Reader
+from odradek.client.consumer.statistics import ConsumerStatistics
+from odradek.client.consumer.subscription import RebalanceListener
+from odradek.client.errors import ClientClosed
+from odradek.common.ids import TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class AsyncConsumer(Generic[Key, Value]):
+    """Reads records of any Kafka from a running loop. For one task at a time.
+
+    async with AsyncConsumer(bootstrap_servers="localhost:9092", group_id="billing") as consumer:
+        consumer.subscribe(["orders"])
+        async for record in consumer:
+            print(record.partition, record.offset, record.value)
+
+    A listener's methods may be coroutine functions.
+    """
+
+    @overload
+    def __init__(self: AsyncConsumer[bytes, bytes], **settings: Any) -> None: ...
+    @overload
+    def __init__(
+        self: AsyncConsumer[Key, bytes], *, key_deserializer: Deserializer[Key], **settings: Any
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: AsyncConsumer[bytes, Value], *, value_deserializer: Deserializer[Value], **settings: Any
+    ) -> None: ...
+    @overload
+    def __init__(
+        self, *, key_deserializer: Deserializer[Key], value_deserializer: Deserializer[Value], **settings: Any
+    ) -> None: ...
+    def __init__(
+        self,
+        *,
+        key_deserializer: Deserializer[Any] | None = None,
+        value_deserializer: Deserializer[Any] | None = None,
+        **settings: Any,
+    ) -> None:
+        self.config = consumer_config(settings)
+        self._news = asyncio.Event()
+        self._inbox = Inbox()
+        self._inbox.on_news = self._news.set
+        self._reader = Reader(self._inbox, key_deserializer, value_deserializer)
+        self._auto_commit = (
+            AutoCommit(self.config.auto_commit_interval_ms) if self.config.enable_auto_commit else None
+        )
+        self._made: Engine | None = None
+        self._is_closed = False
+
+    @property
+    def _engine(self) -> Engine:
+        """Made at first use: only then is a loop surely running."""
+        if self._is_closed:
+            raise ClientClosed("consumer")
+        if self._made is None:
+            self._made = Engine(self.config, self._inbox, self._processed)
+        return self._made
+
+    def _processed(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        return self._reader.processed(self._made.states) if self._made is not None else {}
+
+    # What to read.
+
+    def subscribe(
+        self,
+        topics: Iterable[str] = (),
+        *,
+        pattern: str | re.Pattern[str] | None = None,
+        listener: RebalanceListener | None = None,
+    ) -> None:
+        """Share these topics, and those whose whole name matches, with the group; replaces earlier ones."""
+        self._engine.subscribe(topics, pattern, listener)
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read exactly these partitions, without sharing; replaces earlier ones."""
+        chosen = [TopicPartition(*partition) for partition in partitions]
+        self._reader.forget(set(self._engine.states) ^ set(chosen))
+        self._engine.assign(chosen)
+
+    async def unsubscribe(self) -> None:
+        """Read nothing; leave the group."""
+        await self._engine.unsubscribe()
+        self._reader.leftover.clear()
+
+    def assignment(self) -> set[TopicPartition]:
+        """The partitions that are read now."""
+        return set(self._engine.states)
+
+    def subscription(self) -> set[str]:
+        """The topics that are wanted now."""
+        return set(self._engine.topics())
+
+    # Reading.
+
+    async def poll(
+        self, timeout: float = 0.0, *, max_records: int | None = None
+    ) -> list[ConsumerRecord[Key, Value]]:
+        """Records that came next, at most `max_poll_records`; waits up to `timeout` seconds for the first."""
+        limit = self.config.max_poll_records if max_records is None else max_records
+        return await self._poll(timeout, lambda: self._reader.take(limit))
+
+    async def poll_table(self, timeout: float = 0.0, *, max_records: int = 100_000) -> pa.Table:
+        """Like `poll`, as an Arrow table; see `Consumer.poll_table`."""
+        from odradek.client.consumer.tables import to_table  # noqa: PLC0415
+
+        if self._reader.leftover:
+            raise NotSubscribed("an iteration over this consumer holds records; poll() gives them back")
+        return to_table(await self._poll(timeout, lambda: self._reader.take_batches(max_records)))
+
+    async def _poll(self, timeout: float, take: Callable[[], list[Any]]) -> list[Any]:
+        engine = self._engine
+        if not engine.states and not engine.is_subscribed:
+            raise NotSubscribed("nothing to poll: subscribe() or assign() first")
+        self._reader.statistics.polls += 1
+        now = time.monotonic()
+        deadline = now + timeout
+        if self._auto_commit is not None and self._auto_commit.is_due(now * 1000):
+            engine.commit_soon(self._auto_commit.news(self._processed()), None)
+        while True:
+            engine.polled_ms = now * 1000
+            self._news.clear()
+            await self._attend()
+            taken = take()
+            if self._reader.has_drained:
+                self._reader.has_drained = False
+                engine.pump()
+            now = time.monotonic()
+            if taken or now >= deadline:
+                return taken
+            try:
+                async with asyncio.timeout(min(deadline - now, LONGEST_SLICE_S)):
+                    await self._news.wait()
+            except TimeoutError:
+                now = time.monotonic()
+
+    async def _attend(self) -> None:
+        """Make the calls that wait for a poll, and raise what went wrong."""
+        inbox = self._inbox
+        while inbox.calls:
+            call = inbox.calls.popleft()
+            try:
+                answer = call.function()
+                if inspect.isawaitable(answer):
+                    answer = await answer
+            except BaseException as error:
+                settle(call.done, None, error)
+                raise
+            settle(call.done, answer, None)
+            await asyncio.sleep(0)  # often the next call follows at once
+        if inbox.errors:
+            raise inbox.errors.popleft()
+
+    async def __aiter__(self) -> AsyncIterator[ConsumerRecord[Key, Value]]:
+        """Records one by one, for ever; ends when the consumer is closed."""
+        leftover = self._reader.leftover
+        while not self._is_closed:
+            leftover.extend(await self.poll(LONGEST_SLICE_S))
+            while leftover:
+                yield leftover.popleft()
+
+    # Where to read.
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Go on from an offset."""
+        if offset < 0:
+            raise ValueError(f"offset {offset} is less than 0")
+        self._engine.seek(TopicPartition(*partition), offset)
+        self._reader.forget({TopicPartition(*partition)})
+
+    async def seek_to_beginning(self, partitions: Collection[TopicPartition] = ()) -> None:
+        """Go on from the first record; of all partitions if none are given."""
+        await self._seek_to(partitions, EARLIEST)
+
+    async def seek_to_end(self, partitions: Collection[TopicPartition] = ()) -> None:
+        """Go on with what comes next; in all partitions if none are given."""
+        await self._seek_to(partitions, LATEST)
+
+    async def _seek_to(self, partitions: Collection[TopicPartition], time_ms: int) -> None:
+        chosen = list(partitions) or sorted(self._engine.states)
+        await self._engine.seek_to_end_of(chosen, time_ms)
+        self._reader.forget(set(chosen))
+
+    async def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
+        """The offset of the next record that will be given."""
+        timeout_ms = timeout_in_ms(timeout)
+        engine, partition = self._engine, TopicPartition(*partition)
+        await engine.position(
+            partition, self.config.default_api_timeout_ms if timeout_ms is None else timeout_ms
+        )
+        position = self._reader.position(engine.state(partition))
+        assert position is not None
+        return position
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Give no records of these until `resume`; the group does not notice."""
+        self._engine.pause(partitions, is_paused=True)
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """Go on with paused partitions."""
+        self._engine.pause(partitions, is_paused=False)
+
+    def paused(self) -> set[TopicPartition]:
+        """The partitions that are held back."""
+        return {partition for partition, state in self._engine.states.items() if state.is_paused}
+
+    def lag(self, partition: TopicPartition) -> int | None:
+        """Records between the position and the end, as of the last fetch; None if nothing is known yet."""
+        state = self._engine.states.get(TopicPartition(*partition))
+        return state.lag if state is not None else None
+
+    # Offsets.
+
+    async def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None) -> None:
+        """Commit for the group: the positions, or what is given; returns when that is done."""
+        await self._engine.commit(self._processed() if offsets is None else with_metadata(offsets))
+
+    def commit_async(
+        self,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
+        on_commit: OnCommit | None = None,
+    ) -> None:
+        """Commit in the background; `on_commit(error, offsets)` is called during a later poll."""
+        self._engine.commit_soon(self._processed() if offsets is None else with_metadata(offsets), on_commit)
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed."""
+        wanted = [TopicPartition(*partition) for partition in partitions]
+        found = await self._engine.committed(wanted, timeout_in_ms(timeout))
+        return {partition: found.get(partition) for partition in wanted}
+
+    async def offsets_for_times(
+        self, times: Mapping[TopicPartition, int], timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first record of each partition at or after a time in ms; None if there is none."""
+        found = await self._engine.list_offsets(times, timeout_in_ms(timeout))
+        return {partition: one if one.offset >= 0 else None for partition, one in found.items()}
+
+    async def beginning_offsets(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """The first offset of each partition."""
+        return await self._ends(partitions, EARLIEST, timeout)
+
+    async def end_offsets(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """The offset after the last record that may be read, of each partition."""
+        return await self._ends(partitions, LATEST, timeout)
+
+    async def _ends(
+        self, partitions: Iterable[TopicPartition], time_ms: int, timeout: float | None
+    ) -> dict[TopicPartition, int]:
+        times = {TopicPartition(*partition): time_ms for partition in partitions}
+        found = await self._engine.list_offsets(times, timeout_in_ms(timeout))
+        return {partition: one.offset for partition, one in found.items()}
+
+    # The rest.
+
+    async def partitions_for(self, topic: str) -> int:
+        """How many partitions a topic has."""
+        return await self._engine.partitions_for(topic)
+
+    def statistics(self) -> ConsumerStatistics:
+        """What was done so far."""
+        return replace(self._reader.statistics, buffered_bytes=self._reader.buffered_bytes())
+
+    async def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
+        """Commit what was given (with auto commit), leave the group, end. A second call does nothing."""
+        if not self._is_closed and self._made is not None:
+            await self._made.close(self._processed(), timeout)
+        self._is_closed = True
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()

@@ -1,0 +1,399 @@
+"""The consumer for code without a loop: a thread in the background fetches ahead, `poll` hands out."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, overload
+
+from odradek.client.background import BackgroundLoop
+from odradek.client.consumer.config import consumer_config
+from odradek.client.consumer.consumer_record import ConsumerRecord
+from odradek.client.consumer.engine import Engine, Offsets
+from odradek.client.consumer.errors import NotSubscribed
+from odradek.client.consumer.group_offsets import OffsetAndMetadata
+from odradek.client.consumer.inbox import Inbox
+from odradek.client.consumer.offset_lookup import OffsetAndTimestamp
+from odradek.client.consumer.positions import EARLIEST, LATEST
+from odradek.client.consumer.reader import AutoCommit, Reader
+from odradek.client.consumer.statistics import ConsumerStatistics
+from odradek.client.consumer.subscription import RebalanceListener
+from odradek.client.errors import ClientClosed
+from odradek.common.ids import TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+Plain_co = TypeVar("Plain_co", covariant=True)
+
+OnCommit = Callable[[BaseException | None, Offsets], object]
+
+LONGEST_SLICE_S = 1.0
+"""A long poll is cut into slices, each of which counts as a poll for max.poll.interval.ms."""
+CLOSE_TIMEOUT_S = 30.0
+
+
+class Deserializer(Protocol[Plain_co]):
+    """Turns the bytes of a key or a value into something; None stays None and is not asked for."""
+
+    def __call__(self, content: bytes, /) -> Plain_co:
+        """What the bytes mean."""
+
+
+class Consumer(Generic[Key, Value]):
+    """Reads records of any Kafka. For one thread at a time.
+
+    with Consumer(bootstrap_servers="localhost:9092", group_id="billing") as consumer:
+        consumer.subscribe(["orders"])
+        for record in consumer:
+            print(record.partition, record.offset, record.value)
+
+    Settings are Kafka's in Python case (`auto_offset_reset`, `max_poll_records`, …).
+    """
+
+    @overload
+    def __init__(self: Consumer[bytes, bytes], **settings: Any) -> None: ...
+    @overload
+    def __init__(
+        self: Consumer[Key, bytes], *, key_deserializer: Deserializer[Key], **settings: Any
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Consumer[bytes, Value], *, value_deserializer: Deserializer[Value], **settings: Any
+    ) -> None: ...
+    @overload
+    def __init__(
+        self, *, key_deserializer: Deserializer[Key], value_deserializer: Deserializer[Value], **settings: Any
+    ) -> None: ...
+    def __init__(
+        self,
+        *,
+        key_deserializer: Deserializer[Any] | None = None,
+        value_deserializer: Deserializer[Any] | None = None,
+        **settings: Any,
+    ) -> None:
+        self._is_open = False
+        self.config = consumer_config(settings)
+        self._using = threading.RLock()
+        self._inbox = Inbox()
+        self._reader = Reader(self._inbox, key_deserializer, value_deserializer)
+        self._auto_commit = (
+            AutoCommit(self.config.auto_commit_interval_ms) if self.config.enable_auto_commit else None
+        )
+        self._background = BackgroundLoop("consumer")
+        self._engine = self._background.call(self._start())
+        self._is_open = True
+
+    async def _start(self) -> Engine:
+        return Engine(self.config, self._inbox, self._processed)
+
+    def _processed(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        return self._reader.processed(dict(self._engine.states))
+
+    # What to read.
+
+    def subscribe(
+        self,
+        topics: Iterable[str] = (),
+        *,
+        pattern: str | re.Pattern[str] | None = None,
+        listener: RebalanceListener | None = None,
+    ) -> None:
+        """Share these topics, and those whose whole name matches, with the group; replaces earlier ones."""
+        topics = topics if isinstance(topics, str) else list(topics)
+        with self._in_use():
+            if not topics and pattern is None:
+                self.unsubscribe()
+                return
+            self._on_loop(lambda: self._engine.subscribe(topics, pattern, listener))
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read exactly these partitions, without sharing; replaces earlier ones."""
+        chosen = [TopicPartition(*partition) for partition in partitions]
+        with self._in_use():
+            self._on_loop(lambda: self._engine.assign(chosen))
+            self._reader.forget(set(self._engine.states) ^ set(chosen))
+
+    def unsubscribe(self) -> None:
+        """Read nothing; leave the group."""
+        with self._in_use():
+            self._background.call(self._engine.unsubscribe())
+            self._reader.leftover.clear()
+
+    def assignment(self) -> set[TopicPartition]:
+        """The partitions that are read now."""
+        return set(self._engine.states)
+
+    def subscription(self) -> set[str]:
+        """The topics that are wanted now."""
+        with self._in_use():
+            return set(self._on_loop(self._engine.topics))
+
+    # Reading.
+
+    def poll(
+        self, timeout: float = 0.0, *, max_records: int | None = None
+    ) -> list[ConsumerRecord[Key, Value]]:
+        """Records that came next, at most `max_poll_records`; waits up to `timeout` seconds for the first.
+
+        Also the moment at which listeners are told, and errors of the background raised.
+        """
+        limit = self.config.max_poll_records if max_records is None else max_records
+        return self._poll(timeout, lambda: self._reader.take(limit)) or []
+
+    def poll_table(self, timeout: float = 0.0, *, max_records: int = 100_000) -> pa.Table:
+        """Like `poll`, as an Arrow table of about `max_records` rows; no Python object is made per record.
+
+        Deserializers have no say. An empty table when nothing came.
+        """
+        from odradek.client.consumer.tables import to_table  # noqa: PLC0415
+
+        if self._reader.leftover:
+            raise NotSubscribed("an iteration over this consumer holds records; poll() gives them back")
+        return to_table(self._poll(timeout, lambda: self._reader.take_batches(max_records)) or [])
+
+    def _poll(self, timeout: float, take: Callable[[], list[Any]]) -> list[Any] | None:
+        with self._in_use():
+            if not self._engine.states and not self._engine.is_subscribed:
+                raise NotSubscribed("nothing to poll: subscribe() or assign() first")
+            self._reader.statistics.polls += 1
+            now = time.monotonic()
+            deadline = now + timeout
+            self._commit_if_due(now * 1000)
+            while True:
+                self._engine.polled_ms = now * 1000
+                self._attend()
+                taken = take()
+                self._fetch_more()
+                if taken:
+                    return taken
+                now = time.monotonic()
+                if now >= deadline:
+                    return None
+                self._inbox.wait(min(deadline - now, LONGEST_SLICE_S))
+
+    def _attend(self) -> None:
+        """Make the calls that wait for a poll, and raise what went wrong."""
+        inbox = self._inbox
+        while inbox.calls:
+            call = inbox.calls.popleft()
+            try:
+                answer = call.function()
+            except BaseException as error:
+                self._background.call_soon(settle, call.done, None, error)
+                raise
+            self._background.call_soon(settle, call.done, answer, None)
+            # What the call was about goes on in the background; often the next call follows at once.
+            self._inbox.wait(0.01)
+        if inbox.errors:
+            raise inbox.errors.popleft()
+
+    def _fetch_more(self) -> None:
+        if self._reader.has_drained:
+            self._reader.has_drained = False
+            self._background.loop.call_soon_threadsafe(self._engine.pump)
+
+    def _commit_if_due(self, now_ms: float) -> None:
+        if self._auto_commit is not None and self._auto_commit.is_due(now_ms):
+            offsets = self._auto_commit.news(self._processed())
+            if offsets:
+                self._background.call_soon(self._engine.commit_soon, offsets, None)
+
+    def __iter__(self) -> Iterator[ConsumerRecord[Key, Value]]:
+        """Records one by one, for ever; ends when the consumer is closed."""
+        leftover = self._reader.leftover
+        while self._is_open:
+            leftover.extend(self.poll(LONGEST_SLICE_S))
+            while leftover:
+                yield leftover.popleft()
+
+    # Where to read.
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Go on from an offset."""
+        if offset < 0:
+            raise ValueError(f"offset {offset} is less than 0")
+        with self._in_use():
+            self._on_loop(lambda: self._engine.seek(TopicPartition(*partition), offset))
+            self._reader.forget({TopicPartition(*partition)})
+
+    def seek_to_beginning(self, partitions: Collection[TopicPartition] = ()) -> None:
+        """Go on from the first record; of all partitions if none are given."""
+        self._seek_to(partitions, EARLIEST)
+
+    def seek_to_end(self, partitions: Collection[TopicPartition] = ()) -> None:
+        """Go on with what comes next; in all partitions if none are given."""
+        self._seek_to(partitions, LATEST)
+
+    def _seek_to(self, partitions: Collection[TopicPartition], time_ms: int) -> None:
+        with self._in_use():
+            chosen = list(partitions) or sorted(self._engine.states)
+            self._background.call(self._engine.seek_to_end_of(chosen, time_ms))
+            self._reader.forget(set(chosen))
+
+    def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
+        """The offset of the next record that will be given."""
+        timeout_ms = self.config.default_api_timeout_ms if timeout is None else round(timeout * 1000)
+        with self._in_use():
+            partition = TopicPartition(*partition)
+            self._background.call(self._engine.position(partition, timeout_ms))
+            position = self._reader.position(self._engine.states[partition])
+            assert position is not None
+            return position
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Give no records of these until `resume`; the group does not notice."""
+        chosen = list(partitions)
+        with self._in_use():
+            self._on_loop(lambda: self._engine.pause(chosen, is_paused=True))
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """Go on with paused partitions."""
+        chosen = list(partitions)
+        with self._in_use():
+            self._on_loop(lambda: self._engine.pause(chosen, is_paused=False))
+
+    def paused(self) -> set[TopicPartition]:
+        """The partitions that are held back."""
+        return {partition for partition, state in list(self._engine.states.items()) if state.is_paused}
+
+    def lag(self, partition: TopicPartition) -> int | None:
+        """Records between the position and the end, as of the last fetch; None if nothing is known yet."""
+        state = self._engine.states.get(TopicPartition(*partition))
+        return state.lag if state is not None else None
+
+    # Offsets.
+
+    def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None) -> None:
+        """Commit for the group: the positions, or what is given; returns when that is done."""
+        with self._in_use():
+            given = self._processed() if offsets is None else with_metadata(offsets)
+            self._background.call(self._engine.commit(given))
+
+    def commit_async(
+        self,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
+        on_commit: OnCommit | None = None,
+    ) -> None:
+        """Commit in the background; `on_commit(error, offsets)` is called during a later poll."""
+        with self._in_use():
+            given = self._processed() if offsets is None else with_metadata(offsets)
+            self._on_loop(lambda: self._engine.commit_soon(given, on_commit))
+
+    def committed(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed."""
+        wanted = [TopicPartition(*partition) for partition in partitions]
+        with self._in_use():
+            found = self._background.call(self._engine.committed(wanted, timeout_in_ms(timeout)))
+        return {partition: found.get(partition) for partition in wanted}
+
+    def offsets_for_times(
+        self, times: Mapping[TopicPartition, int], timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first record of each partition at or after a time in ms; None if there is none."""
+        with self._in_use():
+            found = self._background.call(self._engine.list_offsets(times, timeout_in_ms(timeout)))
+        return {partition: one if one.offset >= 0 else None for partition, one in found.items()}
+
+    def beginning_offsets(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """The first offset of each partition."""
+        return self._ends(partitions, EARLIEST, timeout)
+
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """The offset after the last record that may be read, of each partition."""
+        return self._ends(partitions, LATEST, timeout)
+
+    def _ends(
+        self, partitions: Iterable[TopicPartition], time_ms: int, timeout: float | None
+    ) -> dict[TopicPartition, int]:
+        times = {TopicPartition(*partition): time_ms for partition in partitions}
+        with self._in_use():
+            found = self._background.call(self._engine.list_offsets(times, timeout_in_ms(timeout)))
+        return {partition: one.offset for partition, one in found.items()}
+
+    # The rest.
+
+    def partitions_for(self, topic: str) -> int:
+        """How many partitions a topic has."""
+        with self._in_use():
+            return self._background.call(self._engine.partitions_for(topic))
+
+    def statistics(self) -> ConsumerStatistics:
+        """What was done so far."""
+        return replace(self._reader.statistics, buffered_bytes=self._reader.buffered_bytes())
+
+    def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
+        """Commit what was given (with auto commit), leave the group, end. A second call does nothing."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        self._background.close(self._engine.close(self._processed(), timeout))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self, _warn: Callable[..., None] = warnings.warn) -> None:
+        if self._is_open:
+            _warn(f"a consumer was not closed: {self!r}", ResourceWarning, source=self)
+
+    @contextmanager
+    def _in_use(self) -> Iterator[None]:
+        """One thread at a time, while the consumer can be used."""
+        if not self._is_open:
+            raise ClientClosed("consumer")
+        self._background.check()
+        if not self._using.acquire(blocking=False):
+            raise RuntimeError("another thread uses this consumer; give each thread its own")
+        try:
+            yield
+        finally:
+            self._using.release()
+
+    def _on_loop(self, act: Callable[[], Any]) -> Any:
+        async def acting() -> Any:
+            return act()
+
+        return self._background.call(acting())
+
+
+def settle(done: Any, answer: Any, error: BaseException | None) -> None:
+    """Tell whoever waits for a call made during a poll."""
+    if not done.done():
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(answer)
+
+
+def with_metadata(
+    offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Offsets as they are committed: a bare number has no metadata."""
+    return {
+        TopicPartition(*partition): one if isinstance(one, OffsetAndMetadata) else OffsetAndMetadata(one)
+        for partition, one in offsets.items()
+    }
+
+
+def timeout_in_ms(timeout: float | None) -> int | None:
+    """Seconds as milliseconds; None stays the default."""
+    return None if timeout is None else round(timeout * 1000)

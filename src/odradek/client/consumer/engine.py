@@ -1,0 +1,364 @@
+"""What of a consumer lives on a loop: assignment, positions, fetching, the group. Both faces drive one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+from odradek.client.broker_errors import broker_error
+from odradek.client.brokers import Brokers
+from odradek.client.consumer.config import ConsumerConfig
+from odradek.client.consumer.errors import NoOffset, NotSubscribed
+from odradek.client.consumer.fetcher import Fetcher
+from odradek.client.consumer.group_offsets import GroupOffsets, MemberIdentity, OffsetAndMetadata
+from odradek.client.consumer.inbox import Inbox
+from odradek.client.consumer.membership import Membership
+from odradek.client.consumer.offset_lookup import OffsetAndTimestamp, list_offsets
+from odradek.client.consumer.positions import EARLIEST, LATEST, PartitionState
+from odradek.client.consumer.subscription import RebalanceListener, Wish
+from odradek.client.coordinators import Coordinators
+from odradek.client.errors import BrokerError, ClientError, is_retriable
+from odradek.common.error_codes import ErrorCode
+from odradek.common.ids import TopicPartition
+
+_log = logging.getLogger("odradek.consumer")
+
+Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+
+
+class Engine:
+    """Keeps `states` filled and fetched. Made and used on one loop; `inbox` leads to the user."""
+
+    def __init__(self, config: ConsumerConfig, inbox: Inbox, processed: Callable[[], Offsets]) -> None:
+        self.config = config
+        self.inbox = inbox
+        self.states: dict[TopicPartition, PartitionState] = {}
+        self.brokers = Brokers(config, "consumer", creates_topics=config.allow_auto_create_topics)
+        self.polled_ms = time.monotonic() * 1000
+        self._processed = processed
+        self._wish = Wish()
+        self._fetcher = Fetcher(
+            config, self.brokers, self.states, deliver=inbox.put, fail=inbox.fail, reset=self._out_of_range
+        )
+        self._offsets: GroupOffsets | None = None
+        self._member: Membership | None = None
+        self._running: asyncio.Task[None] | None = None
+        self._finding: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._commits: set[asyncio.Task[None]] = set()
+        if config.group_id is not None:
+            self._offsets = GroupOffsets(config.group_id, self.brokers, Coordinators(self.brokers))
+
+    # What the user wants.
+
+    def subscribe(
+        self, topics: Iterable[str], pattern: str | re.Pattern[str] | None, listener: RebalanceListener | None
+    ) -> None:
+        """Share topics with the group."""
+        if self._offsets is None:
+            raise NotSubscribed("subscribe() needs a group_id; without a group, assign() partitions")
+        self._wish.subscribe(topics, pattern, listener)
+        self.brokers.metadata.want(self._wish.topics)
+        self.brokers.metadata.want_all(pattern is not None)
+        if pattern is not None and self._watching is None:
+            self._watching = asyncio.create_task(self._watch_topics())
+        if self._member is None:
+            self._member = Membership(self.config, self.brokers, self._offsets, self)
+            self._running = asyncio.create_task(self._run(self._member))
+        else:
+            self._member.rejoin()
+
+    def assign(self, partitions: Collection[TopicPartition]) -> None:
+        """Read exactly these partitions, without a group's help."""
+        self._wish.assign()
+        self.brokers.metadata.want({partition.topic for partition in partitions})
+        for gone in self.states.keys() - set(partitions):
+            self.states.pop(gone).lose_position()
+        for partition in partitions:
+            self.states.setdefault(partition, PartitionState(*partition))
+        self.pump()
+
+    async def unsubscribe(self) -> None:
+        """Want nothing: leave the group, drop all partitions."""
+        await self._stop_member("unsubscribed")
+        for state in self.states.values():
+            state.lose_position()
+        self.states.clear()
+        self._wish.clear()
+
+    async def _run(self, member: Membership) -> None:
+        try:
+            await member.run()
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            self.inbox.fail(error)
+
+    async def _watch_topics(self) -> None:
+        """Topics come and go: a pattern must be compared with all there are, now and then."""
+        while True:
+            await asyncio.sleep(min(self.config.metadata_max_age_ms, 300_000) / 1000)
+            self.brokers.metadata.mark_stale()
+            self.pump()
+
+    @property
+    def is_subscribed(self) -> bool:
+        """Whether there is anything to wait for: topics of a group, or partitions by choice."""
+        return self._wish.is_group or self._wish.is_manual
+
+    # For the membership.
+
+    def topics(self) -> frozenset[str]:
+        """What it subscribes to now."""
+        return self._wish.matching(
+            self.brokers.metadata, excludes_internal=self.config.exclude_internal_topics
+        )
+
+    def assigned(self) -> frozenset[TopicPartition]:
+        """What it has now."""
+        return frozenset(self.states)
+
+    def poll_deadline_ms(self) -> float:
+        """When it must have polled again."""
+        return self.polled_ms + self.config.max_poll_interval_ms
+
+    async def let_go(self, partitions: Collection[TopicPartition], *, is_lost: bool) -> None:
+        """Give partitions up: commit what was processed, tell the listener, stop reading."""
+        if not partitions:
+            return
+        listener, gone = self._wish.listener, sorted(partitions)
+        if is_lost:
+            self._drop(gone)
+            if listener is not None:
+                await self.inbox.call(lambda: listener.on_partitions_lost(gone))
+            return
+        # Only during a poll is it sure that the user has done with all records it got.
+        offsets = await self.inbox.call(self._processed)
+        if self.config.enable_auto_commit:
+            await self._commit_quietly({one: offsets[one] for one in gone if one in offsets})
+        if listener is not None:
+            await self.inbox.call(lambda: listener.on_partitions_revoked(gone))
+        self._drop(gone)
+
+    def _drop(self, partitions: Iterable[TopicPartition]) -> None:
+        for partition in partitions:
+            state = self.states.pop(partition, None)
+            if state is not None:
+                state.lose_position()
+
+    async def take(self, partitions: Collection[TopicPartition]) -> None:
+        """Begin with more partitions, where the group left off."""
+        listener = self._wish.listener
+        for partition in sorted(partitions):
+            self.states[partition] = PartitionState(*partition)
+        self.brokers.metadata.want({partition.topic for partition in partitions})
+        if listener is not None:
+            new = sorted(partitions)
+            await self.inbox.call(lambda: listener.on_partitions_assigned(new))
+        self.pump()
+
+    # Positions.
+
+    def pump(self) -> None:
+        """Look at once what can be fetched, and which positions are missing."""
+        if self._finding is None and any(state.position is None for state in self.states.values()):
+            self._finding = asyncio.create_task(self._find_positions())
+        self._fetcher.pump()
+
+    def _out_of_range(self, state: PartitionState) -> None:
+        """The log does not have the offset (any more)."""
+        if self.config.auto_offset_reset == "none":
+            self.inbox.fail(NoOffset([state.topic_partition]))
+            state.not_before_ms = time.monotonic() * 1000 + self.config.retry_backoff_ms
+            return
+        _log.info("%s: offset %s is out of range", state.topic_partition, state.fetch_offset)
+        state.lose_position()
+        state.is_reset = True
+        self.pump()
+
+    async def _find_positions(self) -> None:
+        try:
+            missing = {state for state in self.states.values() if state.position is None}
+            await self._from_committed({state for state in missing if not state.is_reset})
+            await self._from_ends({state for state in missing if state.position is None})
+        except (BrokerError, ClientError) as error:
+            if not is_retriable(error):
+                self.inbox.fail(error)
+            await asyncio.sleep(self.config.retry_backoff_ms / 1000)
+        finally:
+            self._finding = None
+        self.pump()
+
+    async def _from_committed(self, states: set[PartitionState]) -> None:
+        if self._offsets is None or not states:
+            return
+        wanted = {state.topic_partition: (state, state.generation) for state in states}
+        found = await self._offsets.fetch(wanted, self._fetching_identity())
+        for partition, committed in found.items():
+            state, generation = wanted[partition]
+            if state.generation == generation and state.position is None:
+                state.seek(committed.offset, committed.leader_epoch)
+
+    def _fetching_identity(self) -> MemberIdentity:
+        is_new = self.config.group_protocol == "consumer" and self._member is not None
+        return self._member.identity if is_new and self._member is not None else MemberIdentity()
+
+    async def _from_ends(self, states: set[PartitionState]) -> None:
+        if not states:
+            return
+        if self.config.auto_offset_reset == "none":
+            raise NoOffset(state.topic_partition for state in states)
+        time_ms = EARLIEST if self.config.auto_offset_reset == "earliest" else LATEST
+        generations = {state.topic_partition: (state, state.generation) for state in states}
+        found = await list_offsets(
+            self.brokers, dict.fromkeys(generations, time_ms), reads_committed=self.config.reads_committed
+        )
+        for partition, told in found.items():
+            state, generation = generations[partition]
+            if state.generation == generation:
+                state.is_reset = False
+                state.seek(told.offset)
+
+    def state(self, partition: TopicPartition) -> PartitionState:
+        """The state of an assigned partition."""
+        state = self.states.get(partition)
+        if state is None:
+            raise NotSubscribed(f"{partition} is not assigned to this consumer")
+        return state
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Read on from an offset."""
+        self.state(partition).seek(offset)
+        self.pump()
+
+    async def seek_to_end_of(self, partitions: Collection[TopicPartition], time_ms: int) -> None:
+        """Read on from the beginning (EARLIEST) or the end (LATEST)."""
+        for partition in partitions:
+            self.state(partition)
+        found = await list_offsets(
+            self.brokers, dict.fromkeys(partitions, time_ms), reads_committed=self.config.reads_committed
+        )
+        for partition, told in found.items():
+            self.seek(partition, told.offset)
+
+    async def position(self, partition: TopicPartition, timeout_ms: int) -> int:
+        """Where reading goes on; waits until that is found out."""
+        state = self.state(partition)
+        deadline_ms = time.monotonic() * 1000 + timeout_ms
+        while state.position is None:
+            self.pump()
+            if self.inbox.errors:
+                raise self.inbox.errors.popleft()
+            if time.monotonic() * 1000 > deadline_ms:
+                raise TimeoutError(f"the position in {partition} is not known after {timeout_ms} ms")
+            await asyncio.sleep(0.005)
+        return state.position
+
+    def pause(self, partitions: Iterable[TopicPartition], *, is_paused: bool) -> None:
+        """Hold some partitions back, or let them go on."""
+        for partition in partitions:
+            self.state(partition).is_paused = is_paused
+        self.pump()
+
+    # Offsets.
+
+    @property
+    def group(self) -> GroupOffsets:
+        """The group's offsets, if there is a group."""
+        if self._offsets is None:
+            raise NotSubscribed("committed offsets need a group_id")
+        return self._offsets
+
+    async def commit(self, offsets: Offsets, timeout_ms: int | None = None) -> None:
+        """Commit as who we are in the group."""
+        identity = self._member.identity if self._member is not None else MemberIdentity()
+        await self.group.commit(offsets, identity, timeout_ms)
+
+    def commit_soon(
+        self, offsets: Offsets, on_commit: Callable[[BaseException | None, Offsets], Any] | None
+    ) -> None:
+        """Commit in the background; `on_commit(error, offsets)` is called during a later poll."""
+
+        async def work() -> None:
+            error: BaseException | None = None
+            try:
+                await self.commit(offsets)
+            except (BrokerError, ClientError) as problem:
+                error = problem
+            if on_commit is not None:
+                await self.inbox.call(lambda: on_commit(error, offsets))
+            elif error is not None:
+                _log.warning("committing offsets in the background: %s", error)
+
+        task = asyncio.create_task(work())
+        self._commits.add(task)
+        task.add_done_callback(self._commits.discard)
+
+    async def _commit_quietly(self, offsets: Offsets) -> None:
+        try:
+            await self.commit(offsets, self.config.default_api_timeout_ms)
+        except (BrokerError, ClientError) as error:
+            _log.warning("committing offsets before partitions go: %s", error)
+
+    async def committed(
+        self, partitions: Collection[TopicPartition], timeout_ms: int | None
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What the group has committed."""
+        return await self.group.fetch(partitions, self._fetching_identity(), timeout_ms=timeout_ms)
+
+    async def list_offsets(
+        self, times: Mapping[TopicPartition, int], timeout_ms: int | None
+    ) -> dict[TopicPartition, OffsetAndTimestamp]:
+        """Offsets by time, of any partitions."""
+        self.brokers.metadata.want({partition.topic for partition in times})
+        return await list_offsets(
+            self.brokers, times, reads_committed=self.config.reads_committed, timeout_ms=timeout_ms
+        )
+
+    async def partitions_for(self, topic: str) -> int:
+        """How many partitions a topic has."""
+        metadata = self.brokers.metadata
+        metadata.want([topic])
+
+        async def attempt() -> int:
+            if topic not in metadata.topics:
+                metadata.mark_stale()
+            await self.brokers.ensure_fresh()
+            if topic not in metadata.topics:
+                raise broker_error(
+                    metadata.errors.get(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), f"topic {topic}"
+                )
+            return len(metadata.topics[topic].partitions)
+
+        return await self.brokers.retry(f"finding topic {topic}", attempt)
+
+    # The end.
+
+    async def _stop_member(self, reason: str) -> None:
+        for task in (self._running, self._watching):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task])
+        self._running = self._watching = None
+        if self._member is not None:
+            await self._member.leave(reason)
+            self._member = None
+
+    async def close(self, offsets: Offsets, timeout_s: float) -> None:
+        """Commit what was processed, leave the group, close all connections."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                if self.config.enable_auto_commit and self._member is not None:
+                    await self._commit_quietly(offsets)
+                await self._stop_member("the consumer was closed")
+        except TimeoutError:
+            _log.warning("closing the consumer took longer than %s s", timeout_s)
+        self._fetcher.stop()
+        for task in (self._running, self._finding, self._watching, *self._commits):
+            if task is not None:
+                task.cancel()
+        await self.brokers.close()

@@ -1,0 +1,44 @@
+"""What can go wrong for a consumer beside what a broker says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from odradek.client.errors import ClientError
+from odradek.common.ids import TopicPartition
+
+
+class NoOffset(ClientError):
+    """Nothing is committed, or what is committed is gone, and `auto_offset_reset` is none."""
+
+    def __init__(self, partitions: Iterable[TopicPartition]) -> None:
+        self.partitions = sorted(partitions)
+        names = ", ".join(map(str, self.partitions))
+        super().__init__(
+            f"no offset to begin with in {names}, and auto_offset_reset=none: seek, or commit one"
+        )
+
+
+class CorruptRecords(ClientError):
+    """A batch that a broker sent is damaged; seek past it to go on."""
+
+    def __init__(self, partition: TopicPartition, offset: int, problem: str) -> None:
+        self.partition = partition
+        self.offset = offset
+        super().__init__(f"the batch at offset {offset} of {partition} is damaged: {problem}")
+
+
+class DeserializationFailed(ClientError):
+    """A deserializer raised, which is the cause; the next `poll` meets the record again: seek past it."""
+
+    def __init__(self, partition: TopicPartition, offset: int, problem: BaseException) -> None:
+        self.partition = partition
+        self.offset = offset
+        super().__init__(
+            f"the record at offset {offset} of {partition} cannot be deserialized: "
+            f"{type(problem).__name__}: {problem}"
+        )
+
+
+class NotSubscribed(ClientError):
+    """A call that needs an assignment, without one; or two ways to get one at once."""

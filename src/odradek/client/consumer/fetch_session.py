@@ -1,0 +1,74 @@
+"""The client's side of a fetch session (KIP-227): what a broker remembers need not be said again. No I/O.
+
+first        session 0, epoch 0      all partitions             ->  the broker names a session
+then         session s, epoch 1…     what changed, what is gone ->  only partitions with news
+after doubt  session s, epoch 0      all partitions             ->  another session
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from odradek.common.ids import TopicPartition
+
+NO_SESSION = 0
+FIRST_EPOCH = 0
+MAX_EPOCH = 2**31 - 1
+
+
+class Wanted(NamedTuple):
+    """What a fetch asks of one partition."""
+
+    topic_id: bytes
+    fetch_offset: int
+    leader_epoch: int
+    max_bytes: int
+
+
+class Asked(NamedTuple):
+    """A fetch to be sent: the session, the partitions to name, and those to be forgotten."""
+
+    session_id: int
+    epoch: int
+    named: dict[TopicPartition, Wanted]
+    forgotten: dict[TopicPartition, bytes]
+
+
+class FetchSession:
+    """The session with one broker. Owned by the fetcher."""
+
+    def __init__(self) -> None:
+        self._session_id = NO_SESSION
+        self._epoch = FIRST_EPOCH
+        self._remembered: dict[TopicPartition, Wanted] = {}
+
+    def ask(self, wanted: Mapping[TopicPartition, Wanted]) -> Asked:
+        """The fetch that makes the session hold exactly these partitions."""
+        if self._epoch == FIRST_EPOCH:
+            self._remembered = dict(wanted)
+            return Asked(self._session_id, FIRST_EPOCH, self._remembered, {})
+        known = self._remembered
+        named = {partition: now for partition, now in wanted.items() if known.get(partition) != now}
+        # A topic made anew has another id: under the old one it must be forgotten.
+        forgotten = {
+            partition: before.topic_id
+            for partition, before in known.items()
+            if partition not in wanted or wanted[partition].topic_id != before.topic_id
+        }
+        self._remembered = dict(wanted)
+        return Asked(self._session_id, self._epoch, named, forgotten)
+
+    def answered(self, session_id: int) -> None:
+        """The broker took the fetch; without a session it will have to be told everything each time."""
+        if session_id == NO_SESSION:
+            self._session_id, self._epoch = NO_SESSION, FIRST_EPOCH
+        else:
+            self._session_id = session_id
+            self._epoch = 1 if self._epoch == MAX_EPOCH else self._epoch + 1
+
+    def doubt(self, *, is_known: bool = True) -> None:
+        """The broker may not remember what we think; begin anew, and close the old session if it is known."""
+        if not is_known:
+            self._session_id = NO_SESSION
+        self._epoch = FIRST_EPOCH

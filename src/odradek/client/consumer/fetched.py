@@ -1,0 +1,176 @@
+"""What a fetch brought of one partition: batches as bytes, walked once, made into records when asked for.
+
+Control batches are left out, and so are batches of aborted transactions for readers of committed data. A
+batch is checked and decompressed when its turn comes, so that what waits here costs no more than it did on
+the wire.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from odradek.client.consumer.consumer_record import BatchRows
+from odradek.client.consumer.errors import CorruptRecords
+from odradek.client.consumer.positions import PartitionState
+from odradek.records.batch import BatchHeader, has_valid_crc, read_header
+from odradek.records.control import ControlType, read_control_type
+from odradek.records.errors import RecordsError
+from odradek.records.kernels import scan_batches
+from odradek.records.layout import BatchColumn
+from odradek.records.record import RecordIndex, index_batch, read_records
+
+MAX_DECOMPRESSED_BYTES = 2**31 - 1
+
+Aborted = Iterable[tuple[int, int]]
+
+
+class IndexedBatch(NamedTuple):
+    """A batch whose records are read from `first_row` on."""
+
+    header: BatchHeader
+    records: RecordIndex
+    first_row: int
+
+
+class Fetched:
+    """Bytes of one partition from `offset` on: the fetcher's, then of the one thread that polls."""
+
+    def __init__(
+        self,
+        state: PartitionState,
+        offset: int,
+        content: memoryview,
+        *,
+        aborted: Aborted | None = None,
+        checks_crc: bool = True,
+    ) -> None:
+        self.state = state
+        self.generation = state.generation
+        self.size = len(content)
+        self._content = content
+        self._checks_crc = checks_crc
+        self._aborted = None if aborted is None else deque(sorted(aborted, key=lambda one: one[1]))
+        self._aborting: set[int] = set()
+        scan = scan_batches(content, 0, len(content), max_batches=2**20)
+        # The last batch of an answer may be cut off; the next fetch begins there.
+        self._positions = scan.column(BatchColumn.POSITION)
+        last_offsets = scan.column(BatchColumn.LAST_OFFSET)
+        self.next_fetch_offset: int = max(offset, last_offsets[-1] + 1) if scan.count else offset
+        self.offset = offset
+        self._next_batch = 0
+        self._open: tuple[BatchHeader, RecordIndex] | None = None
+        self._rows: BatchRows | None = None
+        self._row = self._row_count = 0
+        self._last_offset = -1
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no batch left to look at."""
+        return self._rows is None and self._next_batch >= len(self._positions)
+
+    @property
+    def is_whole_batch_missing(self) -> bool:
+        """Whether there are bytes and yet not one batch: it does not fit into what may be fetched."""
+        return self.size > 0 and not len(self._positions)
+
+    def take(self, limit: int, key_deserializer: Any, value_deserializer: Any, records: list[Any]) -> None:
+        """Append up to `limit` records. After an error `offset` is that of the record at fault."""
+        wanted = len(records) + limit
+        while len(records) < wanted:
+            if self._rows is None and not self._open_next():
+                break
+            assert self._rows is not None
+            end = min(self._row_count, self._row + wanted - len(records))
+            self._take_rows(end, key_deserializer, value_deserializer, records)
+            if self._row < self._row_count:
+                break
+            self._rows = None
+            self.offset = self._last_offset + 1
+
+    def _take_rows(
+        self, end: int, key_deserializer: Any, value_deserializer: Any, records: list[Any]
+    ) -> None:
+        assert self._rows is not None
+        before = len(records)
+        try:
+            self._rows.take(self._row, end, key_deserializer, value_deserializer, records)
+        finally:
+            # A deserializer that raises costs nothing before it.
+            self._row += len(records) - before
+            if self._row < self._row_count:
+                self.offset = self._rows.offset_at(self._row)
+
+    def take_batches(self, limit: int) -> list[IndexedBatch]:
+        """Whole batches of at least `limit` records, or what is left."""
+        batches: list[IndexedBatch] = []
+        count = 0
+        while count < limit and (self._rows is not None or self._open_next()):
+            assert self._open is not None
+            batches.append(IndexedBatch(*self._open, self._row))
+            count += self._row_count - self._row
+            self._rows = None
+            self.offset = self._last_offset + 1
+        return batches
+
+    def _open_next(self) -> bool:
+        found = self._next_data_batch()
+        if found is None:
+            return False
+        header, index = self._open = found
+        is_append_time = header.timestamp_type == 1
+        self._rows = BatchRows(
+            self.state.topic,
+            self.state.partition,
+            index.buffer,
+            index.table,
+            header.base_offset,
+            header.max_timestamp_ms if is_append_time else header.base_timestamp_ms,
+            int(is_append_time),
+            header.partition_leader_epoch,
+        )
+        self._row_count = index.count
+        self._row = self._rows.first_at(self.offset, index.count)
+        self._last_offset = header.last_offset
+        return True
+
+    def _next_data_batch(self) -> tuple[BatchHeader, RecordIndex] | None:
+        """The next batch with records for the reader, checked and indexed."""
+        while self._next_batch < len(self._positions):
+            position = self._positions[self._next_batch]
+            header = read_header(self._content, position)
+            if header.last_offset >= self.offset:
+                try:
+                    if self._checks_crc and not has_valid_crc(self._content, position, header):
+                        raise CorruptRecords(
+                            self.state.topic_partition, header.base_offset, "its CRC is wrong"
+                        )
+                    is_data = self._is_data(header, position)
+                    index = (
+                        index_batch(self._content, position, max_bytes=MAX_DECOMPRESSED_BYTES)
+                        if is_data
+                        else None
+                    )
+                except RecordsError as error:
+                    raise CorruptRecords(
+                        self.state.topic_partition, header.base_offset, str(error)
+                    ) from error
+                self._next_batch += 1
+                if index is not None and index.count:
+                    return header, index
+                self.offset = header.next_offset
+            else:
+                self._next_batch += 1
+        return None
+
+    def _is_data(self, header: BatchHeader, position: int) -> bool:
+        if self._aborted is not None:
+            while self._aborted and self._aborted[0][1] <= header.last_offset:
+                self._aborting.add(self._aborted.popleft()[0])
+        if header.is_control:
+            (marker,) = read_records(self._content, position, max_bytes=MAX_DECOMPRESSED_BYTES)
+            if read_control_type(marker.key) is ControlType.ABORT:
+                self._aborting.discard(header.producer_id)
+            return False
+        return not (header.is_transactional and header.producer_id in self._aborting)

@@ -1,0 +1,348 @@
+"""The fetcher: asks the leaders of all assigned partitions for what comes next, ahead of the reader.
+
+Everything here runs on one loop, in the way of the producer's sender: `pump` does all that can be done now.
+Each broker has one fetch on its way at most, on a connection of its own. Of each partition up to
+`MOST_BUFFERED` answers may wait for the reader.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+from odradek.client.broker_errors import broker_error
+from odradek.client.brokers import STALE_VIEW, Brokers
+from odradek.client.consumer.config import ConsumerConfig
+from odradek.client.consumer.fetch_session import Asked, FetchSession, Wanted
+from odradek.client.consumer.fetched import Fetched
+from odradek.client.consumer.positions import PartitionState
+from odradek.client.errors import BrokerError, ClientError
+from odradek.client.metadata import Node
+from odradek.common.error_codes import ErrorCode
+from odradek.common.ids import TopicPartition
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.headers import decode_response
+from odradek.protocol.messages import FetchRequest, FetchResponse
+
+PURPOSE = "fetch"
+MOST_BUFFERED = 2
+HURRIED_WAIT_MS = 10
+LAST_WITH_TOPIC_NAMES = 12
+NO_TOPIC_ID = bytes(16)
+
+SESSION_ERRORS = frozenset(
+    {
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
+)
+
+_log = logging.getLogger("odradek.consumer")
+
+
+class Expected(NamedTuple):
+    """One partition of a fetch that is on its way, as it was when that was sent."""
+
+    state: PartitionState
+    generation: int
+    offset: int
+
+
+class Fetcher:
+    """Fetches for the partitions in `states`, a dictionary that its owner changes on the loop."""
+
+    def __init__(
+        self,
+        config: ConsumerConfig,
+        brokers: Brokers,
+        states: dict[TopicPartition, PartitionState],
+        *,
+        deliver: Callable[[Fetched], None],
+        fail: Callable[[BaseException], None],
+        reset: Callable[[PartitionState], None],
+    ) -> None:
+        self._config = config
+        self._brokers = brokers
+        self._states = states
+        self._deliver = deliver
+        self._fail = fail
+        self._reset = reset
+        self._loop = asyncio.get_running_loop()
+        self._sessions: dict[int, FetchSession] = {}
+        self._asking: set[int] = set()
+        self._tasks: dict[object, asyncio.Task[None]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """Fetch nothing more."""
+        self._is_stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in self._tasks.values():
+            task.cancel()
+
+    def pump(self) -> None:
+        """Send every fetch that can be sent now."""
+        if self._is_stopped:
+            return
+        now_ms = time.monotonic() * 1000
+        by_node: dict[int, dict[TopicPartition, PartitionState]] = {}
+        full: set[int] = set()
+        for partition, state in self._states.items():
+            if state.fetch_offset is None or state.is_paused or state.not_before_ms > now_ms:
+                self._wake_for(state, now_ms)
+                continue
+            node_id = self._node_for(state)
+            if node_id is None:
+                continue
+            if state.buffered >= MOST_BUFFERED:
+                full.add(node_id)
+            else:
+                by_node.setdefault(node_id, {})[partition] = state
+        for node_id, states in by_node.items():
+            if node_id not in self._asking:
+                self._fetch(node_id, states, is_hurried=node_id in full)
+        if self._brokers.metadata.needs_refresh(now_ms, self._config.metadata_max_age_ms) and self._states:
+            self._in_background("metadata", self._refresh)
+
+    def _wake_for(self, state: PartitionState, now_ms: float) -> None:
+        if state.not_before_ms > now_ms and self._timer is None:
+            self._timer = self._loop.call_later((state.not_before_ms - now_ms) / 1000, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self.pump()
+
+    def _node_for(self, state: PartitionState) -> int | None:
+        """The broker to ask: the replica that the leader named as nearer, or the leader itself."""
+        metadata = self._brokers.metadata
+        if state.preferred_replica is not None:
+            if state.preferred_replica in metadata.nodes:
+                return state.preferred_replica
+            state.preferred_replica = None
+        view = metadata.leader(state.topic_partition)
+        if view is None:
+            metadata.mark_stale()
+            return None
+        return view.leader_id
+
+    # One fetch.
+
+    def _fetch(self, node_id: int, states: dict[TopicPartition, PartitionState], *, is_hurried: bool) -> None:
+        connection = self._brokers.open_connection(node_id, PURPOSE)
+        if connection is None:
+            self._in_background(node_id, partial(self._connect, node_id))
+            return
+        version = connection.versions.best(ApiKey.FETCH)
+        if any(self._topic_id(state.topic) == NO_TOPIC_ID for state in states.values()):
+            version = min(version, LAST_WITH_TOPIC_NAMES)
+        session = self._sessions.setdefault(node_id, FetchSession())
+        asked = session.ask({partition: self._wanted(state) for partition, state in states.items()})
+        expected = {
+            partition: Expected(state, state.generation, cast("int", state.fetch_offset))
+            for partition, state in states.items()
+        }
+        try:
+            # The broker may take its time before it answers; that must not look like a dead one.
+            timeout_ms = self._config.request_timeout_ms + self._config.fetch_max_wait_ms
+            answer = connection.send(
+                self._request(asked, version, is_hurried), version, timeout_ms=timeout_ms
+            )
+        except ClientError:
+            session.doubt(is_known=False)
+            return
+        self._asking.add(node_id)
+        answer.add_done_callback(partial(self._answered, node_id, version, expected))
+
+    def _topic_id(self, topic: str) -> bytes:
+        view = self._brokers.metadata.topics.get(topic)
+        return view.topic_id if view is not None else NO_TOPIC_ID
+
+    def _wanted(self, state: PartitionState) -> Wanted:
+        view = self._brokers.metadata.leader(state.topic_partition)
+        return Wanted(
+            self._topic_id(state.topic),
+            cast("int", state.fetch_offset),
+            view.leader_epoch if view is not None else -1,
+            self._config.max_partition_fetch_bytes,
+        )
+
+    def _request(self, asked: Asked, version: int, is_hurried: bool) -> FetchRequest:
+        config = self._config
+        request = FetchRequest(
+            replica_id=-1,
+            max_wait_ms=min(config.fetch_max_wait_ms, HURRIED_WAIT_MS)
+            if is_hurried
+            else config.fetch_max_wait_ms,
+            min_bytes=config.fetch_min_bytes,
+            max_bytes=config.fetch_max_bytes,
+            isolation_level=int(config.reads_committed),
+            session_id=asked.session_id,
+            session_epoch=asked.epoch,
+            rack_id=config.client_rack,
+        )
+        has_ids = version > LAST_WITH_TOPIC_NAMES
+        topics: dict[str, FetchRequest.Topics] = {}
+        for (topic, number), wanted in asked.named.items():
+            row = FetchRequest.Topics.Partitions(
+                partition=number,
+                current_leader_epoch=wanted.leader_epoch,
+                fetch_offset=wanted.fetch_offset,
+                partition_max_bytes=wanted.max_bytes,
+            )
+            if topic not in topics:
+                name = (
+                    FetchRequest.Topics(topic_id=wanted.topic_id)
+                    if has_ids
+                    else FetchRequest.Topics(topic=topic)
+                )
+                topics[topic] = name
+            topics[topic].partitions.append(row)
+        request.topics = list(topics.values())
+        request.forgotten_topics_data = _forgotten(asked, has_ids)
+        return request
+
+    def _answered(
+        self,
+        node_id: int,
+        version: int,
+        expected: dict[TopicPartition, Expected],
+        answer: asyncio.Future[memoryview],
+    ) -> None:
+        self._asking.discard(node_id)
+        error = answer.exception()
+        if error is not None:
+            self._sessions[node_id].doubt(is_known=False)
+            self._brokers.metadata.mark_stale()
+        else:
+            response = cast("FetchResponse", decode_response(ApiKey.FETCH, version, answer.result())[1])
+            self._take_answer(node_id, response, expected)
+        self.pump()
+
+    def _take_answer(
+        self, node_id: int, response: FetchResponse, expected: dict[TopicPartition, Expected]
+    ) -> None:
+        session = self._sessions[node_id]
+        if response.error_code != ErrorCode.NONE:
+            session.doubt(is_known=response.error_code != ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+            if response.error_code not in SESSION_ERRORS:
+                self._pause_all(expected, broker_error(response.error_code))
+            return
+        session.answered(response.session_id)
+        for endpoint in response.node_endpoints:
+            self._brokers.metadata.add_node(
+                Node(endpoint.node_id, endpoint.host, endpoint.port, endpoint.rack)
+            )
+        for topic in response.responses:
+            name = topic.topic or self._brokers.metadata.names.get(topic.topic_id, "")
+            for row in topic.partitions:
+                one = expected.get(TopicPartition(name, row.partition_index))
+                if one is not None and one.generation == one.state.generation:
+                    self._take_partition(one, row)
+
+    def _take_partition(self, one: Expected, row: FetchResponse.Responses.Partitions) -> None:
+        state = one.state
+        if row.error_code != ErrorCode.NONE:
+            self._take_error(one, row)
+            return
+        state.high_watermark = row.high_watermark
+        state.last_stable_offset = row.last_stable_offset
+        state.log_start_offset = row.log_start_offset
+        if row.preferred_read_replica >= 0:
+            state.preferred_replica = row.preferred_read_replica
+            return
+        if not row.records:
+            return
+        aborted = None
+        if self._config.reads_committed:
+            aborted = [(entry.producer_id, entry.first_offset) for entry in row.aborted_transactions or ()]
+        fetched = Fetched(
+            state,
+            one.offset,
+            cast("memoryview", row.records),
+            aborted=aborted,
+            checks_crc=self._config.check_crcs,
+        )
+        if not fetched.is_empty:
+            state.fetch_offset = fetched.next_fetch_offset
+            state.buffered += 1
+            self._deliver(fetched)
+
+    def _take_error(self, one: Expected, row: FetchResponse.Responses.Partitions) -> None:
+        state, code = one.state, row.error_code
+        leader = row.current_leader
+        is_news = self._brokers.metadata.take_leader(
+            state.topic_partition, leader.leader_id, leader.leader_epoch
+        )
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            if state.preferred_replica is not None:
+                state.preferred_replica = None  # the leader may have what its follower lacks
+            else:
+                self._reset(state)
+            return
+        error = broker_error(code, str(state.topic_partition))
+        if code in STALE_VIEW and not is_news:
+            self._brokers.metadata.mark_stale()
+        if not is_news:
+            state.not_before_ms = time.monotonic() * 1000 + self._config.retry_backoff_ms
+        if not error.is_retriable:
+            self._fail(error)
+
+    def _pause_all(self, expected: dict[TopicPartition, Expected], error: BrokerError) -> None:
+        for one in expected.values():
+            one.state.not_before_ms = time.monotonic() * 1000 + self._config.retry_backoff_ms
+        if not error.is_retriable:
+            self._fail(error)
+
+    # What must be waited for.
+
+    def _in_background(self, what: object, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run one such work at a time, then pump again."""
+        if what in self._tasks or self._is_stopped:
+            return
+        task = self._tasks[what] = self._loop.create_task(work())
+
+        def done(task: asyncio.Task[None]) -> None:
+            del self._tasks[what]
+            if not task.cancelled():
+                error = task.exception()
+                if error is not None:
+                    _log.error("the fetcher's work on %s failed", what, exc_info=error)
+                self.pump()
+
+        task.add_done_callback(done)
+
+    async def _connect(self, node_id: int) -> None:
+        try:
+            await self._brokers.connection(node_id, PURPOSE)
+        except ClientError as error:
+            _log.debug("%s", error)
+            self._brokers.metadata.mark_stale()
+            await asyncio.sleep(self._config.reconnect_backoff_ms / 1000)
+
+    async def _refresh(self) -> None:
+        try:
+            await self._brokers.refresh()
+        except (ClientError, BrokerError) as error:
+            _log.debug("%s", error)
+            await asyncio.sleep(self._config.retry_backoff_ms / 1000)
+            return
+        if any(self._brokers.metadata.leader(partition) is None for partition in self._states):
+            self._brokers.metadata.mark_stale()
+            await asyncio.sleep(self._config.retry_backoff_ms / 1000)
+
+
+def _forgotten(asked: Asked, has_ids: bool) -> list[FetchRequest.ForgottenTopicsData]:
+    topics: dict[str, FetchRequest.ForgottenTopicsData] = {}
+    for (topic, number), topic_id in asked.forgotten.items():
+        if topic not in topics:
+            row = FetchRequest.ForgottenTopicsData
+            topics[topic] = row(topic_id=topic_id) if has_ids else row(topic=topic)
+        topics[topic].partitions.append(number)
+    return list(topics.values())

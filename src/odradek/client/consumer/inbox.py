@@ -1,0 +1,75 @@
+"""Where the loop leaves things for the thread that polls: fetched data, errors, calls to make for it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from odradek.client.consumer.fetched import Fetched
+
+
+class Call(NamedTuple):
+    """Something that must happen while the user polls, such as telling a listener."""
+
+    function: Callable[[], Any]
+    done: asyncio.Future[Any]
+
+
+class Inbox:
+    """Filled on the loop, emptied by one thread that polls (or, for an async consumer, by one task)."""
+
+    def __init__(self) -> None:
+        self.fetched: deque[Fetched] = deque()
+        self.errors: deque[BaseException] = deque()
+        self.calls: deque[Call] = deque()
+        self.on_news: Callable[[], object] = self._release
+        self._lock = threading.Lock()
+        self._waiting: Any = None
+
+    # On the loop.
+
+    def put(self, fetched: Fetched) -> None:
+        """Data came."""
+        self.fetched.append(fetched)
+        self.on_news()
+
+    def fail(self, error: BaseException) -> None:
+        """The next poll raises this."""
+        self.errors.append(error)
+        self.on_news()
+
+    async def call(self, function: Callable[[], Any]) -> Any:
+        """Have a function called during a poll, and wait for what it returns or raises."""
+        call = Call(function, asyncio.get_running_loop().create_future())
+        self.calls.append(call)
+        self.on_news()
+        try:
+            return await call.done
+        finally:
+            if call in self.calls:
+                self.calls.remove(call)
+
+    def _release(self) -> None:
+        with self._lock:
+            waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            waiting.release()
+
+    # The thread that polls.
+
+    @property
+    def has_news(self) -> bool:
+        """Whether there is anything to look at."""
+        return bool(self.fetched or self.errors or self.calls)
+
+    def wait(self, timeout_s: float) -> None:
+        """Until there is news, or the time is over."""
+        mine = threading.Lock()
+        mine.acquire()
+        with self._lock:
+            self._waiting = mine
+        if not self.has_news:
+            mine.acquire(timeout=timeout_s)

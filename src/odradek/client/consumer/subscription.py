@@ -1,0 +1,71 @@
+"""What a consumer wants: nothing yet, partitions of its choice, or topics that a group shares. No I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+
+from odradek.client.consumer.errors import NotSubscribed
+from odradek.client.metadata import Metadata
+from odradek.common.ids import TopicPartition
+
+
+class RebalanceListener:
+    """Hears what partitions a member of a group gets and loses, during `poll`. Override what you need."""
+
+    def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
+        """These go to others once this returns: the last chance to commit."""
+
+    def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
+        """These came in addition; positions may be set with `seek`."""
+
+    def on_partitions_lost(self, partitions: Collection[TopicPartition]) -> None:
+        """These may be others' already: nothing can be committed."""
+        self.on_partitions_revoked(partitions)
+
+
+class Wish:
+    """What the user asked for last. Changed by the user's thread, read by the loop: each field at once."""
+
+    def __init__(self) -> None:
+        self.topics: frozenset[str] = frozenset()
+        self.pattern: re.Pattern[str] | None = None
+        self.listener: RebalanceListener | None = None
+        self.is_manual = False
+
+    @property
+    def is_group(self) -> bool:
+        """Whether a group decides what is assigned."""
+        return bool(self.topics) or self.pattern is not None
+
+    def subscribe(
+        self, topics: Iterable[str], pattern: str | re.Pattern[str] | None, listener: RebalanceListener | None
+    ) -> None:
+        """Share topics with the group."""
+        if self.is_manual:
+            raise NotSubscribed("this consumer has partitions by assign(); unsubscribe() first")
+        if isinstance(topics, str):
+            raise TypeError(f"subscribe takes a list of topics: subscribe([{topics!r}])")
+        self.topics = frozenset(topics)
+        self.pattern = re.compile(pattern) if isinstance(pattern, str) else pattern
+        self.listener = listener
+
+    def assign(self) -> None:
+        """Take partitions without a group."""
+        if self.is_group:
+            raise NotSubscribed("this consumer has topics by subscribe(); unsubscribe() first")
+        self.is_manual = True
+
+    def clear(self) -> None:
+        """Want nothing."""
+        self.topics, self.pattern, self.listener, self.is_manual = frozenset(), None, None, False
+
+    def matching(self, metadata: Metadata, *, excludes_internal: bool) -> frozenset[str]:
+        """The topics wanted now: those named, and those that match."""
+        if self.pattern is None:
+            return self.topics
+        return self.topics | {
+            name
+            for name, topic in metadata.topics.items()
+            if self.pattern.fullmatch(name) and not (excludes_internal and topic.is_internal)
+        }

@@ -1,0 +1,51 @@
+"""Records as Arrow tables, without a Python object each: the columns of records/arrow.py, and the topic.
+
+column          Arrow type
+topic           dictionary<int32, string>
+…               as in records/arrow.py: offset, timestamp, timestamp_type, partition, key, value, headers
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.client.consumer.fetched import IndexedBatch
+from odradek.client.consumer.positions import PartitionState
+from odradek.records.arrow import gather, schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Taken = list[tuple[PartitionState, list[IndexedBatch]]]
+
+
+def consumer_schema() -> pa.Schema:
+    """The columns of every table that a consumer gives."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    return schema().insert(0, pa.field("topic", _topic_type(), nullable=False))
+
+
+def to_table(taken: Taken) -> pa.Table:
+    """All records of these batches; one chunk for each partition."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    chunks = [_chunk(state, batches) for state, batches in taken]
+    return pa.Table.from_batches(chunks, consumer_schema())
+
+
+def _chunk(state: PartitionState, batches: list[IndexedBatch]) -> pa.RecordBatch:
+    import pyarrow as pa  # noqa: PLC0415
+
+    rows = gather([(one.header, one.records) for one in batches], state.partition)
+    # Only the first batch can begin before the place that was asked for.
+    rows = rows.slice(batches[0].first_row)
+    indices = pa.repeat(pa.scalar(0, pa.int32()), rows.num_rows)
+    topics = pa.DictionaryArray.from_arrays(indices, pa.array([state.topic]))
+    return pa.RecordBatch.from_arrays([topics, *rows.columns], schema=consumer_schema())
+
+
+def _topic_type() -> Any:
+    import pyarrow as pa  # noqa: PLC0415
+
+    return pa.dictionary(pa.int32(), pa.string())

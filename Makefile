@@ -8,6 +8,8 @@ READY  := $(VENV)/.ready
 .PHONY: run test check bench docs generate format clean fuzz peers
 
 run: $(READY) ## start a broker on 127.0.0.1:9092, data in ./odradek-data
+	@echo "Kafka clients connect with bootstrap.servers=127.0.0.1:9092 once it says ready."
+	@echo "In another terminal: echo hello | $(BIN)/odradek produce greetings; $(BIN)/odradek consume greetings -e"
 	$(BIN)/odradek start
 
 test: $(READY) ## every suite, each within its time budget

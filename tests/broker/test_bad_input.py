@@ -41,7 +41,7 @@ from odradek.records.compression import Codec
 
 MEGABYTE = 1 << 20
 MANY = 100_000
-PATIENCE_SECONDS = 5.0  # how long a neighbour may wait on a busy machine
+PATIENCE_SECONDS = 10.0  # how long a neighbour may wait on a busy machine
 
 
 @pytest.fixture(scope="module")
@@ -126,8 +126,8 @@ def test_random_bytes_end_their_connections(broker):
             try:
                 client.send_bytes(b"\x00\x00" + random.randbytes(size))
                 client.socket.shutdown(socket.SHUT_WR)
-            except ConnectionError:
-                continue
+            except OSError:
+                continue  # it was quicker
             assert client.is_closed_by_broker()
 
 

@@ -70,7 +70,7 @@ class OffsetIndex:
 
     def is_full(self, max_bytes: int) -> bool:
         """Whether no entry fits any more."""
-        return len(self._rows) >= max_bytes // ENTRY_SIZE
+        return self._rows.count >= max_bytes // ENTRY_SIZE
 
     def truncate_to(self, offset: int) -> None:
         """Drop the entries with this offset or a higher one."""

@@ -7,18 +7,17 @@ this way, at half the cost. For any other batch it answers None before anything 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from odradek.log.config import LogConfig
+from odradek.log.epochs import LeaderEpochs
 from odradek.log.leader_batches import max_decompressed_bytes
 from odradek.log.producers import BatchMetadata, ProducerStates
 from odradek.log.roll import MAX_RELATIVE_OFFSET
 from odradek.log.segment import Segment
+from odradek.log.segments import Segments
 from odradek.records.batch import BatchHeader, stamp
 from odradek.records.validate import accept_for_produce
-
-if TYPE_CHECKING:
-    from odradek.log.partition_log import PartitionLog
 
 
 class Terms(NamedTuple):
@@ -35,6 +34,17 @@ class Terms(NamedTuple):
     max_size: int
     max_timestamp_ms: int
     max_offset: int
+
+
+class Appendable(Protocol):
+    """What is needed of a partition's log; the terms are kept there."""
+
+    config: LogConfig
+    segments: Segments
+    epochs: LeaderEpochs
+    producers: ProducerStates
+    log_end_offset: int
+    terms: Terms | None
 
 
 class Shortcut(NamedTuple):
@@ -67,7 +77,7 @@ def terms_of(config: LogConfig, segment: Segment) -> Terms:
     )
 
 
-def try_append(log: PartitionLog, records: memoryview, leader_epoch: int, now_ms: int) -> Shortcut | None:
+def try_append(log: Appendable, records: memoryview, leader_epoch: int, now_ms: int) -> Shortcut | None:
     """Append a client's batch if it is ordinary in every way. OSError if the disk fails."""
     terms = log.terms
     segment = log.segments.active

@@ -34,7 +34,7 @@ class SparseIndex:
     One writer, the owner of the segment; any thread may search, since `_pending` is replaced as a whole.
     """
 
-    __slots__ = ("_entry", "_last", "_pending", "file")
+    __slots__ = ("_entry", "_last", "_pending", "count", "file")
 
     def __init__(self, file: LogFile, entry: struct.Struct) -> None:
         self.file = file
@@ -42,10 +42,10 @@ class SparseIndex:
         # Number of the first pending entry, then the two columns.
         self._pending: tuple[int, array[int], array[int]] = (file.size // entry.size, array("q"), array("q"))
         self._last: Entry | None = None  # known once it was asked for, or appended
+        self.count = self._pending[0]
 
     def __len__(self) -> int:
-        written, keys, _ = self._pending
-        return written + len(keys)
+        return self.count
 
     @property
     def size_in_bytes(self) -> int:
@@ -58,6 +58,7 @@ class SparseIndex:
         values.append(value)
         keys.append(key)  # last, because searching threads believe the keys
         self._last = (key, value)
+        self.count += 1
 
     def row(self, number: int) -> Entry:
         """One entry by its place."""
@@ -105,12 +106,14 @@ class SparseIndex:
             self.file.truncate(count * self._entry.size)
             self._pending = (count, array("q"), array("q"))
             self._last = None
+            self.count = count
 
     def replace(self, entries: Buffer) -> None:
         """Write the whole file anew, from entries that rise in both columns, packed as they are there."""
         self.file.truncate(0)
         self.file.append(entries)
-        self._pending = (self.file.size // self._entry.size, array("q"), array("q"))
+        self.count = self.file.size // self._entry.size
+        self._pending = (self.count, array("q"), array("q"))
         self._last = None
 
     def write_pending(self, at_least: int = 1) -> None:

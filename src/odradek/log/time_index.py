@@ -67,7 +67,7 @@ class TimeIndex:
 
     def is_full(self, max_bytes: int) -> bool:
         """Whether no entry fits but the one that closing the segment adds."""
-        return len(self._rows) >= max_bytes // ENTRY_SIZE - 1
+        return self._rows.count >= max_bytes // ENTRY_SIZE - 1
 
     def truncate_to(self, offset: int) -> None:
         """Drop the entries with this offset or a higher one."""

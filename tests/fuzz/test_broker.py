@@ -17,7 +17,7 @@ from odradek.protocol.api import response_class, response_header_version
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import ResponseHeader
 
-SECONDS = float(os.environ.get("ODRADEK_FUZZ_SECONDS", "30"))
+SECONDS = float(os.environ.get("ODRADEK_FUZZ_SECONDS", "25"))
 SEED = os.environ.get("ODRADEK_FUZZ_SEED", "odradek")
 FRAMES_PER_CONNECTION = 20
 MAX_GROWTH_BYTES = 150 << 20

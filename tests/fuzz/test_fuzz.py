@@ -13,7 +13,7 @@ import pytest
 from fuzz import protocol_target, records_target
 from fuzz.mutations import mutate
 
-SECONDS = float(os.environ.get("ODRADEK_FUZZ_SECONDS", "45"))
+SECONDS = float(os.environ.get("ODRADEK_FUZZ_SECONDS", "25"))
 MUTATIONS_PER_SEED = 10
 
 

@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from cli.conftest import Cli
+from odradek.testing import Cluster
 
 
 def nobody() -> str:
@@ -54,3 +55,16 @@ def web_server():
 
 def test_a_web_server_is_told_from_a_broker(web_server):
     assert "does not answer as a Kafka broker does: it speaks HTTP" in Cli(web_server).error("topics", "list")
+
+
+def test_an_advertised_listener_out_of_reach_is_explained_at_once():
+    address = nobody()
+    listeners = {
+        "listeners": f"PLAINTEXT://{address}",
+        "advertised.listeners": "PLAINTEXT://inside.invalid:9092",
+    }
+    with Cluster(listeners):
+        told = Cli(address).error("topics", "create", "orders")
+    assert "cannot connect to broker 0 at inside.invalid:9092: the name is not known." in told
+    assert f"The cluster was reached through {address}" in told
+    assert "advertised.listeners" in told

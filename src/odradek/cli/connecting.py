@@ -48,17 +48,14 @@ class Failed(click.ClickException):
 @contextmanager
 def friendly_errors() -> Iterator[None]:
     """What a client raises becomes one sentence, with the next step where there is one."""
-    from odradek.client.errors import ConnectionFailed, DeadlineExceeded, NotAKafkaBroker  # noqa: PLC0415
+    from odradek.client.errors import NoBrokersAvailable  # noqa: PLC0415
 
     try:
         yield
     except ConfigError as error:
         raise UsageProblem(str(error)) from None
-    except (ConnectionFailed, NotAKafkaBroker) as error:
+    except NoBrokersAvailable as error:
         raise Failed(f"{error}.\n{NEXT_STEP}") from None
-    except DeadlineExceeded as error:
-        is_away = isinstance(error.last, ConnectionFailed)
-        raise Failed(f"{error}.\n{NEXT_STEP}" if is_away else str(error)) from None
     except OdradekError as error:
         raise Failed(str(error)) from None
 

@@ -255,6 +255,10 @@ class Brokers:
         if self._is_usable(self._bootstrap_connection):
             assert self._bootstrap_connection is not None
             return self._bootstrap_connection
+        return await self.reach_one()
+
+    async def reach_one(self) -> BrokerConnection:
+        """A connection to one of the brokers that the cluster lists, the least busy that can be reached."""
         failure: ClientError | None = None
         for node_id in self._by_load():
             try:

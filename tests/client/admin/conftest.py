@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-import socket
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from client.eventually import eventually
+from kafka_peer import running_kafka
 from odradek.client.admin.admin import Admin
 from odradek.client.admin.topics import CreatedTopic, TopicDescription
 from odradek.testing import Cluster
 
-PEERS = Path(__file__).resolve().parents[3] / "bench" / "peers"
-
-
-def free_port() -> int:
-    """A port whose neighbour a thousand above is free as well: the controller listens there."""
-    while True:
-        with socket.socket() as one, socket.socket() as other:
-            one.bind(("127.0.0.1", 0))
-            port: int = one.getsockname()[1]
-            if port < 60_000 and other.connect_ex(("127.0.0.1", port + 1000)):
-                return port
-
 
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    directory, port = tmp_path_factory.mktemp("kafka"), free_port()
-    subprocess.run([str(PEERS / "start"), str(directory), str(port)], check=True, capture_output=True)
-    yield f"localhost:{port}"
-    subprocess.run([str(PEERS / "stop"), str(directory)], check=True)
+    with running_kafka(tmp_path_factory.mktemp("kafka")) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

@@ -34,8 +34,12 @@ class AsyncAdmin(TopicAdmin, ConfigAdmin, OffsetAdmin, ClusterAdmin, LogDirAdmin
         super().__init__(from_keywords(ClientConfig, settings))
 
     async def connect(self) -> None:
-        """See now whether a broker can be reached, without retries; calls connect by themselves."""
+        """See now whether a broker can be reached, without retries; calls connect by themselves.
+
+        Also under the name that the cluster has for it: that is the one which every later call uses.
+        """
         await self.brokers.refresh()
+        await self.brokers.reach_one()
 
     async def close(self) -> None:
         """Close the connections; the client cannot be used any more."""

@@ -1,0 +1,52 @@
+"""The commands work against Apache Kafka as against our own broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from cli.conftest import Cli
+from client.eventually import eventually
+from kafka_peer import running_kafka
+
+pytestmark = [pytest.mark.java, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
+    with running_kafka(tmp_path_factory.mktemp("kafka")) as address:
+        yield Cli(address)
+
+
+def test_a_topic_from_its_making_to_its_end(kafka):
+    kafka.run("topics", "create", "orders", "--partitions", "2", "--config", "retention.ms=-1")
+    eventually(lambda: "orders" in kafka.lines("topics", "list"))
+    kafka.run("produce", "orders", "-K", ":", "-p", "1", "-z", "zstd", "-H", "a=1", typed="k:one\nl:two\n")
+    assert kafka.lines("consume", "orders", "-e", "-f", "%p %o %k %s %h\\n") == [
+        "1 0 k one a=1",
+        "1 1 l two a=1",
+    ]
+    assert kafka.lines("offsets", "get", "orders") == ["orders:0:0", "orders:1:2"]
+    kafka.run("offsets", "delete-records", "orders", "--before", "1", "--partitions", "1")
+    assert kafka.lines("consume", "orders", "-e", "-o", "beginning") == ["two"]
+    kafka.run("topics", "alter", "orders", "--partitions", "3")
+    eventually(lambda: len(kafka.lines("topics", "describe", "orders")) == 4)
+    kafka.run("configs", "alter", "--topic", "orders", "--add-config", "segment.ms=1000000")
+    eventually(lambda: len(kafka.objects("configs", "describe", "--topic", "orders")) >= 2)
+    kafka.run("topics", "delete", "orders")
+    eventually(lambda: "orders" not in kafka.lines("topics", "list"))
+
+
+def test_the_cluster_is_described(kafka):
+    host, port = kafka.bootstrap.split(":")
+    (broker,) = kafka.objects("cluster", "describe")
+    assert (broker["host"], str(broker["port"]), broker["controller"]) == (host, port, True)
+    assert any(row["api"] == "Fetch" for row in kafka.objects("cluster", "api-versions"))
+    (document,) = kafka.objects("cluster", "log-dirs")
+    assert document["brokers"][0]["logDirs"]
+
+
+def test_a_refusal_is_told_in_kafkas_words(kafka):
+    told = kafka.error("topics", "create", "wide", "--replication-factor", "3")
+    assert "replication" in told.lower()

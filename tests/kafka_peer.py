@@ -1,0 +1,32 @@
+"""Apache Kafka itself, for tests that want to know whether it agrees."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+PEERS = Path(__file__).resolve().parents[1] / "bench" / "peers"
+
+
+@contextmanager
+def running_kafka(directory: Path) -> Iterator[str]:
+    """The address of a broker that lives as long as the block."""
+    port = _free_port()
+    subprocess.run([str(PEERS / "start"), str(directory), str(port)], check=True, capture_output=True)
+    try:
+        yield f"localhost:{port}"
+    finally:
+        subprocess.run([str(PEERS / "stop"), str(directory)], check=True)
+
+
+def _free_port() -> int:
+    """A port whose neighbour a thousand above is free as well: the controller listens there."""
+    while True:
+        with socket.socket() as one, socket.socket() as other:
+            one.bind(("127.0.0.1", 0))
+            port: int = one.getsockname()[1]
+            if port < 60_000 and other.connect_ex(("127.0.0.1", port + 1000)):
+                return port

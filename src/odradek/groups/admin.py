@@ -49,7 +49,7 @@ def _listed(group: AnyGroup) -> _Listed:
 
 
 def describe(state: GroupsState, group_id: str, *, knows_group_errors: bool) -> _Described:
-    """One classic group with its members; what they read only while that is settled."""
+    """One classic group with its members; what they subscribe to only while that is settled."""
     group = state.find(group_id)
     if not isinstance(group, Group):
         problem = "not found" if group is None else "is not a classic group"
@@ -80,7 +80,7 @@ def _described_member(group: Group, member: Member, is_stable: bool) -> _Describ
         client_id=member.client_id,
         client_host=member.client_host,
         member_metadata=member.metadata(group.protocol_name) if is_stable else b"",
-        member_assignment=member.assignment if is_stable else b"",
+        member_assignment=member.assignment,
     )
 
 

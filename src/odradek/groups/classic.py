@@ -87,10 +87,12 @@ def heartbeat(state: GroupsState, request: HeartbeatRequest, now_ms: int) -> Res
 
 def leave(state: GroupsState, request: LeaveGroupRequest, now_ms: int) -> Result[LeaveGroupResponse]:
     """Members go; each has its own verdict."""
-    group = _of_member(state, request.group_id)
+    group = state.find(request.group_id)
     if isinstance(group, ConsumerGroup):
-        consumer_turn = state.consumer_turn(group, now_ms)
-        return consumer_turn.result(state.keep, classic_in_consumer.leave(consumer_turn, request))
+        gone, response = classic_in_consumer.leaving(group, request)
+        return state.remove(group, gone, now_ms, response) if gone else Result(response)
+    if group is None:
+        return Result(LeaveGroupResponse(members=[_not_here(leaving) for leaving in request.members]))
     turn = state.turn(group, now_ms)
     rows = []
     for leaving in request.members:
@@ -101,6 +103,14 @@ def leave(state: GroupsState, request: LeaveGroupRequest, now_ms: int) -> Result
             row.error_code = error.error_code
         rows.append(row)
     return turn.result(state.keep, LeaveGroupResponse(members=rows))
+
+
+def _not_here(leaving: LeaveGroupRequest.Members) -> _Left:
+    return _Left(
+        member_id=leaving.member_id,
+        group_instance_id=leaving.group_instance_id,
+        error_code=ErrorCode.UNKNOWN_MEMBER_ID,
+    )
 
 
 def _of_member(state: GroupsState, group_id: str) -> AnyGroup:

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
-from odradek.groups import consumer_protocol
 from odradek.groups.consumer_group import ClassicMetadata, ConsumerGroup, ConsumerMember, MemberState
 from odradek.groups.consumer_protocol import bring_up_to_date, check_room, replace_static, static_member, step
 from odradek.groups.consumer_turn import ConsumerTurn, MemberSyncTimer, RejoinTimer
@@ -136,28 +135,24 @@ def _should_rejoin(group: ConsumerGroup, member: ConsumerMember) -> bool:
     return not missing & group.held_by_others(member.member_id)
 
 
-def leave(turn: ConsumerTurn, request: LeaveGroupRequest) -> LeaveGroupResponse:
-    """Classic members go; each has its own verdict."""
+def leaving(group: ConsumerGroup, request: LeaveGroupRequest) -> tuple[list[str], LeaveGroupResponse]:
+    """Members go, or are removed by an administrator, whatever they speak: who, and each one's verdict."""
     rows, gone = [], []
-    for leaving in request.members:
-        row = LeaveGroupResponse.Members(
-            member_id=leaving.member_id, group_instance_id=leaving.group_instance_id
-        )
+    for told in request.members:
+        row = LeaveGroupResponse.Members(member_id=told.member_id, group_instance_id=told.group_instance_id)
         try:
-            gone.append(_leaving(turn.group, leaving.member_id, leaving.group_instance_id).member_id)
+            gone.append(_leaving(group, told.member_id, told.group_instance_id).member_id)
         except KafkaError as error:
             row.error_code = error.error_code
         rows.append(row)
-    if gone:
-        consumer_protocol.remove(turn, gone)
-    return LeaveGroupResponse(members=rows)
+    return gone, LeaveGroupResponse(members=rows)
 
 
 def _leaving(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
     if instance_id is not None and member_id == UNKNOWN_MEMBER_ID:
         holder = group.static_member(instance_id)
         member_id = UNKNOWN_MEMBER_ID if holder is None else holder.member_id
-    return _classic_member(group, member_id, instance_id)[0]
+    return _member(group, member_id, instance_id)
 
 
 def _validate(
@@ -172,12 +167,15 @@ def _validate(
 def _classic_member(
     group: ConsumerGroup, member_id: str, instance_id: str | None
 ) -> tuple[ConsumerMember, ClassicMetadata]:
-    if instance_id is not None:
-        member = static_member(group, member_id, instance_id)
-    elif member_id in group.members:
-        member = group.members[member_id]
-    else:
-        raise UnknownMemberId(f"{member_id!r} is no member of {group.group_id}")
+    member = _member(group, member_id, instance_id)
     if member.classic is None:
         raise UnknownMemberId(f"{member_id!r} does not speak the classic protocol")
     return member, member.classic
+
+
+def _member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
+    if instance_id is not None:
+        return static_member(group, member_id, instance_id)
+    if member_id not in group.members:
+        raise UnknownMemberId(f"{member_id!r} is no member of {group.group_id}")
+    return group.members[member_id]

@@ -57,4 +57,4 @@ def _leave(
         turn = state.consumer_turn(group, now_ms)
         consumer_protocol.go_for_a_while(turn, member)
         return turn.result(state.keep, response)
-    return state.fence(group, member.member_id, now_ms, response)
+    return state.remove(group, [member.member_id], now_ms, response)

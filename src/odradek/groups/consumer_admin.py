@@ -16,7 +16,6 @@ _Described = ConsumerGroupDescribeResponse.Groups
 _Member = ConsumerGroupDescribeResponse.Groups.Members
 
 CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
-DEAD = "Dead"
 
 
 def describe(state: GroupsState, group_id: str) -> _Described:
@@ -26,7 +25,6 @@ def describe(state: GroupsState, group_id: str) -> _Described:
         problem = "not found" if group is None else "is not a consumer group"
         return _Described(
             group_id=group_id,
-            group_state=DEAD,
             error_code=ErrorCode.GROUP_ID_NOT_FOUND,
             error_message=f"Group {group_id} {problem}.",
         )
@@ -50,11 +48,11 @@ def _member(group: ConsumerGroup, member: ConsumerMember, topics: Topics) -> _Me
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.topics),
-        subscribed_topic_regex=member.regex or None,
+        subscribed_topic_regex=member.regex,
         assignment=_Member.Assignment(
             topic_partitions=[
                 _Member.Assignment.TopicPartitions(topic_id=topic_id, topic_name=name, partitions=indexes)
-                for topic_id, name, indexes in _named(member.assigned, topics)
+                for topic_id, name, indexes in _named({**member.assigned, **member.revoking}, topics)
             ]
         ),
         target_assignment=_Member.TargetAssignment(

@@ -75,7 +75,7 @@ class ConsumerMember:
     client_id: str = ""
     client_host: str = ""
     topics: frozenset[str] = frozenset()
-    regex: str | None = None
+    regex: str = ""
     rebalance_timeout_ms: int = -1
     server_assignor: str | None = None
     classic: ClassicMetadata | None = None
@@ -134,7 +134,7 @@ class ConsumerGroup:
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
         """What it subscribes to, by name and by pattern."""
-        resolved = self.regexes.get(member.regex or "")
+        resolved = self.regexes.get(member.regex)
         return member.topics if resolved is None else member.topics | resolved.topics
 
     def subscribed_topics(self) -> frozenset[str]:

@@ -232,7 +232,7 @@ def bring_up_to_date(turn: ConsumerTurn, member: ConsumerMember, updated: Consum
     is_new = updated.member_id not in turn.group.members
     if is_new or updated != member:
         turn.write(records.member_metadata(group_id, updated))
-    has_new_topics = updated.topics != member.topics or (updated.regex or "") != (member.regex or "")
+    has_new_topics = updated.topics != member.topics or updated.regex != member.regex
     has_new_matches = resolve_patterns(turn)
     refresh_epoch(turn, must_bump=has_new_topics or has_new_matches)
     assign_if_due(turn)

@@ -252,7 +252,7 @@ def _apply_member(
             client_id=value.client_id,
             client_host=value.client_host,
             topics=frozenset(value.subscribed_topic_names),
-            regex=value.subscribed_topic_regex,
+            regex=value.subscribed_topic_regex or "",
             rebalance_timeout_ms=value.rebalance_timeout_ms,
             server_assignor=value.server_assignor,
             classic=classic,

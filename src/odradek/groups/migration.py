@@ -9,6 +9,7 @@ Downgrade: the last member of the new protocol goes. The others make a classic g
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -105,9 +106,9 @@ def _send_away(turn: ConsumerTurn, group: Group) -> None:
 # Downgrade
 
 
-def may_downgrade(group: ConsumerGroup, settings: GroupSettings, without: str | None = None) -> bool:
-    """Whether all members, but for the one that goes, speak the classic protocol, and may be alone."""
-    staying = [member for member in group.members.values() if member.member_id != without]
+def may_downgrade(group: ConsumerGroup, settings: GroupSettings, without: Collection[str] = ()) -> bool:
+    """Whether all members, but for those that go, speak the classic protocol, and may be alone."""
+    staying = [member for member in group.members.values() if member.member_id not in without]
     return (
         bool(staying)
         and all(member.classic is not None for member in staying)
@@ -117,10 +118,10 @@ def may_downgrade(group: ConsumerGroup, settings: GroupSettings, without: str | 
 
 
 def downgrade(
-    group: ConsumerGroup, settings: GroupSettings, topics: Topics, now_ms: int, without: str | None = None
+    group: ConsumerGroup, settings: GroupSettings, topics: Topics, now_ms: int, without: Collection[str] = ()
 ) -> Turn:
     """The consumer group as a classic one; if somebody goes, the others rebalance."""
-    staying = [member for member in group.members.values() if member.member_id != without]
+    staying = [member for member in group.members.values() if member.member_id not in without]
     classic = _as_classic_group(group, staying, topics, now_ms)
     turn = Turn(classic, settings, now_ms)
     for change in records.group_gone(group):
@@ -132,7 +133,7 @@ def downgrade(
             turn.stop_timer(timer(group.group_id, member_id))
     for member in classic.members.values():
         turn.start_session(member)
-    if without is not None:
+    if without:
         prepare(turn)
     logger.info("group %s is a classic group again", group.group_id)
     return turn

@@ -56,8 +56,10 @@ def prepare(turn: Turn) -> None:
     group = turn.group
     if group.state is GroupState.COMPLETING_REBALANCE:
         for member in group.members.values():
+            unassigned = replace(member, assignment=b"")
+            turn.update(unassigned)
             if member.is_awaiting_sync:
-                turn.answer_sync(member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+                turn.answer_sync(unassigned, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
     turn.stop_timer(SyncTimer(group.group_id))
     is_initial = group.state is GroupState.EMPTY
     delay_ms = turn.settings.initial_rebalance_delay_ms if is_initial else group.rebalance_timeout_ms

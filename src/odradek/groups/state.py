@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,13 +75,15 @@ class GroupsState:
         """Begin an event in the life of a group of the new protocol."""
         return ConsumerTurn(group, self.settings, self.topics, now_ms)
 
-    def fence(self, group: ConsumerGroup, member_id: str, now_ms: int, response: Any = None) -> Result[Any]:
-        """A member of the new protocol is gone; if only classic ones are left, so is the protocol."""
-        if migration.may_downgrade(group, self.settings, without=member_id):
-            turn = migration.downgrade(group, self.settings, self.topics, now_ms, without=member_id)
+    def remove(
+        self, group: ConsumerGroup, member_ids: Collection[str], now_ms: int, response: Any = None
+    ) -> Result[Any]:
+        """Members of a consumer group are gone; if only classic ones are left, so is the new protocol."""
+        if migration.may_downgrade(group, self.settings, without=member_ids):
+            turn = migration.downgrade(group, self.settings, self.topics, now_ms, without=member_ids)
             return turn.result(self.keep, response)
         consumer_turn = self.consumer_turn(group, now_ms)
-        consumer_protocol.remove(consumer_turn, [member_id])
+        consumer_protocol.remove(consumer_turn, member_ids)
         return consumer_turn.result(self.keep, response)
 
     # Replay
@@ -186,7 +188,7 @@ class GroupsState:
             return turn.result(self.keep)
         if isinstance(key, JoinTimer | SyncTimer) or key.member_id not in group.members:
             return Result()
-        return self.fence(group, key.member_id, now_ms)
+        return self.remove(group, [key.member_id], now_ms)
 
     def _expire_offsets(self, now_ms: int) -> Result[None]:
         records: list[CoordinatorRecord] = []

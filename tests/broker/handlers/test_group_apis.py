@@ -113,7 +113,9 @@ def test_a_group_lives_and_dies_in_every_version(broker, version):
 
     who = {"group_id": group, "generation_id": 1, "member_id": joined.member_id}
     given = SyncGroupRequest.Assignments(member_id=joined.member_id, assignment=b"work")
-    synced = broker.ask(ApiKey.SYNC_GROUP, min(version, 5), SyncGroupRequest(**who, assignments=[given]))
+    names = {"protocol_type": "consumer", "protocol_name": "range"} if version >= 5 else {}
+    sync = SyncGroupRequest(**who, **names, assignments=[given])
+    synced = broker.ask(ApiKey.SYNC_GROUP, min(version, 5), sync)
     assert (synced.error_code, synced.assignment) == (ErrorCode.NONE, b"work")
     beaten = broker.ask(ApiKey.HEARTBEAT, min(version, 4), HeartbeatRequest(**who))
     assert beaten.error_code == ErrorCode.NONE

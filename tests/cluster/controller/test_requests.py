@@ -42,6 +42,22 @@ def test_each_broker_gets_one_request_of_each_kind_in_order():
     assert batch.take(context) == []
 
 
+def test_a_broker_that_is_told_everything_deletes_before_it_looks_for_strays():
+    context = a_context(live=[1])
+    put(context, "kept", 0, (1,), leader=1, isr=(1,))
+    doomed = put(context, "doomed", 0, (1,), leader=1, isr=(1,))
+    context.deletions.queued.add("doomed")
+    batch = a_batch()
+    batch.tell_everything([1])
+    batch.stop_replica(1, doomed, delete=True)
+
+    assert [type(request).__name__ for _, request in batch.take(context)] == [
+        "StopReplicaRequest",
+        "LeaderAndIsrRequest",
+        "UpdateMetadataRequest",
+    ]
+
+
 def test_dead_brokers_are_told_nothing():
     context = a_context(live=[1])
     partition = put(context, "a", 0, (1, 2), leader=1, isr=(1,))

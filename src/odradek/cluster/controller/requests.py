@@ -79,11 +79,15 @@ class RequestBatch:
         taken: list[tuple[int, ControlRequest]] = []
         live_brokers = [_live_broker(broker) for broker in context.brokers.values()]
         for broker_id in sorted(context.brokers):
+            # A broker that is told everything sets aside what is not named, and so never would delete it.
+            stops_first = broker_id in self._everything and broker_id in self._stops
+            if stops_first:
+                taken.append((broker_id, self._stop_request(context, broker_id)))
             if broker_id in self._leaders or broker_id in self._everything:
                 taken.append((broker_id, self._leader_request(context, broker_id)))
             if broker_id in self._metadata or broker_id in self._everything:
                 taken.append((broker_id, self._metadata_request(context, broker_id, live_brokers)))
-            if broker_id in self._stops:
+            if broker_id in self._stops and not stops_first:
                 taken.append((broker_id, self._stop_request(context, broker_id)))
         self.clear()
         return taken

@@ -112,6 +112,15 @@ def test_offsets_cannot_be_deleted_where_it_is_unknown_what_is_read():
     assert shard.ask(lambda state, _: offsets.delete(state, "g", [])).error is ErrorCode.NON_EMPTY_GROUP
 
 
+def test_offsets_of_deleted_topics_are_forgotten_in_all_groups():
+    shard = ManualShard()
+    for partition in (ORDERS, BILLS):
+        commit(shard, partition)
+    shard.ask(lambda state, _: offsets.forget(state, {ORDERS}))
+    for one in (shard, shard.reloaded()):
+        assert list(one.state.offsets.of("g")) == [BILLS]
+
+
 def test_a_group_without_members_is_deleted_with_its_offsets():
     shard = ManualShard()
     (only,) = shard.stable("a")

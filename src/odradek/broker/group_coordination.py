@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 
 from odradek.broker.adapters import InternalTopic, LoopTimer, follow_leadership
@@ -72,7 +73,17 @@ def coordinate_groups(services: Services) -> GroupService:
         codec=Codec(config.offsets_topic_compression_codec),
     )
     services.leaderships[CONSUMER_OFFSETS] = follow_leadership(runtime, services.replicas)
-    return GroupService(runtime, lambda: _partition_count(services))
+    service = GroupService(runtime, lambda: _partition_count(services))
+    forgetting: set[asyncio.Task[None]] = set()
+
+    def forget(change: ImageChange) -> None:
+        if change.deleted:
+            task = services.loop.create_task(service.forget_partitions(change.deleted))
+            forgetting.add(task)
+            task.add_done_callback(forgetting.discard)
+
+    services.image.listeners.append(forget)
+    return service
 
 
 def _partition_count(services: Services) -> int:

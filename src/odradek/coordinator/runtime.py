@@ -32,6 +32,7 @@ from odradek.records.record import read_records
 logger = logging.getLogger(__name__)
 
 RETRY_MS = 500
+RECORDS_AT_A_TIME = 500
 MAX_DECOMPRESSED_BYTES = 1 << 30
 
 # What went wrong with the log, as a client of the coordinator must hear it.
@@ -109,7 +110,7 @@ class CoordinatorRuntime(Generic[State]):
         while not shard.is_closed:
             try:
                 async for piece in self._writer.read(shard.partition, end_offset):
-                    self._replay(shard, piece)
+                    await self._replay(shard, piece)
                     if shard.is_closed:
                         return
             except KafkaError as error:
@@ -125,8 +126,14 @@ class CoordinatorRuntime(Generic[State]):
         now_ms = self._clock.now_ms()
         self._carry_out(shard, shard.state.on_loaded(now_ms), now_ms)
 
-    def _replay(self, shard: Shard[State], piece: bytes) -> None:
+    async def _replay(self, shard: Shard[State], piece: bytes) -> None:
+        replayed = 0
         for position, header in iterate_headers(piece):
+            replayed += header.record_count
+            if replayed > RECORDS_AT_A_TIME:
+                # Others are served meanwhile.
+                await asyncio.sleep(0)
+                replayed = 0
             producer_id = header.producer_id if header.is_transactional else None
             for record in read_records(piece, position, max_bytes=MAX_DECOMPRESSED_BYTES):
                 if header.is_control:

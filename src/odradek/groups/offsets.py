@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -153,6 +153,17 @@ def fetch(
         else:
             found[partition] = FetchedOffset(committed.get(partition, NOT_COMMITTED))
     return found
+
+
+def forget(state: GroupsState, partitions: Collection[TopicPartition]) -> Result[None]:
+    """Forget the offsets of partitions that are no more, in all groups."""
+    records = [
+        offset_tombstone(group_id, partition)
+        for group_id in state.offsets
+        for partition in state.offsets.of(group_id)
+        if partition in partitions
+    ]
+    return Result(records=tuple(records))
 
 
 def delete(state: GroupsState, group_id: str, partitions: Iterable[TopicPartition]) -> Result[Verdicts]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable
 from uuid import uuid4
 
@@ -30,6 +31,8 @@ from odradek.protocol.messages import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+
+logger = logging.getLogger(__name__)
 
 
 class GroupService:
@@ -120,6 +123,14 @@ class GroupService:
     async def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> Verdicts:
         """Forget offsets; each partition has its own verdict."""
         return await self._run(group_id, lambda state, _: offsets.delete(state, group_id, partitions))
+
+    async def forget_partitions(self, partitions: Collection[TopicPartition]) -> None:
+        """The partitions are no more; a topic made anew under the name begins without offsets."""
+        for partition in self._runtime.partitions():
+            try:
+                await self._runtime.run(partition, lambda state, _: offsets.forget(state, partitions))
+            except KafkaError as error:
+                logger.warning("offsets of deleted partitions stay in partition %d: %s", partition, error)
 
     # Administration
 

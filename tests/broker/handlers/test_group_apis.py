@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -15,6 +16,7 @@ from odradek.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
     CreateTopicsRequest,
     DeleteGroupsRequest,
+    DeleteTopicsRequest,
     DescribeConfigsRequest,
     DescribeGroupsRequest,
     FindCoordinatorRequest,
@@ -221,6 +223,20 @@ def test_offsets_are_deleted_by_partition(broker, topic_id):
     ]
     missing = broker.ask(ApiKey.OFFSET_DELETE, 0, OffsetDeleteRequest(group_id="none", topics=[asked]))
     assert missing.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_a_topic_made_anew_begins_without_offsets(broker):
+    made = CreateTopicsRequest.Topics(name="short-lived", num_partitions=1, replication_factor=1)
+    broker.ask(ApiKey.CREATE_TOPICS, 7, CreateTopicsRequest(topics=[made], timeout_ms=10_000))
+    part = CommitTopic.Partitions(partition_index=0, committed_offset=1, committed_metadata="")
+    topics = [CommitTopic(name="short-lived", partitions=[part])]
+    broker.ask(ApiKey.OFFSET_COMMIT, 9, OffsetCommitRequest(group_id="survivor", topics=topics))
+    deleted = DeleteTopicsRequest(topic_names=["short-lived"], timeout_ms=10_000)
+    broker.ask(ApiKey.DELETE_TOPICS, 5, deleted)
+    asked = OffsetFetchRequest(groups=[FetchGroup(group_id="survivor", topics=None)])
+    deadline = time.monotonic() + 20
+    while broker.ask(ApiKey.OFFSET_FETCH, 9, asked).groups[0].topics:
+        assert time.monotonic() < deadline
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.CONSUMER_GROUP_HEARTBEAT))

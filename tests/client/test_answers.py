@@ -3,7 +3,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from odradek.client.answers import RECEIVE_BYTES, AnswerAssembler, BadAnswer
@@ -28,6 +28,7 @@ def feed(assembler: AnswerAssembler, received: bytes, chunk: int) -> list[memory
     answers=st.lists(st.binary(min_size=4, max_size=300), max_size=20),
     chunk=st.integers(1, 400),
 )
+@example(answers=[bytes(5), bytes(261)], chunk=12)  # three bytes of a size that no other frame begins with
 def test_answers_come_out_whole_however_the_bytes_arrive(answers, chunk):
     assembler = AnswerAssembler()
     assert feed(assembler, framed(answers), chunk) == answers

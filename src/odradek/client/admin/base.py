@@ -65,7 +65,7 @@ class AdminBase:
                     del outcomes[partition]
                     left.add(partition)
             if left:
-                raise broker_error(ErrorCode.LEADER_NOT_AVAILABLE, _names(left))
+                raise broker_error(ErrorCode.LEADER_NOT_AVAILABLE, _leaderless(left))
 
         with brokers.metadata.holding({partition.topic for partition in left}):
             try:
@@ -89,8 +89,10 @@ class AdminBase:
             if view is not None:
                 by_node.setdefault(view.leader_id, []).append(partition)
             elif topic is None or partition.partition not in topic.partitions:
-                code = metadata.errors.get(partition.topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                unknown[partition] = broker_error(code, f"{partition} does not exist")
+                missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                code = metadata.errors.get(partition.topic, missing)
+                words = f"{partition} does not exist" if code == missing else str(partition)
+                unknown[partition] = broker_error(code, words)
         return unknown, by_node
 
     async def _ask_node(
@@ -131,5 +133,5 @@ def _is_moving(error: BrokerError) -> bool:
     return error.is_retriable and error.error_code in STALE_VIEW and not is_gone
 
 
-def _names(partitions: Iterable[TopicPartition]) -> str:
+def _leaderless(partitions: Iterable[TopicPartition]) -> str:
     return f"no leader is known for {', '.join(str(partition) for partition in sorted(partitions))}"

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 from odradek.common.clock import SystemClock
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.coordinator.result import CoordinatorRecord
 from odradek.coordinator.runtime import CoordinatorRuntime
+from odradek.groups import consumer_records
+from odradek.groups.consumer_group import ConsumerGroup
+from odradek.groups.consumer_records import CONSUMER_KEYS, Change, apply
 from odradek.groups.group import Group, GroupState
 from odradek.groups.partitions import java_hash, partition_for
 from odradek.groups.records import CODEC, committed_of, group_metadata, group_of, offset_commit
@@ -90,6 +95,44 @@ def test_classic_groups_and_offsets_are_written_byte_for_byte_as_kafka_wrote_the
             assert ours == CoordinatorRecord(record.key, record.value)
             compared += 1
     assert compared > 8
+
+
+def test_groups_of_the_new_protocol_are_written_byte_for_byte_as_kafka_wrote_them():
+    groups: dict[str, ConsumerGroup] = {}
+    compared: Counter[str] = Counter()
+    for position, header in iterate_headers(kafkas_log()):
+        records = [] if header.is_control else read_records(kafkas_log(), position, max_bytes=1 << 20)
+        for record in records:
+            decoded = CODEC.decode(record.key or b"", record.value)
+            if decoded is None or decoded.value is None or not isinstance(decoded.key, CONSUMER_KEYS):
+                continue
+            key: Any = decoded.key
+            group = apply(groups.get(key.group_id, ConsumerGroup(key.group_id)), key, decoded.value)
+            assert group is not None
+            groups[key.group_id] = group
+            assert written_again(group, key).record() == CoordinatorRecord(record.key, record.value)
+            compared[type(key).__name__] += 1
+    assert len(compared) == 6, compared
+
+
+def written_again(group: ConsumerGroup, key: Any) -> Change:
+    """The record of this key, made from what the group knows."""
+    group_id = group.group_id
+    match type(key).__name__:
+        case "ConsumerGroupMetadataKey":
+            return consumer_records.group_epoch(group_id, group.group_epoch, group.metadata_hash)
+        case "ConsumerGroupMemberMetadataKey":
+            return consumer_records.member_metadata(group_id, group.members[key.member_id])
+        case "ConsumerGroupTargetAssignmentMetadataKey":
+            timestamp_ms = group.assignment_timestamp_ms
+            return consumer_records.target_epoch(group_id, group.assignment_epoch, timestamp_ms)
+        case "ConsumerGroupTargetAssignmentMemberKey":
+            return consumer_records.target_member(group_id, key.member_id, group.targets[key.member_id])
+        case "ConsumerGroupCurrentMemberAssignmentKey":
+            return consumer_records.current_assignment(group_id, group.members[key.member_id])
+        case _:
+            regex = key.regular_expression
+            return consumer_records.resolved_regex(group_id, regex, group.regexes[regex])
 
 
 def test_groups_are_placed_by_javas_hash():

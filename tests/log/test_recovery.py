@@ -338,6 +338,21 @@ def test_a_damaged_snapshot_is_replaced_by_an_older_one_and_the_log(tmp_path: Pa
     }
 
 
+def test_a_snapshot_that_a_crash_has_torn_does_not_stay(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    transactions(log, 40)
+    torn = [
+        tmp_path / f"{offset:020d}.snapshot"
+        for offset in (log.log_end_offset, log.segments.active.base_offset)
+    ]
+    for path in torn:
+        path.write_bytes(b"")
+    again = open_log(tmp_path)  # unclean: everything is scanned
+    again.close(NOW_MS)
+    assert all(path.stat().st_size > 0 for path in tmp_path.glob("*.snapshot"))
+    assert set(torn) <= set(tmp_path.glob("*.snapshot"))
+
+
 def test_leftovers_are_removed_orphans_too_and_foreign_files_stay(tmp_path: Path) -> None:
     log = closed_log(tmp_path)
     before = files_of(tmp_path)

@@ -230,6 +230,7 @@ class _Loader:
         if not segments:
             return [], None
         producers = self._producers_at(segments[0].base_offset)
+        self.snapshots.remove_torn(segments[0].base_offset)
         scans: list[tuple[Segment, SegmentScan]] = []
         for segment in segments:
             allows_gaps = self.config.is_compacted or any(scan.shows_compaction for _, scan in scans)

@@ -73,6 +73,14 @@ class SnapshotFiles:
         """Remove what was taken beyond `offset`: the log there is gone."""
         self.remove(self.offsets[bisect_right(self.offsets, offset) :])
 
+    def remove_torn(self, offset: int) -> None:
+        """Remove what a crash has torn beyond `offset`, lest its name keep a whole one from being written."""
+        for newer in self.offsets[bisect_right(self.offsets, offset) :]:
+            try:
+                decode_snapshot(self.directory.files.read_file(self.path(newer)))
+            except CorruptSnapshot:
+                self.remove([newer])
+
     def remove_below(self, offset: int) -> None:
         """Remove what was taken before `offset`: the log there is gone."""
         self.remove(self.offsets[: bisect_left(self.offsets, offset)])

@@ -35,7 +35,6 @@ from odradek.protocol.structs import Message
 
 PATIENCE_S = 30
 TOPIC, PARTITIONS = "dialogue", 4
-NOT_READY = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 # The order of members is nobody's promise; hosts and intervals are settings.
 APART = ALWAYS_APART | {"client_host", "client_id"}
 
@@ -227,7 +226,7 @@ def wait_for_coordinator(address: str, group: str) -> None:
             (found,) = client.ask(ApiKey.FIND_COORDINATOR, 4, body).coordinators
             if found.error_code == ErrorCode.NONE:
                 described = client.ask(ApiKey.DESCRIBE_GROUPS, 5, DescribeGroupsRequest(groups=[group]))
-                if described.groups[0].error_code not in NOT_READY:
+                if described.groups[0].error_code == ErrorCode.NONE:
                     return
             time.sleep(0.05)
 

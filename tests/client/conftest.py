@@ -18,7 +18,7 @@ def free_port() -> int:
         return port
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """One broker for all tests that give their topics names of their own."""
     with Cluster(num_partitions=3) as cluster:

@@ -89,6 +89,7 @@ class Brokers:
         self._is_closed = True
         if self._refreshing is not None:
             self._refreshing.cancel()
+            await asyncio.wait([self._refreshing])
         open_ones = [way.connection for way in self._ways.values()] + [self._bootstrap_connection]
         for connection in open_ones:
             if connection is not None:
@@ -134,7 +135,7 @@ class Brokers:
             address = format_address(host, port)
             try:
                 connection = await self._connect(host, port)
-                await self._ask_metadata(connection)
+                await self._ask_first(connection)
             except ConnectionFailed as error:
                 reasons[address] = error.reason
             except ClientError as error:
@@ -154,6 +155,14 @@ class Brokers:
                     way.connection = connection
                     return
         self._bootstrap_connection = connection
+
+    async def _ask_first(self, connection: BrokerConnection) -> None:
+        """Ask on a connection that nobody knows of yet, and that nobody else would close."""
+        try:
+            await self._ask_metadata(connection)
+        except BaseException:
+            await connection.close()
+            raise
 
     async def _ask_metadata(self, connection: BrokerConnection) -> None:
         request = self.metadata.request(may_create=self._creates_topics)

@@ -20,14 +20,14 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def ours() -> Iterator[str]:
     with Cluster() as cluster:
         yield cluster.bootstrap
 
 
 @pytest.fixture(
-    params=["ours", pytest.param("kafka", marks=[pytest.mark.java, pytest.mark.slow])], scope="session"
+    params=["ours", pytest.param("kafka", marks=[pytest.mark.java, pytest.mark.slow])], scope="module"
 )
 def bootstrap(request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue(request.param))

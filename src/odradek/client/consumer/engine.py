@@ -28,12 +28,13 @@ from odradek.common.ids import TopicPartition
 _log = logging.getLogger("odradek.consumer")
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+States = Mapping[TopicPartition, PartitionState]
 
 
 class Engine:
     """Keeps `states` filled and fetched. Made and used on one loop; `inbox` leads to the user."""
 
-    def __init__(self, config: ConsumerConfig, inbox: Inbox, processed: Callable[[], Offsets]) -> None:
+    def __init__(self, config: ConsumerConfig, inbox: Inbox, processed: Callable[[States], Offsets]) -> None:
         self.config = config
         self.inbox = inbox
         self.states: dict[TopicPartition, PartitionState] = {}
@@ -137,7 +138,7 @@ class Engine:
                 await self.inbox.call(lambda: listener.on_partitions_lost(gone))
             return
         # Only during a poll is it sure that the user has done with all records it got.
-        offsets = await self.inbox.call(self._processed)
+        offsets = await self.inbox.call(lambda: self._processed(dict(self.states)))
         if self.config.enable_auto_commit:
             await self._commit_quietly({one: offsets[one] for one in gone if one in offsets})
         if listener is not None:

@@ -12,7 +12,7 @@ cpdef long long wall_clock_ms() noexcept
 cdef class PartitionQueue:
     cdef readonly str topic
     cdef readonly long long partition
-    cdef readonly ProducerBatch open
+    cdef public ProducerBatch open
     cdef readonly object closed
     cdef public bint is_listed
     cdef public object order

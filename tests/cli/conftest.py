@@ -13,7 +13,7 @@ from odradek.cli.main import odradek
 from odradek.testing import Cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cli_cluster() -> Iterator[Cluster]:
     with Cluster() as cluster:
         yield cluster

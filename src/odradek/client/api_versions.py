@@ -23,9 +23,16 @@ class BrokerVersions:
     versions: dict[int, Versions] = field(default_factory=dict)
     features: dict[str, int] = field(default_factory=dict)
     """Finalized features with their level: `transaction.version` 2 means transactions v2."""
+    _found: dict[tuple[int, int | None], int] = field(default_factory=dict, repr=False, compare=False)
 
     def best(self, api_key: ApiKey, max_version: int | None = None) -> int:
         """The highest version that the broker serves and we know, at most `max_version`."""
+        found = self._found.get((api_key, max_version))
+        if found is None:
+            found = self._found[api_key, max_version] = self._find(api_key, max_version)
+        return found
+
+    def _find(self, api_key: ApiKey, max_version: int | None) -> int:
         ours = stable_versions(api_key)
         high = ours.high if max_version is None else min(ours.high, max_version)
         theirs = self.versions.get(api_key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from functools import cache
 from typing import Any, TypeVar, cast
 
 from odradek import __version__
@@ -17,6 +18,7 @@ from odradek.client.errors import (
     NotAKafkaBroker,
     RequestTimedOut,
 )
+from odradek.client.in_flight import Answer as PendingAnswer
 from odradek.client.in_flight import InFlight, Waiting
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.headers import decode_response, encode_request
@@ -75,15 +77,21 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
         Several may be on their way at once. Cancelling the future loses the answer, not the order.
         """
+        answer: asyncio.Future[memoryview] = self._loop.create_future()
+        self.send_for(answer, request, version, timeout_ms=timeout_ms)
+        return answer
+
+    def send_for(
+        self, answer: PendingAnswer, request: Message, version: int, *, timeout_ms: int | None = None
+    ) -> None:
+        """Send a request whose answer goes to `answer`."""
         api_key = _api_key(request)
         timeout_ms = self._request_timeout_ms if timeout_ms is None else timeout_ms
-        answer: asyncio.Future[memoryview] = self._loop.create_future()
         correlation_id = self._write(api_key, version, request)
         deadline_ms = self.last_used_ms + timeout_ms
         self._in_flight.add(Waiting(correlation_id, api_key, timeout_ms, deadline_ms, answer))
         if self._deadline_timer is None or self._deadline_timer.when() * 1000 > deadline_ms:
             self._set_timer(deadline_ms)
-        return answer
 
     def send_unanswered(self, request: Message, version: int) -> None:
         """Send a request that gets no answer: a produce with acks 0."""
@@ -231,7 +239,12 @@ def format_address(host: str, port: int) -> str:
 
 
 def _api_key(request: Message) -> ApiKey:
-    key = type(request).SPEC.key
+    return _api_key_of(type(request))  # type: ignore[arg-type]
+
+
+@cache
+def _api_key_of(request_class: type[Message]) -> ApiKey:
+    key = request_class.SPEC.key
     assert key is not None
     return ApiKey(key)
 

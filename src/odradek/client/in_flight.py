@@ -2,14 +2,59 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from odradek.client.answers import BadAnswer
 from odradek.protocol.api_key import ApiKey
 
 MAX_CORRELATION_ID = 2**31 - 1
+
+
+class Answer(Protocol):
+    """Who waits for an answer: an asyncio.Future, or a function by `Called`."""
+
+    def done(self) -> bool:
+        """Whether nobody waits any more."""
+
+    def set_result(self, frame: memoryview, /) -> None:
+        """The answer came."""
+
+    def set_exception(self, error: BaseException, /) -> None:
+        """It never will."""
+
+    def exception(self) -> BaseException | None:
+        """The error has been seen."""
+
+
+class Called:
+    """An answer that goes to a function at once, without a turn of the loop, for those in a hurry.
+
+    The function gets the frame, or the reason why there is none, and must not raise.
+    """
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: Callable[[memoryview | None, BaseException | None], None]) -> None:
+        self._function = function
+
+    def done(self) -> bool:
+        """There is always somebody."""
+        return False
+
+    def set_result(self, frame: memoryview, /) -> None:
+        """The answer came."""
+        self._function(frame, None)
+
+    def set_exception(self, error: BaseException, /) -> None:
+        """It never will."""
+        self._function(None, error)
+
+    def exception(self) -> BaseException | None:
+        """Nothing is kept here."""
+        return None
 
 
 @dataclass(slots=True, eq=False)
@@ -20,7 +65,7 @@ class Waiting:
     api_key: ApiKey
     timeout_ms: int
     deadline_ms: float
-    answer: asyncio.Future[memoryview]
+    answer: Answer
 
 
 class InFlight:

@@ -18,12 +18,14 @@ from odradek.records.kernels import new_bytearray
 from odradek.records.layout import HEADER_SIZE, ROW_WIDTH, Column
 
 if cython.compiled:
+    from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
     from cython.cimports.libc.string import memcpy
-    from cython.cimports.odradek.records.encoding import put_varint, size_of_varint
+    from cython.cimports.odradek.records.encoding import size_of_varint, write_varint
     from cython.cimports.odradek.records.hashes import murmur2_at
     from cython.cimports.odradek.records.kernels import take_bytes, wrapping_difference, wrapping_sum
 else:
-    from odradek.records.encoding import put_varint, size_of_varint
+    from odradek.records.encoding import put_varint as write_varint
+    from odradek.records.encoding import size_of_varint
     from odradek.records.hashes import murmur2
     from odradek.records.kernels import take_bytes, wrapping_difference, wrapping_sum
 
@@ -35,24 +37,6 @@ _HEADERS_POSITION = Column.HEADERS_POSITION
 _HEADER_COUNT = Column.HEADER_COUNT
 _HEADER_SIZE = HEADER_SIZE
 _MAX_INT32 = 2**31 - 1
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _copy(
-    source: cython.const[cython.uchar][::1],
-    position: cython.Py_ssize_t,
-    out: cython.uchar[::1],
-    to: cython.Py_ssize_t,
-    length: cython.Py_ssize_t,
-) -> cython.void:
-    if length > 0:
-        if cython.compiled:
-            memcpy(cython.address(out[to]), cython.address(source[position]), length)
-        else:
-            out[to : to + length] = source[position : position + length]
 
 
 # From records to columns.
@@ -144,7 +128,11 @@ class BytesSink:
         """Append one entry, null if the length is negative; only `measure` makes sure that there is room."""
         if length >= 0:
             self.validity[self.count >> 3] |= 1 << (self.count & 7)
-            _copy(source, position, self.content, self.end, length)
+            if length > 0:
+                if cython.compiled:
+                    memcpy(cython.address(self.content[self.end]), cython.address(source[position]), length)
+                else:
+                    self.content[self.end : self.end + length] = source[position : position + length]
             self.end += length
         else:
             self.nulls += 1
@@ -269,14 +257,19 @@ class BytesSource:
     @cython.nogil
     @cython.exceptval(check=False)
     def put(
-        self, index: cython.Py_ssize_t, out: cython.uchar[::1], position: cython.Py_ssize_t
+        self, index: cython.Py_ssize_t, out: cython.p_uchar, position: cython.Py_ssize_t
     ) -> cython.Py_ssize_t:
         """Write an entry after its length; where the next byte goes."""
         length: cython.longlong = self.length(index)
-        position = put_varint(out, position, length)
+        start: cython.Py_ssize_t
+        position = write_varint(out, position, length)
         if length <= 0:
             return position
-        _copy(self.content, self.offsets[self.first + index], out, position, length)
+        start = self.offsets[self.first + index]
+        if cython.compiled:
+            memcpy(cython.address(out[position]), cython.address(self.content[start]), length)
+        else:
+            out[position : position + length] = self.content[start : start + length]
         return position + length
 
 
@@ -366,21 +359,21 @@ class RecordSource:
         self,
         index: cython.Py_ssize_t,
         start: cython.Py_ssize_t,
-        out: cython.uchar[::1],
+        out: cython.p_uchar,
         position: cython.Py_ssize_t,
     ) -> cython.Py_ssize_t:
         """Write one record of a batch whose first is `start`; where the next one goes."""
         header: cython.Py_ssize_t
-        position = put_varint(out, position, self.body(index, start))
+        position = write_varint(out, position, self.body(index, start))
         out[position] = 0
         position += 1
-        position = put_varint(
+        position = write_varint(
             out, position, wrapping_difference(self.timestamps_ms[index], self.timestamps_ms[start])
         )
-        position = put_varint(out, position, self.offset_delta(index, start))
+        position = write_varint(out, position, self.offset_delta(index, start))
         position = self.keys.put(index, out, position)
         position = self.values.put(index, out, position)
-        position = put_varint(out, position, self.header_offsets[index + 1] - self.header_offsets[index])
+        position = write_varint(out, position, self.header_offsets[index + 1] - self.header_offsets[index])
         for header in range(self.header_offsets[index], self.header_offsets[index + 1]):
             position = self.header_keys.put(header, out, position)
             position = self.header_values.put(header, out, position)
@@ -406,7 +399,10 @@ class RecordSource:
     def encode(self, start: cython.Py_ssize_t, end: cython.Py_ssize_t, size: cython.Py_ssize_t):
         """Records `start` to `end`, measured by `fit`, after room for a header; and their latest time."""
         encoded = new_bytearray(_HEADER_SIZE + size)
-        out: cython.uchar[::1] = encoded
+        if cython.compiled:
+            out = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(encoded))
+        else:
+            out = encoded
         position: cython.Py_ssize_t = _HEADER_SIZE
         latest_ms: cython.longlong = self.timestamps_ms[start]
         index: cython.Py_ssize_t

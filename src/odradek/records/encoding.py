@@ -13,6 +13,7 @@ except ImportError:
 from odradek.records.kernels import new_bytearray
 
 if cython.compiled:
+    from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
     from cython.cimports.cpython.bytes import PyBytes_AS_STRING
     from cython.cimports.libc.string import memcpy
     from cython.cimports.odradek.records.kernels import wrapping_difference
@@ -33,11 +34,14 @@ def size_of_varint(number: cython.longlong) -> cython.Py_ssize_t:
     return size
 
 
-@cython.ccall
+# What writes takes a pointer: a view passed by value would be copied, 200 bytes of it, at every call.
+
+
+@cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def put_varint(
-    out: cython.uchar[::1], position: cython.Py_ssize_t, number: cython.longlong
+def write_varint(
+    out: cython.p_uchar, position: cython.Py_ssize_t, number: cython.longlong
 ) -> cython.Py_ssize_t:
     """Write `number` at `position`; where the next byte goes."""
     raw: cython.ulonglong = cython.cast(cython.ulonglong, (number << 1) ^ (number >> 63))
@@ -47,6 +51,15 @@ def put_varint(
         raw >>= 7
     out[position] = raw
     return position + 1
+
+
+def put_varint(out: cython.uchar[::1], position: cython.Py_ssize_t, number: cython.longlong):
+    """The same for Python, which has no pointers."""
+    if cython.compiled:
+        following = write_varint(cython.address(out[0]), position, number)
+    else:
+        following = write_varint(out, position, number)
+    return following
 
 
 @cython.cfunc
@@ -63,12 +76,12 @@ def _size_of_bytes(field: bytes | None) -> cython.Py_ssize_t:
 @cython.cfunc
 @cython.inline
 @cython.exceptval(-1, check=False)
-def _put_bytes(out: cython.uchar[::1], position: cython.Py_ssize_t, field: bytes | None) -> cython.Py_ssize_t:
+def _write_bytes(out: cython.p_uchar, position: cython.Py_ssize_t, field: bytes | None) -> cython.Py_ssize_t:
     """Write a nullable field after its length; where the next byte goes."""
     if field is None:
-        return put_varint(out, position, -1)
+        return write_varint(out, position, -1)
     length: cython.Py_ssize_t = len(field)
-    position = put_varint(out, position, length)
+    position = write_varint(out, position, length)
     if length > 0:
         if cython.compiled:
             memcpy(cython.address(out[position]), PyBytes_AS_STRING(field), length)
@@ -104,10 +117,10 @@ def size_of_body(
     return size + 1
 
 
-@cython.ccall
+@cython.cfunc
 @cython.exceptval(-1, check=False)
-def put_record(
-    out: cython.uchar[::1],
+def write_record(
+    out: cython.p_uchar,
     position: cython.Py_ssize_t,
     body: cython.Py_ssize_t,
     timestamp_delta: cython.longlong,
@@ -117,19 +130,39 @@ def put_record(
     headers,
 ) -> cython.Py_ssize_t:
     """Write one record whose `body` was measured by size_of_body; where the next one goes."""
-    position = put_varint(out, position, body)
+    position = write_varint(out, position, body)
     out[position] = 0
-    position = put_varint(out, position + 1, timestamp_delta)
-    position = put_varint(out, position, offset_delta)
-    position = _put_bytes(out, position, key)
-    position = _put_bytes(out, position, value)
+    position = write_varint(out, position + 1, timestamp_delta)
+    position = write_varint(out, position, offset_delta)
+    position = _write_bytes(out, position, key)
+    position = _write_bytes(out, position, value)
     if not headers:
-        return put_varint(out, position, 0)
-    position = put_varint(out, position, len(headers))
+        return write_varint(out, position, 0)
+    position = write_varint(out, position, len(headers))
     for name, content in headers:
-        position = _put_bytes(out, position, name.encode())
-        position = _put_bytes(out, position, content)
+        position = _write_bytes(out, position, name.encode())
+        position = _write_bytes(out, position, content)
     return position
+
+
+def put_record(
+    out: cython.uchar[::1],
+    position: cython.Py_ssize_t,
+    body: cython.Py_ssize_t,
+    timestamp_delta: cython.longlong,
+    offset_delta: cython.longlong,
+    key: bytes | None,
+    value: bytes | None,
+    headers,
+):
+    """The same for Python, which has no pointers."""
+    if cython.compiled:
+        following = write_record(
+            cython.address(out[0]), position, body, timestamp_delta, offset_delta, key, value, headers
+        )
+    else:
+        following = write_record(out, position, body, timestamp_delta, offset_delta, key, value, headers)
+    return following
 
 
 def encode_records(
@@ -163,7 +196,10 @@ def encode_records(
         )
         total += size_of_varint(body) + body
     encoded = new_bytearray(total)
-    out: cython.uchar[::1] = encoded
+    if cython.compiled:
+        out = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(encoded))
+    else:
+        out = encoded
     position: cython.Py_ssize_t = reserved
     timestamp_delta: cython.longlong
     offset_delta: cython.longlong
@@ -176,5 +212,7 @@ def encode_records(
         value = values[i]
         record_headers = None if headers is None else headers[i]
         body = size_of_body(timestamp_delta, offset_delta, key, value, record_headers)
-        position = put_record(out, position, body, timestamp_delta, offset_delta, key, value, record_headers)
+        position = write_record(
+            out, position, body, timestamp_delta, offset_delta, key, value, record_headers
+        )
     return encoded

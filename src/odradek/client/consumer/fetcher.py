@@ -21,12 +21,15 @@ from odradek.client.consumer.fetch_session import Asked, FetchSession, Wanted
 from odradek.client.consumer.fetched import Fetched
 from odradek.client.consumer.positions import PartitionState
 from odradek.client.errors import BrokerError, ClientError
+from odradek.client.in_flight import Called
 from odradek.client.metadata import Node
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 from odradek.protocol.api_key import ApiKey
+from odradek.protocol.errors import ProtocolError
 from odradek.protocol.headers import decode_response
 from odradek.protocol.messages import FetchRequest, FetchResponse
+from odradek.records.errors import RecordsError
 
 PURPOSE = "fetch"
 MOST_BUFFERED = 2
@@ -151,14 +154,16 @@ class Fetcher:
         try:
             # The broker may take its time before it answers; that must not look like a dead one.
             timeout_ms = self._config.request_timeout_ms + self._config.fetch_max_wait_ms
-            answer = connection.send(
-                self._request(asked, version, is_hurried), version, timeout_ms=timeout_ms
+            self._asking.add(node_id)
+            connection.send_for(
+                Called(partial(self._answered, node_id, version, expected)),
+                self._request(asked, version, is_hurried),
+                version,
+                timeout_ms=timeout_ms,
             )
         except ClientError:
+            self._asking.discard(node_id)
             session.doubt(is_known=False)
-            return
-        self._asking.add(node_id)
-        answer.add_done_callback(partial(self._answered, node_id, version, expected))
 
     def _topic_id(self, topic: str) -> bytes:
         view = self._brokers.metadata.topics.get(topic)
@@ -213,16 +218,20 @@ class Fetcher:
         node_id: int,
         version: int,
         expected: dict[TopicPartition, Expected],
-        answer: asyncio.Future[memoryview],
+        frame: memoryview | None,
+        _error: BaseException | None,
     ) -> None:
         self._asking.discard(node_id)
-        error = answer.exception()
-        if error is not None:
+        if frame is None:
             self._sessions[node_id].doubt(is_known=False)
             self._brokers.metadata.mark_stale()
         else:
-            response = cast("FetchResponse", decode_response(ApiKey.FETCH, version, answer.result())[1])
-            self._take_answer(node_id, response, expected)
+            try:
+                response = cast("FetchResponse", decode_response(ApiKey.FETCH, version, frame)[1])
+                self._take_answer(node_id, response, expected)
+            except (ProtocolError, RecordsError) as problem:
+                self._sessions[node_id].doubt()
+                self._fail(problem)
         self.pump()
 
     def _take_answer(

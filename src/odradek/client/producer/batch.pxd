@@ -44,7 +44,7 @@ cdef class ProducerBatch:
     cdef public long long producer_epoch
     cdef public long long base_sequence
     cdef object _encoded
-    cdef unsigned char[::1] _out
+    cdef unsigned char* _out
     cdef Py_ssize_t _room
     cdef long long _base_timestamp_ms
     cdef long long _max_timestamp_ms

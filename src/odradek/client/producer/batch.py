@@ -25,10 +25,12 @@ except ImportError:
     from odradek.records import cython_shim as cython
 
 if cython.compiled:
-    from cython.cimports.odradek.records.encoding import put_record, size_of_body, size_of_varint
+    from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
+    from cython.cimports.odradek.records.encoding import size_of_body, size_of_varint, write_record
     from cython.cimports.odradek.records.kernels import wrapping_difference
 else:
-    from odradek.records.encoding import put_record, size_of_body, size_of_varint
+    from odradek.records.encoding import put_record as write_record
+    from odradek.records.encoding import size_of_body, size_of_varint
     from odradek.records.kernels import wrapping_difference
 
 if TYPE_CHECKING:
@@ -159,7 +161,10 @@ class ProducerBatch:
         self.base_sequence = NO_SEQUENCE
         self._room = room
         self._encoded: bytearray | None = new_bytearray(room)
-        self._out: Any = self._encoded
+        if cython.compiled:
+            self._out = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(self._encoded))
+        else:
+            self._out = self._encoded
         self._base_timestamp_ms = 0
         self._max_timestamp_ms = 0
         self._on_delivery: list[Any] | None = None
@@ -182,7 +187,7 @@ class ProducerBatch:
         body = size_of_body(delta, self.count, key, value, headers)
         if self.size + size_of_varint(body) + body > self._room:
             return None
-        self.size = put_record(self._out, self.size, body, delta, self.count, key, value, headers)
+        self.size = write_record(self._out, self.size, body, delta, self.count, key, value, headers)
         self._max_timestamp_ms = max(self._max_timestamp_ms, timestamp_ms)
         # Not by a call of the class, which would make a tuple of Python integers first.
         future = DeliveryFuture.__new__(DeliveryFuture)
@@ -201,7 +206,6 @@ class ProducerBatch:
         self, encoded: bytearray, count: int, base_timestamp_ms: int, max_timestamp_ms: int
     ) -> None:
         """Take records that are encoded already, after room for a header, as the only ones of this batch."""
-        self._out = None
         self._encoded = encoded
         self._room = self.size = self.reserved = len(encoded)
         self.count = count
@@ -214,7 +218,6 @@ class ProducerBatch:
 
     def finish(self, codec: Codec, level: int | None, producer: tuple[int, int, int]) -> None:
         """Make the payload; nothing can be appended any more. `producer` is id, epoch and base sequence."""
-        self._out = None  # a view would forbid to cut the buffer to its size
         encoded, self._encoded = self._encoded, None
         assert encoded is not None
         del encoded[self.size :]
@@ -257,7 +260,7 @@ class ProducerBatch:
             waiting, self._waiting = self._waiting, None
             on_delivery, self._on_delivery = self._on_delivery, None
             callbacks, self._done_callbacks = self._done_callbacks, None
-        self._out = self._encoded = self.payload = None
+        self._encoded = self.payload = None
         if waiting is not None:
             for lock in waiting:
                 lock.release()

@@ -14,12 +14,13 @@ import random
 import time
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from odradek.client.broker_errors import broker_error
 from odradek.client.brokers import STALE_VIEW, Brokers
 from odradek.client.connection import BrokerConnection
 from odradek.client.errors import BrokerError, ClientError, is_retriable
+from odradek.client.in_flight import Called
 from odradek.client.metadata import Node
 from odradek.client.producer.accumulator import Accumulator, PartitionQueue
 from odradek.client.producer.batch import NO_OFFSET, ProducerBatch
@@ -32,6 +33,7 @@ from odradek.client.retries import Backoff
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 from odradek.protocol.api_key import ApiKey
+from odradek.protocol.errors import ProtocolError
 from odradek.protocol.headers import decode_response
 from odradek.protocol.messages import ProduceRequest, ProduceResponse
 from odradek.records.compression import Codec
@@ -79,6 +81,7 @@ class Sender:
         self._active: dict[PartitionQueue, None] = {}
         self._tasks: dict[object, asyncio.Task[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._alarm_ms = math.inf
         self._is_stopped = False
 
     def stop(self) -> None:
@@ -114,16 +117,23 @@ class Sender:
                 pass
             sleeps_until_ms = accumulator.fall_asleep(linger_ms)
         retries_ms = min(map(_retry_at_ms, self._active), default=math.inf)
-        self._set_alarm(min(sleeps_until_ms, expires_ms, retries_ms) - now_ms)
+        self._set_alarm(min(sleeps_until_ms, expires_ms, retries_ms), now_ms)
         if accumulator.topics and self._brokers.metadata.needs_refresh(
             now_ms, self._config.metadata_max_age_ms
         ):
             self._in_background("metadata", self._refresh)
 
-    def _set_alarm(self, after_ms: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._loop.call_later(after_ms / 1000, self.pump) if after_ms < math.inf else None
+    def _set_alarm(self, at_ms: float, now_ms: float) -> None:
+        """Pump again at a time. An alarm that rings earlier, and in vain, costs less than setting another."""
+        if at_ms < self._alarm_ms:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._alarm_ms = at_ms
+            self._timer = self._loop.call_later((at_ms - now_ms) / 1000, self._ring)
+
+    def _ring(self) -> None:
+        self._timer, self._alarm_ms = None, math.inf
+        self.pump()
 
     def _expire(self, now_ms: float) -> float:
         """Fail what was not delivered in time; when the next batch would be."""
@@ -202,20 +212,26 @@ class Sender:
                 connection.send_unanswered(request, version)
                 self._all_delivered(group)
                 return
-            answer = connection.send(request, version)
+            connection.send_for(Called(partial(self._answered, version, group)), request, version)
         except ClientError as error:
             self._all_retry(group, error)
-            return
 
-        def answered(answer: asyncio.Future[memoryview]) -> None:
-            error = answer.exception()
-            if error is not None:
-                self._all_retry(group, error)
+    def _answered(
+        self, version: int, group: list[Sent], frame: memoryview | None, error: BaseException | None
+    ) -> None:
+        if frame is None:
+            assert error is not None
+            self._all_retry(group, error)
+        else:
+            try:
+                answer = decode_response(ApiKey.PRODUCE, version, frame)[1]
+            except ProtocolError as problem:
+                self._all_retry(group, problem)
             else:
-                self._take_answer(decode_response(ApiKey.PRODUCE, version, answer.result())[1], group)  # type: ignore[arg-type]
+                self._take_answer(cast("ProduceResponse", answer), group)
+        # Without work left the last pump has set all alarms; whoever waits for this answer gets going sooner.
+        if self._active:
             self.pump()
-
-        answer.add_done_callback(answered)
 
     def _request(self, version: int, group: list[Sent]) -> ProduceRequest:
         topics: dict[str, list[ProduceRequest.TopicData.PartitionData]] = {}

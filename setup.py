@@ -18,6 +18,7 @@ COMPILED = {
     "odradek.client.consumer.consumer_record": "src/odradek/client/consumer/consumer_record.py",
     "odradek.client.producer.batch": "src/odradek/client/producer/batch.py",
     "odradek.client.producer.accumulator": "src/odradek/client/producer/accumulator.py",
+    "odradek.client.producer.send_path": "src/odradek/client/producer/send_path.py",
     "odradek.log.cleaner.kernels": "src/odradek/log/cleaner/kernels.py",
     "odradek.log.cleaner.copy_kernels": "src/odradek/log/cleaner/copy_kernels.py",
     "odradek.protocol.native.plan": "src/odradek/protocol/native/plan.pyx",

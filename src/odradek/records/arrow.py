@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.common.errors import OdradekError
@@ -70,6 +71,7 @@ class EncodedRows(NamedTuple):
     max_timestamp_ms: int
 
 
+@cache
 def schema() -> pa.Schema:
     """The columns of every table that is read here."""
     pa = _pyarrow()

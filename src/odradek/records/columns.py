@@ -109,11 +109,34 @@ class BytesSink:
     ):
         """Append the bytes that `column` and the one after it, position and length, point at."""
         row: cython.Py_ssize_t
-        i: cython.Py_ssize_t
+        i: cython.Py_ssize_t = column
+        # In locals, which the compiler keeps in registers, unlike what another thread might look at.
+        at: cython.Py_ssize_t = self.count
+        end: cython.Py_ssize_t = self.end
+        nulls: cython.Py_ssize_t = self.nulls
+        offsets: cython.int[::1] = self.offsets
+        content: cython.uchar[::1] = self.content
+        validity: cython.uchar[::1] = self.validity
+        length: cython.longlong
         with cython.nogil:
             for row in range(count):
-                i = row * _ROW_WIDTH + column
-                self.append(source, table[i], table[i + 1])
+                length = table[i + 1]
+                if length >= 0:
+                    validity[at >> 3] |= 1 << (at & 7)
+                    if length > 0:
+                        if cython.compiled:
+                            memcpy(cython.address(content[end]), cython.address(source[table[i]]), length)
+                        else:
+                            content[end : end + length] = source[table[i] : table[i] + length]
+                    end += length
+                else:
+                    nulls += 1
+                at += 1
+                offsets[at] = end
+                i += _ROW_WIDTH
+        self.count = at
+        self.end = end
+        self.nulls = nulls
 
     @cython.cfunc
     @cython.inline

@@ -2,6 +2,11 @@
 
 cimport cython
 
+
+cdef extern from "Python.h":
+    void PyObject_GC_UnTrack(void* object)
+
+
 cdef int _ROW_WIDTH, _OFFSET_DELTA, _TIMESTAMP_DELTA, _KEY_POSITION, _KEY_LENGTH, _VALUE_POSITION, _VALUE_LENGTH
 cdef int _HEADERS_POSITION, _HEADER_COUNT
 
@@ -20,4 +25,4 @@ cdef class ConsumerRecord:
     cdef readonly long long leader_epoch
 
 
-cdef bytes _bytes_at(const unsigned char[::1] source, long long position, long long length)
+cdef bytes _bytes_at(const unsigned char* source, long long position, long long length)

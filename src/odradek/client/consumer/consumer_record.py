@@ -94,7 +94,7 @@ def _bytes_at(source, position, length):
     if length == 0:
         return b""
     if cython.compiled:
-        copy = PyBytes_FromStringAndSize(cython.cast(cython.p_char, cython.address(source[position])), length)
+        copy = PyBytes_FromStringAndSize(cython.cast(cython.p_char, source + position), length)
     else:
         copy = bytes(source[position : position + length])
     return copy
@@ -149,28 +149,36 @@ class BatchRows:
         row: cython.Py_ssize_t
         at: cython.Py_ssize_t
         record: ConsumerRecord
+        if start >= end:
+            return
+        if cython.compiled:
+            source = cython.address(self.source[0])
+            table = cython.address(self.table[0])
+        else:
+            source, table = self.source, self.table
         for row in range(start, end):
             at = row * _ROW_WIDTH
             record = ConsumerRecord.__new__(ConsumerRecord)
             record.topic = self.topic
             record.partition = self.partition
-            record.offset = wrapping_sum(self.base_offset, self.table[at + _OFFSET_DELTA])
+            record.offset = wrapping_sum(self.base_offset, table[at + _OFFSET_DELTA])
             record.timestamp = self.timestamp_ms
             if self.timestamp_type == 0:
-                record.timestamp = wrapping_sum(self.timestamp_ms, self.table[at + _TIMESTAMP_DELTA])
+                record.timestamp = wrapping_sum(self.timestamp_ms, table[at + _TIMESTAMP_DELTA])
             record.timestamp_type = self.timestamp_type
             record.leader_epoch = self.leader_epoch
-            record.key = _bytes_at(self.source, self.table[at + _KEY_POSITION], self.table[at + _KEY_LENGTH])
-            record.value = _bytes_at(
-                self.source, self.table[at + _VALUE_POSITION], self.table[at + _VALUE_LENGTH]
-            )
+            record.key = _bytes_at(source, table[at + _KEY_POSITION], table[at + _KEY_LENGTH])
+            record.value = _bytes_at(source, table[at + _VALUE_POSITION], table[at + _VALUE_LENGTH])
             record.headers = ()
-            if self.table[at + _HEADER_COUNT] > 0:
+            if table[at + _HEADER_COUNT] > 0:
                 record.headers = self._headers(at)
             if key_deserializer is not None and record.key is not None:
                 record.key = key_deserializer(record.key)
             if value_deserializer is not None and record.value is not None:
                 record.value = value_deserializer(record.value)
+            elif key_deserializer is None and cython.compiled:
+                # Bytes are in no cycle: the garbage collector need not visit a million of such records.
+                PyObject_GC_UnTrack(cython.cast(cython.p_void, record))
             records.append(record)
 
     @cython.cfunc
@@ -181,10 +189,14 @@ class BatchRows:
         end: cython.Py_ssize_t = len(self.source)
         headers = []
         _left: cython.longlong
+        if cython.compiled:
+            source = cython.address(self.source[0])
+        else:
+            source = self.source
         for _left in range(self.table[at + _HEADER_COUNT]):
             position = take_bytes(self.source, position, end, field, 0)
             # As Java does: a key that is not UTF-8 is shown with replacement characters, not refused.
-            key = str(_bytes_at(self.source, field[0], field[1]), "utf-8", "replace")
+            key = str(_bytes_at(source, field[0], field[1]), "utf-8", "replace")
             position = take_bytes(self.source, position, end, field, 0)
-            headers.append((key, _bytes_at(self.source, field[0], field[1])))
+            headers.append((key, _bytes_at(source, field[0], field[1])))
         return tuple(headers)

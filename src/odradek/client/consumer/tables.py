@@ -7,6 +7,7 @@ topic           dictionary<int32, string>
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from odradek.client.consumer.fetched import IndexedBatch
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 Taken = list[tuple[PartitionState, list[IndexedBatch]]]
 
 
+@cache
 def consumer_schema() -> pa.Schema:
     """The columns of every table that a consumer gives."""
     import pyarrow as pa  # noqa: PLC0415

@@ -49,9 +49,13 @@ cdef class Accumulator:
     cdef object _now_ms
     cdef object _memory_waiters
 
-    @cython.locals(queues=TopicQueues, chosen="long long", timestamp_ms="long long")
+    @cython.locals(queues=TopicQueues, future=DeliveryFuture, chosen="long long", timestamp_ms="long long")
     cpdef DeliveryFuture send(
         self, str topic, value, key, partition, headers, timestamp, on_delivery
+    )
+    @cython.locals(queue=PartitionQueue, batch=ProducerBatch, future=DeliveryFuture)
+    cdef DeliveryFuture _append_at_once(
+        self, TopicQueues topic, long long partition, bytes key, bytes value, long long timestamp_ms, on_delivery
     )
     cpdef DeliveryFuture append(
         self, TopicQueues topic, long long partition, bytes key, bytes value, headers, long long timestamp_ms, on_delivery

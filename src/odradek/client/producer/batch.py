@@ -167,7 +167,7 @@ class ProducerBatch:
             self._out = self._encoded
         self._base_timestamp_ms = 0
         self._max_timestamp_ms = 0
-        self._on_delivery: list[Any] | None = None
+        self._on_delivery: list[Any] = []
         self._done_callbacks: list[Any] | None = None
         self._waiting: list[Any] | None = None
 
@@ -196,8 +196,6 @@ class ProducerBatch:
         future._timestamp_ms = timestamp_ms
         self.count += 1
         if on_delivery is not None:
-            if self._on_delivery is None:
-                self._on_delivery = []
             self._on_delivery.append(future)
             self._on_delivery.append(on_delivery)
         return future
@@ -258,14 +256,13 @@ class ProducerBatch:
             self.error = error
             self.is_done = True
             waiting, self._waiting = self._waiting, None
-            on_delivery, self._on_delivery = self._on_delivery, None
+            on_delivery, self._on_delivery = self._on_delivery, []
             callbacks, self._done_callbacks = self._done_callbacks, None
         self._encoded = self.payload = None
         if waiting is not None:
             for lock in waiting:
                 lock.release()
-        if on_delivery is not None:
-            self._tell_deliveries(on_delivery)
+        self._tell_deliveries(on_delivery)
         if callbacks is not None:
             for future, callback in callbacks:
                 try:
@@ -278,7 +275,8 @@ class ProducerBatch:
         """End it without a word to anybody but those who ask: its callbacks belong to another process."""
         self.error = error
         self.is_done = True
-        self._waiting = self._on_delivery = self._done_callbacks = None
+        self._waiting = self._done_callbacks = None
+        self._on_delivery = []
 
     def _tell_deliveries(self, on_delivery: list[Any]) -> None:
         error = self.error

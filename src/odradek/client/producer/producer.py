@@ -20,7 +20,6 @@ from odradek.client.producer.config import producer_config
 from odradek.client.producer.engine import Engine, make_accumulator
 from odradek.client.producer.errors import BufferExhausted, RecordTooLarge
 from odradek.client.producer.outgoing import (
-    HeadersIn,
     Interceptor,
     Key,
     Preparation,
@@ -30,6 +29,7 @@ from odradek.client.producer.outgoing import (
     Value,
 )
 from odradek.client.producer.partitioners import Partitioner
+from odradek.client.producer.send_path import SendPath
 from odradek.client.producer.statistics import ProducerStatistics
 from odradek.common.ids import check_topic_name
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _alive: weakref.WeakSet[Producer[Any, Any]] = weakref.WeakSet()
 
 
-class Producer(Generic[Key, Value]):
+class Producer(SendPath[Key, Value], Generic[Key, Value]):
     """Sends records to any Kafka. Threads may share one.
 
     with Producer(bootstrap_servers="localhost:9092") as producer:
@@ -100,9 +100,7 @@ class Producer(Generic[Key, Value]):
         self._preparation: Preparation[Any, Any] = Preparation(
             key_serializer, value_serializer, partitioner, interceptors
         )
-        self._is_plain = self._preparation.is_plain
-        self._accumulator = make_accumulator(self.config)
-        self._take: Callable[..., DeliveryFuture | None] = self._accumulator.send
+        super().__init__(make_accumulator(self.config), self._preparation.is_plain)
         self._background = BackgroundLoop("producer")
         self._engine = self._background.call(self._start())
         _alive.add(self)
@@ -112,29 +110,6 @@ class Producer(Generic[Key, Value]):
         return Engine(self.config, self._accumulator, loop.call_soon_threadsafe)
 
     # Records.
-
-    def send(
-        self,
-        topic: str,
-        value: Value | None = None,
-        key: Key | None = None,
-        partition: int | None = None,
-        headers: HeadersIn | None = None,
-        timestamp: int | None = None,
-        on_delivery: OnDelivery | None = None,
-    ) -> DeliveryFuture:
-        """Take a record; blocks only for the first metadata of a topic, and while `buffer_memory` is full.
-
-        `timestamp` is in milliseconds since 1970. What is wrong with the record is raised here; what
-        happens to it later is told by the future.
-        """
-        if self._is_plain and headers is None:
-            future = self._take(topic, value, key, partition, None, timestamp, on_delivery)
-            if future is not None:
-                return future
-        return self._send_with_care(
-            ProducerRecord(topic, value, key, partition, headers, timestamp), on_delivery
-        )
 
     def _send_with_care(
         self, given: ProducerRecord[Key, Value], on_delivery: OnDelivery | None

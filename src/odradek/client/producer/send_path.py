@@ -1,0 +1,45 @@
+# cython: annotation_typing=False
+"""The way of a record that needs nothing special, from the user's call into its batch, without a detour.
+
+Compiled by Cython (send_path.pxd has the C types), or interpreted as is. A base class of the producer, so
+that nothing lies between a user's `send` and this one.
+"""
+
+from __future__ import annotations
+
+from odradek.client.producer.outgoing import ProducerRecord
+
+
+class SendPath:
+    """`send`, for records of bytes; everything else goes to `_send_with_care` of the class that inherits."""
+
+    def __init__(self, accumulator, is_plain):
+        self._accumulator = accumulator
+        self._is_plain = is_plain
+
+    def __class_getitem__(cls, _types):
+        """Written where a class inherits; it means something to type checkers only."""
+        return cls
+
+    def send(
+        self,
+        topic,
+        value=None,
+        key=None,
+        partition=None,
+        headers=None,
+        timestamp=None,
+        on_delivery=None,
+    ):
+        """Take a record; blocks only for the first metadata of a topic, and while `buffer_memory` is full.
+
+        `timestamp` is in milliseconds since 1970. What is wrong with the record is raised here; what
+        happens to it later is told by the future, and to `on_delivery(error, metadata)`.
+        """
+        if self._is_plain and headers is None:
+            future = self._accumulator.send(topic, value, key, partition, None, timestamp, on_delivery)
+            if future is not None:
+                return future
+        return self._send_with_care(
+            ProducerRecord(topic, value, key, partition, headers, timestamp), on_delivery
+        )

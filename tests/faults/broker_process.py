@@ -102,6 +102,10 @@ class BrokerProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Whatever it does, it is over."""
         if self.is_running:
             self.kill()
 

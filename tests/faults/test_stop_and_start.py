@@ -57,14 +57,11 @@ def _has_grown(load, count: int) -> bool:
 
 
 def test_a_stop_in_the_middle_of_a_start_does_no_harm(tmp_path):
-    broker = BrokerProcess(tmp_path)
-    broker.start()
-    with WireClient(broker.address) as client:
+    with BrokerProcess(tmp_path) as broker, WireClient(broker.address) as client:
         client.ask(ApiKey.CREATE_TOPICS, 7, a_topic("orders", 20))
         for partition in range(20):
             row = the_row(client.ask(ApiKey.PRODUCE, 9, a_produce(a_batch(b"kept"), "orders", partition)))
             assert row.error_code == 0
-    broker.kill()
     random = Random(5)
     for _ in range(12):
         broker.launch()
@@ -84,15 +81,18 @@ def test_a_second_signal_ends_a_stop_that_takes_too_long(tmp_path):
     unreachable = ("odradek.coordination=zookeeper://127.0.0.1:1",)
     broker = BrokerProcess(tmp_path, *unreachable)
     broker.launch()
-    wait_until(lambda: "Connection" in broker.log(), "it looks for its store")
     assert broker.process is not None
-    deadline = time.monotonic() + 20
-    while broker.is_running:
-        assert time.monotonic() < deadline, "it does not end"
-        broker.process.send_signal(signal.SIGTERM)
-        time.sleep(0.05)
-    assert broker.process.returncode in (0, -signal.SIGTERM)
-    assert not broker.is_ready
+    try:
+        wait_until(lambda: "Connection" in broker.log(), "it looks for its store")
+        deadline = time.monotonic() + 20
+        while broker.is_running:
+            assert time.monotonic() < deadline, "it does not end"
+            broker.process.send_signal(signal.SIGTERM)
+            time.sleep(0.05)
+        assert broker.process.returncode in (0, -signal.SIGTERM)
+        assert not broker.is_ready
+    finally:
+        broker.end()
 
 
 def refusal(*arguments: str) -> str:

@@ -108,7 +108,7 @@ class BytesSink:
         column: cython.Py_ssize_t,
     ):
         """Append the bytes that `column` and the one after it, position and length, point at."""
-        row: cython.Py_ssize_t
+        _row: cython.Py_ssize_t
         i: cython.Py_ssize_t = column
         # In locals, which the compiler keeps in registers, unlike what another thread might look at.
         at: cython.Py_ssize_t = self.count
@@ -119,7 +119,7 @@ class BytesSink:
         validity: cython.uchar[::1] = self.validity
         length: cython.longlong
         with cython.nogil:
-            for row in range(count):
+            for _row in range(count):
                 length = table[i + 1]
                 if length >= 0:
                     validity[at >> 3] |= 1 << (at & 7)

@@ -98,9 +98,15 @@ def read_records(buffer: Buffer, position: int = 0, *, max_bytes: int) -> list[R
     return records
 
 
-def index_batch(buffer: Buffer, position: int = 0, *, max_bytes: int) -> RecordIndex:
-    """Index the records of the batch at `position` without copying any of them."""
-    header = read_header(buffer, position)
+def index_batch(
+    buffer: Buffer, position: int = 0, *, max_bytes: int, header: BatchHeader | None = None
+) -> RecordIndex:
+    """Index the records of the batch at `position` without copying any of them.
+
+    `header` is for those who have read it already.
+    """
+    if header is None:
+        header = read_header(buffer, position)
     plain = plain_records(buffer, position, header, max_bytes)
     count = header.record_count
     # A count that lies must not make a large table: no record is smaller than SMALLEST_RECORD.

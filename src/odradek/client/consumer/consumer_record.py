@@ -14,6 +14,7 @@ except ImportError:
 
 if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
+    from cython.cimports.odradek.client.consumer.consumer_record import PyObject_GC_UnTrack
     from cython.cimports.odradek.records.kernels import take_bytes, wrapping_sum
 else:
     from odradek.records.kernels import take_bytes, wrapping_sum

@@ -14,14 +14,21 @@ from typing import Any, NamedTuple
 from odradek.client.consumer.consumer_record import BatchRows
 from odradek.client.consumer.errors import CorruptRecords
 from odradek.client.consumer.positions import PartitionState
-from odradek.records.batch import BatchHeader, has_valid_crc, read_header
+from odradek.records.batch import (
+    CONTROL_FLAG,
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
+    has_valid_crc,
+    read_header,
+)
 from odradek.records.control import ControlType, read_control_type
-from odradek.records.errors import RecordsError
+from odradek.records.errors import CorruptBatch, RecordsError
 from odradek.records.kernels import scan_batches
 from odradek.records.layout import BatchColumn
 from odradek.records.record import RecordIndex, index_batch, read_records
 
 MAX_DECOMPRESSED_BYTES = 2**31 - 1
+NOT_PLAIN = TRANSACTIONAL_FLAG | CONTROL_FLAG
 
 Aborted = Iterable[tuple[int, int]]
 
@@ -55,9 +62,9 @@ class Fetched:
         self._aborting: set[int] = set()
         scan = scan_batches(content, 0, len(content), max_batches=2**20)
         # The last batch of an answer may be cut off; the next fetch begins there.
-        self._positions = scan.column(BatchColumn.POSITION)
-        last_offsets = scan.column(BatchColumn.LAST_OFFSET)
-        self.next_fetch_offset: int = max(offset, last_offsets[-1] + 1) if scan.count else offset
+        self._positions = scan.column(BatchColumn.POSITION).tolist()
+        last_offset = scan.field(scan.count - 1, BatchColumn.LAST_OFFSET) if scan.count else -1
+        self.next_fetch_offset = max(offset, last_offset + 1)
         self.offset = offset
         self._next_batch = 0
         self._open: tuple[BatchHeader, RecordIndex] | None = None
@@ -69,11 +76,6 @@ class Fetched:
     def is_empty(self) -> bool:
         """Whether there is no batch left to look at."""
         return self._rows is None and self._next_batch >= len(self._positions)
-
-    @property
-    def is_whole_batch_missing(self) -> bool:
-        """Whether there are bytes and yet not one batch: it does not fit into what may be fetched."""
-        return self.size > 0 and not len(self._positions)
 
     def take(self, limit: int, key_deserializer: Any, value_deserializer: Any, records: list[Any]) -> None:
         """Append up to `limit` records. After an error `offset` is that of the record at fault."""
@@ -141,21 +143,7 @@ class Fetched:
             position = self._positions[self._next_batch]
             header = read_header(self._content, position)
             if header.last_offset >= self.offset:
-                try:
-                    if self._checks_crc and not has_valid_crc(self._content, position, header):
-                        raise CorruptRecords(
-                            self.state.topic_partition, header.base_offset, "its CRC is wrong"
-                        )
-                    is_data = self._is_data(header, position)
-                    index = (
-                        index_batch(self._content, position, max_bytes=MAX_DECOMPRESSED_BYTES)
-                        if is_data
-                        else None
-                    )
-                except RecordsError as error:
-                    raise CorruptRecords(
-                        self.state.topic_partition, header.base_offset, str(error)
-                    ) from error
+                index = self._index(header, position)
                 self._next_batch += 1
                 if index is not None and index.count:
                     return header, index
@@ -163,6 +151,17 @@ class Fetched:
             else:
                 self._next_batch += 1
         return None
+
+    def _index(self, header: BatchHeader, position: int) -> RecordIndex | None:
+        """Where the records of a batch are; None if they are not for the reader."""
+        try:
+            if self._checks_crc and not has_valid_crc(self._content, position, header):
+                raise CorruptBatch("its CRC is wrong")
+            if header.attributes & NOT_PLAIN and not self._is_data(header, position):
+                return None
+            return index_batch(self._content, position, max_bytes=MAX_DECOMPRESSED_BYTES, header=header)
+        except RecordsError as error:
+            raise CorruptRecords(self.state.topic_partition, header.base_offset, str(error)) from error
 
     def _is_data(self, header: BatchHeader, position: int) -> bool:
         if self._aborted is not None:

@@ -10,7 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+
+pytestmark = pytest.mark.slow  # each of them takes a second or more
 
 START = (sys.executable, "-m", "odradek.cli.main", "start")
 ANY_PORT = "PLAINTEXT://127.0.0.1:0"

@@ -6,6 +6,7 @@ clients read one partition, and left in peace the group settles with everything 
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -13,6 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from groups.given_groups import FakeTopics, ManualShard
 from odradek.common.error_codes import ErrorCode
 from odradek.groups.consumer_group import ConsumerGroup, ConsumerGroupState, PartitionId
+
+pytestmark = pytest.mark.slow  # each of them takes a second or more
 
 CLIENTS = ("a", "b", "c")
 SESSION_MS = 45_000

@@ -5,6 +5,7 @@ The model knows only what a client knows: what it was told last. The promises ar
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -13,6 +14,8 @@ from groups.given_groups import ManualShard, Ticket
 from odradek.common.error_codes import ErrorCode
 from odradek.groups.group import GroupState
 from odradek.groups.settings import GroupSettings
+
+pytestmark = pytest.mark.slow  # each of them takes a second or more
 
 CLIENTS = ("a", "b", "c", "d")
 SESSION_MS, REBALANCE_MS = 10_000, 30_000

@@ -24,6 +24,8 @@ from odradek.log.recovery import Checkpoints, repair_indexes
 from odradek.records.compression import Codec
 from odradek.testing.faulty_files import Crashed, FaultyFiles
 
+pytestmark = pytest.mark.slow  # each of them takes a second or more
+
 
 @dataclass(frozen=True)
 class Written:

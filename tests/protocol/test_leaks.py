@@ -17,6 +17,8 @@ from odradek.protocol.messages import (
     ProduceRequest,
 )
 
+pytestmark = pytest.mark.slow  # each of them takes a second or more
+
 ROUNDS = 60
 
 

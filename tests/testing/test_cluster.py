@@ -20,6 +20,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from odradek.common.errors import ConfigError
 from odradek.testing import Cluster, ClusterError
 
+pytestmark = pytest.mark.slow  # each of them takes a second or more
+
 KINDS = pytest.mark.parametrize("process", [False, True], ids=["thread", "process"])
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+pytestmark = pytest.mark.slow  # each of them takes a second or more
+
 pytest_plugins = ["pytester"]
 
 CONFTEST = """

@@ -21,6 +21,8 @@ from odradek.log.reading import aborted_between
 from odradek.records.compression import Codec
 from odradek.testing.faulty_files import FaultyFiles
 
+pytestmark = pytest.mark.slow  # each of them takes a second or more
+
 KEYS = st.sampled_from([b"a", b"b", b"c", b"d", b"e", b"f"])
 PAIRS = st.lists(st.tuples(KEYS, st.none() | st.sampled_from([b"x", b"y" * 90])), min_size=1, max_size=5)
 CODECS = st.sampled_from([Codec.NONE, Codec.NONE, Codec.LZ4, Codec.GZIP])

@@ -23,6 +23,8 @@ from odradek.log.partition_log import PartitionLog
 from odradek.records.batch import read_header
 from odradek.testing.faulty_files import Crashed, FaultyFiles
 
+pytestmark = pytest.mark.slow  # each of them takes a second or more
+
 KEYS = 6
 
 

@@ -1,6 +1,6 @@
 """kill -9 during load, again and again: what was acknowledged is there, in order, once with idempotence.
 
-`ODRADEK_KILL_CYCLES` says how often; 100 take about three minutes.
+`ODRADEK_KILL_CYCLES` says how often; 100 take three to five minutes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from odradek.log.verify.directory import verify
 from odradek.log.verify.finding import Finding
 from odradek.protocol.api_key import ApiKey
 
-CYCLES = int(os.environ.get("ODRADEK_KILL_CYCLES", "12"))
+CYCLES = int(os.environ.get("ODRADEK_KILL_CYCLES", "10"))
 PARTITIONS = 4
 KEYS = 50
 SETTINGS = (

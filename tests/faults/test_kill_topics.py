@@ -17,7 +17,7 @@ from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import CreatePartitionsRequest, DeleteTopicsRequest, MetadataRequest
 
-CYCLES = int(os.environ.get("ODRADEK_KILL_CYCLES", "6"))
+CYCLES = int(os.environ.get("ODRADEK_KILL_CYCLES", "5"))
 
 
 class Administrator:

@@ -63,7 +63,7 @@ def test_a_stop_in_the_middle_of_a_start_does_no_harm(tmp_path):
             row = the_row(client.ask(ApiKey.PRODUCE, 9, a_produce(a_batch(b"kept"), "orders", partition)))
             assert row.error_code == 0
     random = Random(5)
-    for _ in range(12):
+    for _ in range(7):
         broker.launch()
         time.sleep(random.uniform(0.0, 0.8))
         # Before Python has come as far as our handler, a signal ends the process as any other.

@@ -79,8 +79,9 @@ def test_one_member_gets_everything_and_goes_on_where_it_left_off(
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_members_share_and_take_over(cluster: Cluster, topic: str, make: Make, strategy: str) -> None:
-    fill(cluster, topic, 0, 30)
-    first, second = (make(partition_assignment_strategy=[strategy]) for _ in range(2))
+    fill(cluster, topic, 0, 3000)  # more than is read before the others come
+    settings = {"partition_assignment_strategy": [strategy], "max_poll_records": 10}
+    first, second = (make(**settings) for _ in range(2))
     first.subscribe([topic])
     seen = poll_until(lambda: first.assignment() == all_of(topic), first)
 
@@ -94,13 +95,12 @@ def test_members_share_and_take_over(cluster: Cluster, topic: str, make: Make, s
         first,
         second,
     )
-    fill(cluster, topic, 30, 60)
-    while len(set(seen)) < 60:
-        seen += [int(record.value) for member in (first, second) for record in member.poll(0.05)]
     first.close()
     seen += poll_until(lambda: second.assignment() == all_of(topic), second)
+    while len(set(seen)) < 3000:
+        seen += [int(record.value) for record in second.poll(1)]
 
-    assert sorted(seen) == list(range(60)), "nothing skipped, nothing twice"
+    assert sorted(seen) == list(range(3000)), "nothing skipped, nothing twice"
 
 
 class Noting(RebalanceListener):

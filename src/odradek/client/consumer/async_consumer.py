@@ -89,7 +89,7 @@ class AsyncConsumer(Generic[Key, Value]):
         if self._is_closed:
             raise ClientClosed("consumer")
         if self._made is None:
-            self._made = Engine(self.config, self._inbox, self._reader.processed)
+            self._made = Engine(self.config, self._inbox, self._reader.release)
         return self._made
 
     def _processed(self) -> dict[TopicPartition, OffsetAndMetadata]:

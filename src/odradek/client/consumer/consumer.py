@@ -93,7 +93,7 @@ class Consumer(Generic[Key, Value]):
         self._is_open = True
 
     async def _start(self) -> Engine:
-        return Engine(self.config, self._inbox, self._reader.processed)
+        return Engine(self.config, self._inbox, self._reader.release)
 
     def _processed(self) -> dict[TopicPartition, OffsetAndMetadata]:
         return self._reader.processed(dict(self._engine.states))

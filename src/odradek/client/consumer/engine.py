@@ -29,18 +29,20 @@ _log = logging.getLogger("odradek.consumer")
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 States = Mapping[TopicPartition, PartitionState]
+Release = Callable[[States, Collection[TopicPartition]], Offsets]
+"""Called during a poll: hand out no more of these partitions, and tell how far the user has come in them."""
 
 
 class Engine:
     """Keeps `states` filled and fetched. Made and used on one loop; `inbox` leads to the user."""
 
-    def __init__(self, config: ConsumerConfig, inbox: Inbox, processed: Callable[[States], Offsets]) -> None:
+    def __init__(self, config: ConsumerConfig, inbox: Inbox, release: Release) -> None:
         self.config = config
         self.inbox = inbox
         self.states: dict[TopicPartition, PartitionState] = {}
         self.brokers = Brokers(config, "consumer", creates_topics=config.allow_auto_create_topics)
         self.polled_ms = time.monotonic() * 1000
-        self._processed = processed
+        self._release = release
         self._wish = Wish()
         self._fetcher = Fetcher(
             config, self.brokers, self.states, deliver=inbox.put, fail=inbox.fail, reset=self._out_of_range
@@ -138,9 +140,9 @@ class Engine:
                 await self.inbox.call(lambda: listener.on_partitions_lost(gone))
             return
         # Only during a poll is it sure that the user has done with all records it got.
-        offsets = await self.inbox.call(lambda: self._processed(dict(self.states)))
+        offsets = await self.inbox.call(lambda: self._release(dict(self.states), gone))
         if self.config.enable_auto_commit:
-            await self._commit_quietly({one: offsets[one] for one in gone if one in offsets})
+            await self._commit_quietly(offsets)
         if listener is not None:
             await self.inbox.call(lambda: listener.on_partitions_revoked(gone))
         self._drop(gone)

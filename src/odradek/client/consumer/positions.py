@@ -27,6 +27,8 @@ class PartitionState:
     """Of the last record handed out, to be committed with the offset."""
     generation: int = 0
     is_paused: bool = False
+    is_leaving: bool = False
+    """Whether it goes to another member: what was committed for it must stay the last word."""
     is_reset: bool = False
     """Whether the position is to be found by auto_offset_reset, whatever is committed."""
     buffered: int = 0
@@ -55,6 +57,11 @@ class PartitionState:
         self.generation += 1
         self.position = self.fetch_offset = None
         self.buffered = 0
+
+    @property
+    def is_held(self) -> bool:
+        """Whether no record of it may be handed out now."""
+        return self.is_paused or self.is_leaving
 
     @property
     def lag(self) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from odradek.client.consumer.consumer_record import ConsumerRecord
@@ -74,9 +74,9 @@ class Reader:
     def _next_fetched(self) -> Fetched | None:
         """The data to go on with: what was fetched for another place, or is paused, is passed over."""
         if self._held:
-            still_held = [fetched for fetched in self._held if fetched.state.is_paused]
+            still_held = [fetched for fetched in self._held if fetched.state.is_held]
             if len(still_held) < len(self._held):
-                freed = [fetched for fetched in self._held if not fetched.state.is_paused]
+                freed = [fetched for fetched in self._held if not fetched.state.is_held]
                 self.inbox.fetched.extendleft(reversed(freed))
                 self._held = still_held
         queue = self.inbox.fetched
@@ -84,7 +84,7 @@ class Reader:
             fetched = queue[0]
             if fetched.generation != fetched.state.generation:
                 queue.popleft()
-            elif fetched.state.is_paused:
+            elif fetched.state.is_held:
                 self._held.append(queue.popleft())
             else:
                 return fetched
@@ -121,6 +121,20 @@ class Reader:
             if partition in offsets:
                 offsets[partition] = OffsetAndMetadata(record.offset, "", record.leader_epoch)
         return offsets
+
+    def release(
+        self, states: States, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Hand out no more of these partitions; how far the user has come in them, for good."""
+        offsets = self.processed(states)
+        for partition in partitions:
+            state = states.get(partition)
+            if state is not None:
+                state.is_leaving = True
+                if partition in offsets:
+                    state.position = offsets[partition].offset
+        self.forget(set(partitions))
+        return {partition: offsets[partition] for partition in partitions if partition in offsets}
 
     def forget(self, partitions: set[TopicPartition]) -> None:
         """Leftover records of partitions that are read from another place, or not at all."""

@@ -1,0 +1,185 @@
+"""Our clients against Apache Kafka, and beside other clients in one group, on either broker."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Consumer as ConfluentConsumer
+
+from kafka_peer import running_kafka
+from odradek import Admin, Consumer, Producer, TopicPartition
+from odradek.testing import Cluster
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it uses what Python has deprecated
+    from kafka import KafkaConsumer
+
+PARTITIONS = 6
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with running_kafka(tmp_path_factory.mktemp("kafka")) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def ours() -> Iterator[str]:
+    with Cluster() as cluster:
+        yield cluster.bootstrap
+
+
+@pytest.fixture(params=["ours", pytest.param("kafka", marks=[pytest.mark.java, pytest.mark.slow])])
+def bootstrap(request: pytest.FixtureRequest) -> str:
+    return str(request.getfixturevalue(request.param))
+
+
+@pytest.fixture
+def made_topic(bootstrap: str, topic: str) -> str:
+    name = topic.replace("-ours", "").replace("-kafka", "")
+    with Admin(bootstrap_servers=bootstrap) as admin:
+        admin.create_topic(name, num_partitions=PARTITIONS)
+    return name
+
+
+def read(consumer: Consumer[Any, Any], count: int) -> list[Any]:
+    records: list[Any] = []
+    deadline = time.monotonic() + 60
+    while len(records) < count:
+        assert time.monotonic() < deadline, f"{len(records)} of {count}"
+        records += consumer.poll(1)
+    return records
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_every_codec_goes_both_ways(bootstrap: str, made_topic: str, codec: str) -> None:
+    with Producer(bootstrap_servers=bootstrap, compression_type=codec) as producer:
+        for number in range(1000):
+            producer.send(made_topic, b"%d" % number, b"k", 0, [("h", b"1")], 1000 + number)
+    with Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
+        consumer.assign([TopicPartition(made_topic, 0)])
+        records = read(consumer, 1000)
+        (found,) = consumer.offsets_for_times({TopicPartition(made_topic, 0): 1500}).values()
+
+    assert [int(record.value) for record in records] == list(range(1000))
+    assert records[7].headers == (("h", b"1"),)
+    assert found is not None
+    assert found.offset == 500
+
+
+def test_tables_go_both_ways(bootstrap: str, made_topic: str) -> None:
+    table = pa.table({"key": [b"%d" % n for n in range(10_000)], "value": [b"v" * 50] * 10_000})
+    with Producer(bootstrap_servers=bootstrap) as producer:
+        assert sum(rows.record_count for rows in producer.send_table(made_topic, table).result(60)) == 10_000
+    with Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
+        consumer.assign([TopicPartition(made_topic, number) for number in range(PARTITIONS)])
+        keys: list[bytes] = []
+        while len(keys) < 10_000:
+            keys += consumer.poll_table(10).column("key").to_pylist()
+    assert sorted(keys) == sorted(table.column("key").to_pylist())
+
+
+class Member:
+    """A consumer of any kind in one group: polls once, tells the numbers it got."""
+
+    def __init__(self, poll: Callable[[], list[int]], close: Callable[[], object]) -> None:
+        self.poll, self.close = poll, close
+        self.got: list[int] = []
+
+
+def our_member(bootstrap: str, topic: str, group: str) -> Member:
+    consumer = Consumer(
+        bootstrap_servers=bootstrap,
+        group_id=group,
+        auto_offset_reset="earliest",
+        partition_assignment_strategy=["range"],
+        heartbeat_interval_ms=100,
+    )
+    consumer.subscribe([topic])
+    return Member(lambda: [int(record.value) for record in consumer.poll(0.1)], consumer.close)
+
+
+def confluent_member(bootstrap: str, topic: str, group: str) -> Member:
+    consumer = ConfluentConsumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "partition.assignment.strategy": "range",
+            "heartbeat.interval.ms": 100,
+        }
+    )
+    consumer.subscribe([topic])
+
+    def poll() -> list[int]:
+        return [int(message.value()) for message in consumer.consume(100, 0.1) if message.error() is None]
+
+    return Member(poll, consumer.close)
+
+
+def kafka_python_member(bootstrap: str, topic: str, group: str) -> Member:
+    consumer = KafkaConsumer(
+        topic,
+        bootstrap_servers=bootstrap,
+        group_id=group,
+        auto_offset_reset="earliest",
+        heartbeat_interval_ms=100,
+    )
+
+    def poll() -> list[int]:
+        return [int(record.value) for batch in consumer.poll(100).values() for record in batch]
+
+    return Member(poll, consumer.close)
+
+
+@pytest.mark.slow
+def test_one_group_of_three_kinds_of_clients_misses_nothing(bootstrap: str, made_topic: str) -> None:
+    makers = [our_member, confluent_member, kafka_python_member]
+    group = f"group-of-{made_topic}"
+    members: list[Member] = []
+    total = 0
+
+    def produce(count: int) -> None:
+        nonlocal total
+        with Producer(bootstrap_servers=bootstrap) as producer:
+            for number in range(total, total + count):
+                producer.send(made_topic, b"%d" % number, partition=number % PARTITIONS)
+        total += count
+
+    def read_all() -> None:
+        deadline = time.monotonic() + 90
+        while len({number for member in everybody for number in member.got}) < total:
+            assert time.monotonic() < deadline
+            for member in members:
+                member.got += member.poll()
+
+    everybody: list[Member] = []
+    try:
+        for make in makers:
+            members.append(make(bootstrap, made_topic, group))
+            everybody.append(members[-1])
+            produce(300)
+            read_all()
+        # Now each has a share: two partitions of six.
+        deadline = time.monotonic() + 90
+        while True:
+            assert time.monotonic() < deadline
+            before = [len(member.got) for member in members]
+            produce(60)
+            read_all()
+            if all(len(member.got) > was for member, was in zip(members, before, strict=True)):
+                break
+        members.pop(0).close()
+        produce(300)
+        read_all()
+    finally:
+        for member in members:
+            member.close()
+
+    numbers = sorted(number for member in everybody for number in member.got)
+    assert numbers == list(range(total)), "nobody was killed, so that nothing is read twice either"

@@ -10,6 +10,11 @@ import pytest
 from client.proxy import Proxy
 from odradek.testing import Cluster
 
+QUICK_GROUPS = {
+    "group.consumer.heartbeat.interval.ms": 100,
+    "group.consumer.min.heartbeat.interval.ms": 100,
+}
+
 
 def free_port() -> int:
     with socket.socket() as probe:
@@ -21,7 +26,7 @@ def free_port() -> int:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """One broker for all tests that give their topics names of their own."""
-    with Cluster(num_partitions=3) as cluster:
+    with Cluster(QUICK_GROUPS, num_partitions=3) as cluster:
         yield cluster
 
 

@@ -18,13 +18,27 @@ Make = Callable[..., Consumer[Any, Any]]
 STRATEGIES = ["range", "roundrobin", "sticky", "cooperative-sticky"]
 
 
+@pytest.fixture(params=["classic", "consumer"])
+def protocol(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture
-def make(cluster: Cluster, topic: str) -> Iterator[Make]:
+def make(cluster: Cluster, topic: str, request: pytest.FixtureRequest) -> Iterator[Make]:
+    """Members; of the new protocol where the test is run for both."""
+    is_new = "protocol" in request.fixturenames and request.getfixturevalue("protocol") == "consumer"
     made: list[Consumer[Any, Any]] = []
 
     def making(**settings: Any) -> Consumer[Any, Any]:
-        quick = {"heartbeat_interval_ms": 50, "retry_backoff_ms": 20, "session_timeout_ms": 6000}
-        usual = {"group_id": f"group-of-{topic}", "auto_offset_reset": "earliest", **quick}
+        quick: dict[str, Any] = {"heartbeat_interval_ms": 50, "session_timeout_ms": 6000}
+        if is_new:
+            quick = {"group_protocol": "consumer"}
+        usual = {
+            "group_id": f"group-of-{topic}",
+            "auto_offset_reset": "earliest",
+            "retry_backoff_ms": 20,
+            **quick,
+        }
         made.append(Consumer(bootstrap_servers=cluster.bootstrap, **{**usual, **settings}))
         return made[-1]
 
@@ -54,6 +68,7 @@ def all_of(topic: str) -> set[TopicPartition]:
     return {TopicPartition(topic, number) for number in range(3)}
 
 
+@pytest.mark.usefixtures("protocol")
 def test_one_member_gets_everything_and_goes_on_where_it_left_off(
     cluster: Cluster, topic: str, make: Make
 ) -> None:
@@ -82,6 +97,10 @@ def test_members_share_and_take_over(cluster: Cluster, topic: str, make: Make, s
     fill(cluster, topic, 0, 3000)  # more than is read before the others come
     settings = {"partition_assignment_strategy": [strategy], "max_poll_records": 10}
     first, second = (make(**settings) for _ in range(2))
+    _share_and_take_over(topic, first, second)
+
+
+def _share_and_take_over(topic: str, first: Consumer[Any, Any], second: Consumer[Any, Any]) -> None:
     first.subscribe([topic])
     seen = poll_until(lambda: first.assignment() == all_of(topic), first)
 
@@ -101,6 +120,14 @@ def test_members_share_and_take_over(cluster: Cluster, topic: str, make: Make, s
         seen += [int(record.value) for record in second.poll(1)]
 
     assert sorted(seen) == list(range(3000)), "nothing skipped, nothing twice"
+
+
+@pytest.mark.parametrize("protocol", ["consumer"], indirect=True)
+@pytest.mark.usefixtures("protocol")
+def test_members_of_the_new_protocol_share_and_take_over(cluster: Cluster, topic: str, make: Make) -> None:
+    fill(cluster, topic, 0, 3000)
+    first, second = (make(max_poll_records=10) for _ in range(2))
+    _share_and_take_over(topic, first, second)
 
 
 class Noting(RebalanceListener):
@@ -133,6 +160,7 @@ def test_a_listener_hears_all_eager_and_only_the_difference_cooperative(
         assert (what, len(which)) == ("revoked", revoked)
 
 
+@pytest.mark.usefixtures("protocol")
 def test_a_commit_in_the_listener_is_the_last_word(cluster: Cluster, topic: str, make: Make) -> None:
     fill(cluster, topic, 0, 30)
     first = make(enable_auto_commit=False)
@@ -171,6 +199,7 @@ def test_commits_are_told_back_with_their_metadata(cluster: Cluster, topic: str,
     assert make().committed([partition]) == {partition: OffsetAndMetadata(7)}
 
 
+@pytest.mark.usefixtures("protocol")
 def test_auto_commit_covers_what_earlier_polls_gave_and_no_more(
     cluster: Cluster, topic: str, make: Make
 ) -> None:
@@ -188,6 +217,7 @@ def test_auto_commit_covers_what_earlier_polls_gave_and_no_more(
     assert committed.offset == len(first)
 
 
+@pytest.mark.usefixtures("protocol")
 def test_a_pattern_finds_topics_that_come_later(cluster: Cluster, topic: str, make: Make) -> None:
     fill(cluster, f"{topic}-1", 0, 3)
     consumer = make(metadata_max_age_ms=100)
@@ -203,6 +233,7 @@ def test_a_pattern_finds_topics_that_come_later(cluster: Cluster, topic: str, ma
     assert consumer.subscription() == {f"{topic}-1", f"{topic}-2"}
 
 
+@pytest.mark.usefixtures("protocol")
 def test_more_partitions_are_shared_out_too(cluster: Cluster, topic: str, make: Make) -> None:
     fill(cluster, topic, 0, 3)
     consumer = make(metadata_max_age_ms=100)
@@ -215,6 +246,7 @@ def test_more_partitions_are_shared_out_too(cluster: Cluster, topic: str, make: 
     poll_until(lambda: len(consumer.assignment()) == 5, consumer)
 
 
+@pytest.mark.usefixtures("protocol")
 def test_another_subscription_replaces_the_first(cluster: Cluster, topic: str, make: Make) -> None:
     for name in ("a", "b"):
         fill(cluster, f"{topic}-{name}", 0, 3)
@@ -228,6 +260,7 @@ def test_another_subscription_replaces_the_first(cluster: Cluster, topic: str, m
     assert consumer.assignment() == set()
 
 
+@pytest.mark.usefixtures("protocol")
 def test_a_member_that_stops_polling_is_relieved_and_comes_back(
     cluster: Cluster, topic: str, make: Make
 ) -> None:
@@ -241,6 +274,7 @@ def test_a_member_that_stops_polling_is_relieved_and_comes_back(
     poll_until(lambda: bool(lazy.assignment()) and len(keen.assignment()) < 3, lazy, keen)
 
 
+@pytest.mark.usefixtures("protocol")
 def test_a_static_member_comes_back_to_its_partitions_without_a_rebalance(
     cluster: Cluster, topic: str, make: Make
 ) -> None:

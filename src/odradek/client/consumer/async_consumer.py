@@ -124,7 +124,7 @@ class AsyncConsumer(Generic[Key, Value]):
 
     def subscription(self) -> set[str]:
         """The topics that are wanted now."""
-        return set(self._engine.topics())
+        return self._engine.subscription()
 
     # Reading.
 

@@ -135,7 +135,8 @@ class Consumer(Generic[Key, Value]):
     def subscription(self) -> set[str]:
         """The topics that are wanted now."""
         with self._in_use():
-            return set(self._on_loop(self._engine.topics))
+            found: set[str] = self._on_loop(self._engine.subscription)
+            return found
 
     # Reading.
 

@@ -15,6 +15,7 @@ from odradek.client.consumer.config import ConsumerConfig
 from odradek.client.consumer.errors import NoOffset, NotSubscribed
 from odradek.client.consumer.fetcher import Fetcher
 from odradek.client.consumer.group_offsets import GroupOffsets, MemberIdentity, OffsetAndMetadata
+from odradek.client.consumer.heartbeat_membership import HeartbeatMembership
 from odradek.client.consumer.inbox import Inbox
 from odradek.client.consumer.membership import Membership
 from odradek.client.consumer.offset_lookup import OffsetAndTimestamp, list_offsets
@@ -48,7 +49,7 @@ class Engine:
             config, self.brokers, self.states, deliver=inbox.put, fail=inbox.fail, reset=self._out_of_range
         )
         self._offsets: GroupOffsets | None = None
-        self._member: Membership | None = None
+        self._member: Membership | HeartbeatMembership | None = None
         self._running: asyncio.Task[None] | None = None
         self._finding: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -64,13 +65,15 @@ class Engine:
         """Share topics with the group."""
         if self._offsets is None:
             raise NotSubscribed("subscribe() needs a group_id; without a group, assign() partitions")
-        self._wish.subscribe(topics, pattern, listener)
+        is_new = self.config.group_protocol == "consumer"
+        self._wish.subscribe(topics, pattern, listener, broker_matches=is_new)
         self.brokers.metadata.want(self._wish.topics)
         self.brokers.metadata.want_all(pattern is not None)
         if pattern is not None and self._watching is None:
             self._watching = asyncio.create_task(self._watch_topics())
         if self._member is None:
-            self._member = Membership(self.config, self.brokers, self._offsets, self)
+            kind = HeartbeatMembership if is_new else Membership
+            self._member = kind(self.config, self.brokers, self._offsets, self)
             self._running = asyncio.create_task(self._run(self._member))
         else:
             self._member.rejoin()
@@ -93,7 +96,7 @@ class Engine:
         self.states.clear()
         self._wish.clear()
 
-    async def _run(self, member: Membership) -> None:
+    async def _run(self, member: Membership | HeartbeatMembership) -> None:
         try:
             await member.run()
         except asyncio.CancelledError:
@@ -113,6 +116,11 @@ class Engine:
         """Whether there is anything to wait for: topics of a group, or partitions by choice."""
         return self._wish.is_group or self._wish.is_manual
 
+    def subscription(self) -> set[str]:
+        """The topics that are wanted now; of a pattern that the broker compares, those that came by it."""
+        by_broker = {topic for topic, _ in self.states} if self._wish.regex is not None else set()
+        return by_broker | self.topics()
+
     # For the membership.
 
     def topics(self) -> frozenset[str]:
@@ -120,6 +128,10 @@ class Engine:
         return self._wish.matching(
             self.brokers.metadata, excludes_internal=self.config.exclude_internal_topics
         )
+
+    def topic_regex(self) -> str | None:
+        """The pattern that the broker shall compare topics with."""
+        return self._wish.regex
 
     def assigned(self) -> frozenset[TopicPartition]:
         """What it has now."""
@@ -200,15 +212,16 @@ class Engine:
         if self._offsets is None or not states:
             return
         wanted = {state.topic_partition: (state, state.generation) for state in states}
-        found = await self._offsets.fetch(wanted, self._fetching_identity())
+        found = await self._offsets.fetch(wanted, self._fetching_identity)
         for partition, committed in found.items():
             state, generation = wanted[partition]
             if state.generation == generation and state.position is None:
                 state.seek(committed.offset, committed.leader_epoch)
 
     def _fetching_identity(self) -> MemberIdentity:
-        is_new = self.config.group_protocol == "consumer" and self._member is not None
-        return self._member.identity if is_new and self._member is not None else MemberIdentity()
+        """Who asks what is committed: with the new protocol the broker wants to know."""
+        is_new = isinstance(self._member, HeartbeatMembership)
+        return self._identity() if is_new else MemberIdentity()
 
     async def _from_ends(self, states: set[PartitionState]) -> None:
         if not states:
@@ -236,6 +249,7 @@ class Engine:
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Read on from an offset."""
         self.state(partition).seek(offset)
+        self.inbox.forget_errors_of(partition)
         self.pump()
 
     async def seek_to_end_of(self, partitions: Collection[TopicPartition], time_ms: int) -> None:
@@ -278,8 +292,10 @@ class Engine:
 
     async def commit(self, offsets: Offsets, timeout_ms: int | None = None) -> None:
         """Commit as who we are in the group."""
-        identity = self._member.identity if self._member is not None else MemberIdentity()
-        await self.group.commit(offsets, identity, timeout_ms)
+        await self.group.commit(offsets, self._identity, timeout_ms)
+
+    def _identity(self) -> MemberIdentity:
+        return self._member.identity if self._member is not None else MemberIdentity()
 
     def commit_soon(
         self, offsets: Offsets, on_commit: Callable[[BaseException | None, Offsets], Any] | None
@@ -311,7 +327,7 @@ class Engine:
         self, partitions: Collection[TopicPartition], timeout_ms: int | None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """What the group has committed."""
-        return await self.group.fetch(partitions, self._fetching_identity(), timeout_ms=timeout_ms)
+        return await self.group.fetch(partitions, self._fetching_identity, timeout_ms=timeout_ms)
 
     async def list_offsets(
         self, times: Mapping[TopicPartition, int], timeout_ms: int | None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import NamedTuple, TypeVar
 
 from odradek.client.broker_errors import broker_error, check
 from odradek.client.brokers import Brokers
@@ -26,6 +27,8 @@ PURPOSE = "group"
 LAST_COMMIT_WITH_NAMES = 9
 LAST_FETCH_WITH_NAMES = 9
 FIRST_FETCH_WITH_GROUPS = 8
+
+Result = TypeVar("Result")
 
 COORDINATOR_IS_ELSEWHERE = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
 
@@ -74,21 +77,36 @@ class GroupOffsets:
     async def commit(
         self,
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
-        identity: MemberIdentity,
+        identity: Callable[[], MemberIdentity],
         timeout_ms: int | None = None,
     ) -> None:
         """Commit, and try again after errors that may pass."""
-        if not offsets:
-            return
+        if offsets:
+            await self._retry(
+                "committing offsets", lambda who: self._commit_once(offsets, who), identity, timeout_ms
+            )
 
-        async def attempt() -> None:
+    async def _retry(
+        self,
+        what: str,
+        ask: Callable[[MemberIdentity], Awaitable[Result]],
+        identity: Callable[[], MemberIdentity],
+        timeout_ms: int | None,
+    ) -> Result:
+        async def attempt() -> Result:
+            who = identity()
             try:
-                await self._commit_once(offsets, identity)
+                return await ask(who)
             except (BrokerError, ClientError) as error:
                 self.doubt(error)
-                raise
+                is_stale = isinstance(error, BrokerError) and error.error_code == ErrorCode.STALE_MEMBER_EPOCH
+                if not is_stale:
+                    raise
+            # The broker has raised our epoch; the next heartbeat tells us.
+            await asyncio.sleep(self._brokers.config.retry_backoff_ms / 1000)
+            return await ask(identity())
 
-        await self._brokers.retry("committing offsets", attempt, timeout_ms=timeout_ms)
+        return await self._brokers.retry(what, attempt, timeout_ms=timeout_ms)
 
     async def _commit_once(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
@@ -120,7 +138,7 @@ class GroupOffsets:
     async def fetch(
         self,
         partitions: Iterable[TopicPartition],
-        identity: MemberIdentity = MemberIdentity(),  # noqa: B008
+        identity: Callable[[], MemberIdentity] = MemberIdentity,
         *,
         timeout_ms: int | None = None,
     ) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -129,14 +147,9 @@ class GroupOffsets:
         if not wanted:
             return {}
 
-        async def attempt() -> dict[TopicPartition, OffsetAndMetadata]:
-            try:
-                return await self._fetch_once(wanted, identity)
-            except (BrokerError, ClientError) as error:
-                self.doubt(error)
-                raise
-
-        return await self._brokers.retry("fetching committed offsets", attempt, timeout_ms=timeout_ms)
+        return await self._retry(
+            "fetching committed offsets", lambda who: self._fetch_once(wanted, who), identity, timeout_ms
+        )
 
     async def _fetch_once(
         self, partitions: list[TopicPartition], identity: MemberIdentity

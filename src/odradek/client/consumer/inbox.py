@@ -8,7 +8,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from odradek.client.consumer.errors import NoOffset
 from odradek.client.consumer.fetched import Fetched
+from odradek.common.ids import TopicPartition
 
 
 class Call(NamedTuple):
@@ -40,6 +42,16 @@ class Inbox:
         """The next poll raises this."""
         self.errors.append(error)
         self.on_news()
+
+    def forget_errors_of(self, partition: TopicPartition) -> None:
+        """Where the partition was does not matter any more; whoever polls is waiting for this call."""
+        kept = [
+            error
+            for error in self.errors
+            if not (isinstance(error, NoOffset) and error.partitions == [partition])
+        ]
+        self.errors.clear()
+        self.errors.extend(kept)
 
     async def call(self, function: Callable[[], Any]) -> Any:
         """Have a function called during a poll, and wait for what it returns or raises."""

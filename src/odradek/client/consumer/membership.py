@@ -64,6 +64,9 @@ class GroupOwner(Protocol):
     def topics(self) -> frozenset[str]:
         """What it subscribes to now."""
 
+    def topic_regex(self) -> str | None:
+        """The pattern that the broker shall compare topics with, if it can and shall."""
+
     def assigned(self) -> frozenset[TopicPartition]:
         """What it has now."""
 

@@ -30,24 +30,34 @@ class Wish:
     def __init__(self) -> None:
         self.topics: frozenset[str] = frozenset()
         self.pattern: re.Pattern[str] | None = None
+        self.regex: str | None = None
         self.listener: RebalanceListener | None = None
         self.is_manual = False
 
     @property
     def is_group(self) -> bool:
         """Whether a group decides what is assigned."""
-        return bool(self.topics) or self.pattern is not None
+        return bool(self.topics) or self.pattern is not None or self.regex is not None
 
     def subscribe(
-        self, topics: Iterable[str], pattern: str | re.Pattern[str] | None, listener: RebalanceListener | None
+        self,
+        topics: Iterable[str],
+        pattern: str | re.Pattern[str] | None,
+        listener: RebalanceListener | None,
+        *,
+        broker_matches: bool = False,
     ) -> None:
-        """Share topics with the group."""
+        """Share topics with the group; a pattern that is text may be the broker's to compare."""
         if self.is_manual:
             raise NotSubscribed("this consumer has partitions by assign(); unsubscribe() first")
         if isinstance(topics, str):
             raise TypeError(f"subscribe takes a list of topics: subscribe([{topics!r}])")
         self.topics = frozenset(topics)
-        self.pattern = re.compile(pattern) if isinstance(pattern, str) else pattern
+        self.regex = pattern if broker_matches and isinstance(pattern, str) else None
+        if self.regex is not None:
+            self.pattern = None
+        else:
+            self.pattern = re.compile(pattern) if isinstance(pattern, str) else pattern
         self.listener = listener
 
     def assign(self) -> None:
@@ -58,7 +68,8 @@ class Wish:
 
     def clear(self) -> None:
         """Want nothing."""
-        self.topics, self.pattern, self.listener, self.is_manual = frozenset(), None, None, False
+        self.topics, self.pattern, self.regex = frozenset(), None, None
+        self.listener, self.is_manual = None, False
 
     def matching(self, metadata: Metadata, *, excludes_internal: bool) -> frozenset[str]:
         """The topics wanted now: those named, and those that match."""

@@ -84,6 +84,33 @@ def test_tables_go_both_ways(bootstrap: str, made_topic: str) -> None:
     assert sorted(keys) == sorted(table.column("key").to_pylist())
 
 
+@pytest.mark.slow
+def test_members_of_the_new_protocol_share(bootstrap: str, made_topic: str) -> None:
+    with Producer(bootstrap_servers=bootstrap) as producer:
+        for number in range(600):
+            producer.send(made_topic, b"%d" % number, partition=number % PARTITIONS)
+    settings: dict[str, Any] = {
+        "bootstrap_servers": bootstrap,
+        "group_id": f"new-group-of-{made_topic}",
+        "group_protocol": "consumer",
+        "auto_offset_reset": "earliest",
+        "max_poll_records": 10,
+    }
+    seen: list[int] = []
+    with Consumer(**settings) as first, Consumer(**settings) as second:
+        first.subscribe([made_topic])
+        while not first.assignment():
+            seen += [int(record.value) for record in first.poll(0.1)]
+        second.subscribe([made_topic])
+        deadline = time.monotonic() + 90
+        while len(set(seen)) < 600 or len(second.assignment()) != PARTITIONS // 2:
+            assert time.monotonic() < deadline, (len(seen), first.assignment(), second.assignment())
+            seen += [int(record.value) for member in (first, second) for record in member.poll(0.05)]
+        assert not first.assignment() & second.assignment()
+
+    assert sorted(seen) == list(range(600)), "nothing skipped, nothing twice"
+
+
 class Member:
     """A consumer of any kind in one group: polls once, tells the numbers it got."""
 

@@ -24,6 +24,7 @@ from collections import deque
 from typing import NamedTuple
 
 from odradek.client.producer.batch import ProducerBatch
+from odradek.common.ids import TopicPartition
 from odradek.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 
 MAX_EPOCH = 2**15 - 1
@@ -51,11 +52,13 @@ class PartitionOrder:
         "_needs_new_epoch",
         "_producer_id",
         "_sequence",
+        "partition",
         "retries",
         "sent",
     )
 
-    def __init__(self, max_in_flight: int) -> None:
+    def __init__(self, max_in_flight: int, partition: TopicPartition | None = None) -> None:
+        self.partition = partition
         self.sent: list[ProducerBatch] = []
         self.retries: list[ProducerBatch] = []
         self._max_in_flight = max_in_flight

@@ -110,7 +110,8 @@ class Sender:
             accumulator.close_lingered(linger_ms, now_ms)
             for queue in accumulator.take_ready():
                 if queue.order is None:
-                    queue.order = PartitionOrder(self._max_in_flight)
+                    partition = TopicPartition(queue.topic, queue.partition)
+                    queue.order = PartitionOrder(self._max_in_flight, partition)
                 self._active[queue] = None
             expires_ms = self._expire(now_ms)
             while self._active and self._send_one_request_each(now_ms):
@@ -172,7 +173,7 @@ class Sender:
         if self._config.enable_idempotence and (self._producer is None or queue.order.is_exhausted):
             self._in_background("producer id", self._get_producer_id)
             return None
-        view = self._brokers.metadata.leader(TopicPartition(queue.topic, queue.partition))
+        view = self._brokers.metadata.leader(queue.order.partition)
         if view is None:
             self._brokers.metadata.mark_stale()
             return None
@@ -186,9 +187,9 @@ class Sender:
         order: PartitionOrder = queue.order
         producer = self._producer if self._config.enable_idempotence else None
         batch = order.next_batch(queue.closed, now_ms, producer)
+        if not queue.closed and not order.retries:
+            self._active.pop(queue, None)
         if batch is None:
-            if not queue.closed and not order.retries:
-                del self._active[queue]
             return None
         if batch.is_done:
             order.failed(batch)

@@ -139,7 +139,8 @@ def test_iteration_gives_records_one_by_one_and_the_rest_stays(
 
 def test_seek_goes_anywhere_also_into_a_batch(cluster: Cluster, topic: str, make: Make) -> None:
     fill(cluster, topic, 1000)
-    consumer, partition = make(topic), TopicPartition(topic, 0)
+    # A fetch that waits at the end of the log must come back before the next one is sent.
+    consumer, partition = make(topic, fetch_max_wait_ms=20), TopicPartition(topic, 0)
     read(consumer, 10)
 
     for offset in (500, 3, 999, 0):
@@ -305,7 +306,7 @@ def test_wrong_use_is_explained(topic: str, make: Make) -> None:
 def test_two_threads_at_once_are_told(cluster: Cluster, topic: str, make: Make) -> None:
     fill(cluster, topic, 1)
     consumer = make(topic, auto_offset_reset="latest")
-    waiting = threading.Thread(target=consumer.poll, args=(2,))
+    waiting = threading.Thread(target=consumer.poll, args=(1,))
     waiting.start()
     deadline = time.monotonic() + 20
     with pytest.raises(RuntimeError, match="another thread uses this consumer"):  # noqa: PT012

@@ -97,10 +97,12 @@ def test_members_share_and_take_over(cluster: Cluster, topic: str, make: Make, s
     fill(cluster, topic, 0, 3000)  # more than is read before the others come
     settings = {"partition_assignment_strategy": [strategy], "max_poll_records": 10}
     first, second = (make(**settings) for _ in range(2))
-    _share_and_take_over(topic, first, second)
+    _share_and_take_over(topic, 3000, first, second)
 
 
-def _share_and_take_over(topic: str, first: Consumer[Any, Any], second: Consumer[Any, Any]) -> None:
+def _share_and_take_over(
+    topic: str, count: int, first: Consumer[Any, Any], second: Consumer[Any, Any]
+) -> None:
     first.subscribe([topic])
     seen = poll_until(lambda: first.assignment() == all_of(topic), first)
 
@@ -116,18 +118,18 @@ def _share_and_take_over(topic: str, first: Consumer[Any, Any], second: Consumer
     )
     first.close()
     seen += poll_until(lambda: second.assignment() == all_of(topic), second)
-    while len(set(seen)) < 3000:
+    while len(set(seen)) < count:
         seen += [int(record.value) for record in second.poll(1)]
 
-    assert sorted(seen) == list(range(3000)), "nothing skipped, nothing twice"
+    assert sorted(seen) == list(range(count)), "nothing skipped, nothing twice"
 
 
 @pytest.mark.parametrize("protocol", ["consumer"], indirect=True)
 @pytest.mark.usefixtures("protocol")
 def test_members_of_the_new_protocol_share_and_take_over(cluster: Cluster, topic: str, make: Make) -> None:
-    fill(cluster, topic, 0, 3000)
+    fill(cluster, topic, 0, 1500)
     first, second = (make(max_poll_records=10) for _ in range(2))
-    _share_and_take_over(topic, first, second)
+    _share_and_take_over(topic, 1500, first, second)
 
 
 class Noting(RebalanceListener):

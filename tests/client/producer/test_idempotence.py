@@ -20,12 +20,19 @@ def a_batch(records: int = 1) -> ProducerBatch:
     return batch
 
 
+def a_known_order(max_in_flight: int = 5) -> PartitionOrder:
+    """The broker has a batch of this producer already."""
+    order = PartitionOrder(max_in_flight)
+    order._producer_id, order._epoch, order._is_known = PRODUCER.producer_id, PRODUCER.epoch, True
+    return order
+
+
 def number(batch: ProducerBatch) -> tuple[int, int]:
     return batch.producer_epoch, batch.base_sequence
 
 
 def test_sequences_go_on_by_the_number_of_records() -> None:
-    order, closed = PartitionOrder(5), deque([a_batch(3), a_batch(2), a_batch(1)])
+    order, closed = a_known_order(5), deque([a_batch(3), a_batch(2), a_batch(1)])
 
     sent = [order.next_batch(closed, 0, PRODUCER) for _ in range(3)]
 
@@ -33,12 +40,22 @@ def test_sequences_go_on_by_the_number_of_records() -> None:
 
 
 def test_sequences_wrap_as_javas_do() -> None:
-    order, closed = PartitionOrder(5), deque([a_batch(2), a_batch(1)])
+    order, closed = a_known_order(5), deque([a_batch(2), a_batch(1)])
     order._producer_id, order._epoch, order._sequence = 7, 0, MAX_SEQUENCE
 
     sent = [order.next_batch(closed, 0, PRODUCER) for _ in range(2)]
 
     assert [number(batch) for batch in sent if batch] == [(0, MAX_SEQUENCE), (0, 1)]
+
+
+def test_the_first_batch_of_a_producer_goes_alone() -> None:
+    order, closed = PartitionOrder(5), deque([a_batch(), a_batch(), a_batch()])
+    first = order.next_batch(closed, 0, PRODUCER)
+    assert first
+
+    assert order.next_batch(closed, 0, PRODUCER) is None
+    order.delivered(first)
+    assert [order.next_batch(closed, 0, PRODUCER) is not None for _ in range(2)] == [True, True]
 
 
 def test_no_more_batches_in_flight_than_allowed() -> None:
@@ -53,7 +70,7 @@ def test_no_more_batches_in_flight_than_allowed() -> None:
 
 
 def test_a_repetition_goes_before_anything_new_and_keeps_its_number() -> None:
-    order, closed = PartitionOrder(5), deque([a_batch(), a_batch(), a_batch()])
+    order, closed = a_known_order(5), deque([a_batch(), a_batch(), a_batch()])
     first, second = order.next_batch(closed, 0, PRODUCER), order.next_batch(closed, 0, PRODUCER)
     assert first
     assert second
@@ -70,7 +87,7 @@ def test_a_repetition_goes_before_anything_new_and_keeps_its_number() -> None:
 
 
 def test_a_new_batch_after_a_failed_one_waits_and_begins_an_epoch() -> None:
-    order, closed = PartitionOrder(5), deque([a_batch(), a_batch(), a_batch()])
+    order, closed = a_known_order(5), deque([a_batch(), a_batch(), a_batch()])
     first, second = order.next_batch(closed, 0, PRODUCER), order.next_batch(closed, 0, PRODUCER)
     assert first
     assert second
@@ -78,8 +95,10 @@ def test_a_new_batch_after_a_failed_one_waits_and_begins_an_epoch() -> None:
 
     assert order.next_batch(closed, 0, PRODUCER) is None, "the second may still be written or not"
     order.refused(second, closed, 0)
-    again, third = order.next_batch(closed, 0, PRODUCER), order.next_batch(closed, 0, PRODUCER)
+    again = order.next_batch(closed, 0, PRODUCER)
     assert again is second
+    order.delivered(again)
+    third = order.next_batch(closed, 0, PRODUCER)
     assert third
     assert [number(again), number(third)] == [(1, 0), (1, 1)]
 

@@ -48,6 +48,7 @@ class PartitionOrder:
 
     __slots__ = (
         "_epoch",
+        "_is_known",
         "_max_in_flight",
         "_needs_new_epoch",
         "_producer_id",
@@ -66,6 +67,9 @@ class PartitionOrder:
         self._epoch = NO_PRODUCER_EPOCH
         self._sequence = 0
         self._needs_new_epoch = False
+        # Whether the broker has a batch of this epoch. Until then it would take any number for the first,
+        # so that a second batch could overtake the first where that must be repeated.
+        self._is_known = False
 
     def next_batch(
         self, closed: deque[ProducerBatch], now_ms: float, producer: ProducerId | None
@@ -77,6 +81,8 @@ class PartitionOrder:
                 return None
             return self.retries.pop(0)
         if len(self.sent) >= self._max_in_flight or (self._needs_new_epoch and self.sent):
+            return None
+        if producer is not None and self.sent and not self._is_known:
             return None
         while closed:
             batch = closed.popleft()
@@ -96,8 +102,10 @@ class PartitionOrder:
     def _begin_epoch(self, producer: ProducerId) -> None:
         if self._producer_id != producer.producer_id:
             self._producer_id, self._epoch, self._sequence = producer.producer_id, producer.epoch, 0
+            self._is_known = False
         elif self._needs_new_epoch:
             self._epoch, self._sequence = self._epoch + 1, 0
+            self._is_known = False
         self._needs_new_epoch = False
 
     @property
@@ -114,6 +122,8 @@ class PartitionOrder:
     def delivered(self, batch: ProducerBatch) -> None:
         """The broker has it."""
         self.sent.remove(batch)
+        if (batch.producer_id, batch.producer_epoch) == (self._producer_id, self._epoch):
+            self._is_known = True
 
     def repeat(self, batch: ProducerBatch, retry_at_ms: float) -> None:
         """Send it again, with the same number: nobody knows whether the broker has it."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from odradek.client.broker_errors import broker_error
 from odradek.client.brokers import STALE_VIEW, Brokers
+from odradek.client.chores import Chores
 from odradek.client.consumer.config import ConsumerConfig
 from odradek.client.consumer.fetch_session import Asked, FetchSession, Wanted
 from odradek.client.consumer.fetched import Fetched
@@ -78,7 +79,7 @@ class Fetcher:
         self._loop = asyncio.get_running_loop()
         self._sessions: dict[int, FetchSession] = {}
         self._asking: set[int] = set()
-        self._tasks: dict[object, asyncio.Task[None]] = {}
+        self._chores = Chores("fetcher", self._loop, self.pump)
         self._timer: asyncio.TimerHandle | None = None
         self._is_stopped = False
 
@@ -87,8 +88,7 @@ class Fetcher:
         self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
-        for task in self._tasks.values():
-            task.cancel()
+        self._chores.stop()
 
     def pump(self) -> None:
         """Send every fetch that can be sent now."""
@@ -112,7 +112,7 @@ class Fetcher:
             if node_id not in self._asking:
                 self._fetch(node_id, states, is_hurried=node_id in full)
         if self._brokers.metadata.needs_refresh(now_ms, self._config.metadata_max_age_ms) and self._states:
-            self._in_background("metadata", self._refresh)
+            self._chores.begin("metadata", self._refresh)
 
     def _wake_for(self, state: PartitionState, now_ms: float) -> None:
         if state.not_before_ms > now_ms and self._timer is None:
@@ -140,7 +140,7 @@ class Fetcher:
     def _fetch(self, node_id: int, states: dict[TopicPartition, PartitionState], *, is_hurried: bool) -> None:
         connection = self._brokers.open_connection(node_id, PURPOSE)
         if connection is None:
-            self._in_background(node_id, partial(self._connect, node_id))
+            self._chores.begin(node_id, partial(self._connect, node_id))
             return
         version = connection.versions.best(ApiKey.FETCH)
         if any(self._topic_id(state.topic) == NO_TOPIC_ID for state in states.values()):
@@ -310,22 +310,6 @@ class Fetcher:
             self._fail(error)
 
     # What must be waited for.
-
-    def _in_background(self, what: object, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run one such work at a time, then pump again."""
-        if what in self._tasks or self._is_stopped:
-            return
-        task = self._tasks[what] = self._loop.create_task(work())
-
-        def done(task: asyncio.Task[None]) -> None:
-            del self._tasks[what]
-            if not task.cancelled():
-                error = task.exception()
-                if error is not None:
-                    _log.error("the fetcher's work on %s failed", what, exc_info=error)
-                self.pump()
-
-        task.add_done_callback(done)
 
     async def _connect(self, node_id: int) -> None:
         try:

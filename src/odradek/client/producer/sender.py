@@ -12,12 +12,12 @@ import logging
 import math
 import random
 import time
-from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from odradek.client.broker_errors import broker_error
 from odradek.client.brokers import STALE_VIEW, Brokers
+from odradek.client.chores import Chores
 from odradek.client.connection import BrokerConnection
 from odradek.client.errors import BrokerError, ClientError, is_retriable
 from odradek.client.in_flight import Called
@@ -79,7 +79,7 @@ class Sender:
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self._producer: ProducerId | None = None
         self._active: dict[PartitionQueue, None] = {}
-        self._tasks: dict[object, asyncio.Task[None]] = {}
+        self._chores = Chores("sender", self._loop, self.pump)
         self._timer: asyncio.TimerHandle | None = None
         self._alarm_ms = math.inf
         self._is_stopped = False
@@ -89,8 +89,7 @@ class Sender:
         self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
-        for task in self._tasks.values():
-            task.cancel()
+        self._chores.stop()
 
     @staticmethod
     def _now_ms() -> float:
@@ -122,7 +121,7 @@ class Sender:
         if accumulator.topics and self._brokers.metadata.needs_refresh(
             now_ms, self._config.metadata_max_age_ms
         ):
-            self._in_background("metadata", self._refresh)
+            self._chores.begin("metadata", self._refresh)
 
     def _set_alarm(self, at_ms: float, now_ms: float) -> None:
         """Pump again at a time. An alarm that rings earlier, and in vain, costs less than setting another."""
@@ -171,7 +170,7 @@ class Sender:
     def _way_to(self, queue: PartitionQueue) -> BrokerConnection | None:
         """A connection to the leader that takes another request; None, and steps towards one, without."""
         if self._config.enable_idempotence and (self._producer is None or queue.order.is_exhausted):
-            self._in_background("producer id", self._get_producer_id)
+            self._chores.begin("producer id", self._get_producer_id)
             return None
         view = self._brokers.metadata.leader(queue.order.partition)
         if view is None:
@@ -179,7 +178,7 @@ class Sender:
             return None
         connection = self._brokers.open_connection(view.leader_id)
         if connection is None:
-            self._in_background(view.leader_id, partial(self._connect, view.leader_id))
+            self._chores.begin(view.leader_id, partial(self._connect, view.leader_id))
             return None
         return connection if connection.in_flight < self._max_in_flight else None
 
@@ -329,22 +328,6 @@ class Sender:
         self._accumulator.complete(batch, NO_OFFSET, -1, error)
 
     # What must be waited for.
-
-    def _in_background(self, what: object, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run one such work at a time, then pump again."""
-        if what in self._tasks or self._is_stopped:
-            return
-        task = self._tasks[what] = self._loop.create_task(work())
-
-        def done(task: asyncio.Task[None]) -> None:
-            del self._tasks[what]
-            if not task.cancelled():
-                error = task.exception()
-                if error is not None:
-                    _log.error("the sender's work on %s failed", what, exc_info=error)
-                self.pump()
-
-        task.add_done_callback(done)
 
     async def _connect(self, node_id: int) -> None:
         try:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from odradek.coordinator.result import Answer, CoordinatorRecord, Result, StartTimer, StopTimer
+from odradek.coordinator.result import Answer, CoordinatorRecord, Result, StartTimer
 from odradek.groups.consumer_group import ConsumerGroup, ConsumerMember
 from odradek.groups.consumer_records import Change, apply
 from odradek.groups.settings import GroupSettings
 from odradek.groups.topics import Topics
-from odradek.groups.turn import SessionTimer
+from odradek.groups.turn import Outcome, SessionTimer
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +48,15 @@ class AssignmentTimer:
 MEMBER_TIMERS = (SessionTimer, RevocationTimer, RejoinTimer, MemberSyncTimer)
 
 
-class ConsumerTurn:
-    """What happens to `group`, which is replaced step by step. Made for one event and thrown away."""
+class ConsumerTurn(Outcome):
+    """What happens to `group`, which is replaced step by step."""
 
-    __slots__ = ("_answers", "_records", "_timers", "group", "now_ms", "settings", "topics")
+    __slots__ = ("group", "topics")
 
     def __init__(self, group: ConsumerGroup, settings: GroupSettings, topics: Topics, now_ms: int) -> None:
+        super().__init__(settings, now_ms)
         self.group = group
-        self.settings = settings
         self.topics = topics
-        self.now_ms = now_ms
-        self._records: list[CoordinatorRecord] = []
-        self._timers: list[StartTimer | StopTimer] = []
-        self._answers: list[Answer] = []
 
     def write(self, change: Change) -> None:
         """Have a record written, and do to the group what replaying it will do."""
@@ -72,21 +68,9 @@ class ConsumerTurn:
         for change in changes:
             self.write(change)
 
-    def write_before(self, records: Iterable[CoordinatorRecord]) -> None:
-        """Have records written that say nothing of this group, such as the end of another."""
-        self._records[:0] = records
-
-    def start_timer(self, key: Hashable, delay_ms: int) -> None:
-        """Start a timer anew."""
-        self._timers.append(StartTimer(key, delay_ms))
-
     def start_timer_unless_running(self, key: Hashable, delay_ms: int) -> None:
         """Start a timer if it does not run already."""
         self._timers.append(StartTimer(key, delay_ms, lets_earlier_run=True))
-
-    def stop_timer(self, key: Hashable) -> None:
-        """Stop a timer, if it runs."""
-        self._timers.append(StopTimer(key))
 
     def start_session(self, member: ConsumerMember) -> None:
         """The member was heard of: its session begins anew."""
@@ -112,10 +96,4 @@ class ConsumerTurn:
     def result(self, keep: Callable[[ConsumerGroup], None], response: Any = None) -> Result[Any]:
         """All of it, for the runtime; `keep` is given the group as it is then."""
         group = self.group
-        return Result(
-            response=response,
-            records=self.records,
-            on_written=lambda: keep(group),
-            timers=tuple(self._timers),
-            answers=tuple(self._answers),
-        )
+        return self._result(lambda: keep(group), response)

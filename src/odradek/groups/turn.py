@@ -53,28 +53,23 @@ class SyncTimer:
     group_id: str
 
 
-class Turn:
-    """What happens to `group`, which is replaced step by step. Made for one event and thrown away.
+class Outcome:
+    """What one event writes, answers and times, collected step by step. Made for one event and thrown away.
 
-    Nothing outside changes until `result` is carried out, so that an exception in between leaves no trace.
+    Nothing outside changes until it is carried out, so that an exception in between leaves no trace.
     """
 
-    __slots__ = ("_answers", "_records", "_timers", "group", "now_ms", "settings")
+    __slots__ = ("_answers", "_records", "_timers", "now_ms", "settings")
 
-    def __init__(self, group: Group, settings: GroupSettings, now_ms: int) -> None:
-        self.group = group
+    def __init__(self, settings: GroupSettings, now_ms: int) -> None:
         self.settings = settings
         self.now_ms = now_ms
         self._records: list[CoordinatorRecord] = []
         self._answers: list[Answer] = []
         self._timers: list[StartTimer | StopTimer] = []
 
-    def write(self, record: CoordinatorRecord) -> None:
-        """Have a record written."""
-        self._records.append(record)
-
     def write_before(self, records: Iterable[CoordinatorRecord]) -> None:
-        """Have records written ahead of all others."""
+        """Have records written ahead of all others, such as the end of another group."""
         self._records[:0] = records
 
     def start_timer(self, key: Hashable, delay_ms: int) -> None:
@@ -84,6 +79,32 @@ class Turn:
     def stop_timer(self, key: Hashable) -> None:
         """Stop a timer, if it runs."""
         self._timers.append(StopTimer(key))
+
+    def _result(
+        self, on_written: Callable[[], None], response: Any, parks_under: Hashable | None = None
+    ) -> Result[Any]:
+        return Result(
+            response=response,
+            records=tuple(self._records),
+            on_written=on_written,
+            timers=tuple(self._timers),
+            answers=tuple(self._answers),
+            parks_under=parks_under,
+        )
+
+
+class Turn(Outcome):
+    """What happens to `group`, which is replaced step by step."""
+
+    __slots__ = ("group",)
+
+    def __init__(self, group: Group, settings: GroupSettings, now_ms: int) -> None:
+        super().__init__(settings, now_ms)
+        self.group = group
+
+    def write(self, record: CoordinatorRecord) -> None:
+        """Have a record written."""
+        self._records.append(record)
 
     def start_session(self, member: Member) -> None:
         """The member was heard of: its session begins anew."""
@@ -108,11 +129,4 @@ class Turn:
     ) -> Result[Any]:
         """All of it, for the runtime; `keep` is given the group as it is then."""
         group = self.group
-        return Result(
-            response=response,
-            records=tuple(self._records),
-            on_written=lambda: keep(group),
-            timers=tuple(self._timers),
-            answers=tuple(self._answers),
-            parks_under=parks_under,
-        )
+        return self._result(lambda: keep(group), response, parks_under)

@@ -14,7 +14,6 @@ from odradek.common.error_codes import ErrorCode
 from odradek.log.config import LogConfig
 from odradek.records.batch import (
     LOG_APPEND_TIME_FLAG,
-    LOG_OVERHEAD,
     BatchHeader,
     Buffer,
     TimestampType,
@@ -80,13 +79,20 @@ def stamp_all(
     stamped = []
     position = 0
     for header in headers:
-        stamp(payload, position, next_offset, leader_epoch)
-        # What `_replace` does; this runs for every batch of every producer.
-        _, length, _, *others = header
-        stamped.append(BatchHeader(next_offset, length, leader_epoch, *others))
-        position += length + LOG_OVERHEAD
+        stamped.append(stamp_one(payload, position, header, next_offset, leader_epoch))
+        position += header.size_in_bytes
         next_offset += header.last_offset_delta + 1
     return stamped
+
+
+def stamp_one(
+    payload: bytearray | memoryview, position: int, header: BatchHeader, base_offset: int, leader_epoch: int
+) -> BatchHeader:
+    """Give one batch its offset and the leader's epoch; its new header."""
+    stamp(payload, position, base_offset, leader_epoch)
+    # What `_replace` does; this runs for every batch of every producer.
+    _, length, _, *others = header
+    return BatchHeader(base_offset, length, leader_epoch, *others)
 
 
 def _writable(records: Buffer) -> bytearray | memoryview:

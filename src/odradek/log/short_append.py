@@ -11,12 +11,12 @@ from typing import NamedTuple, Protocol
 
 from odradek.log.config import LogConfig
 from odradek.log.epochs import LeaderEpochs
-from odradek.log.leader_batches import max_decompressed_bytes
+from odradek.log.leader_batches import max_decompressed_bytes, stamp_one
 from odradek.log.producers import BatchMetadata, ProducerStates
 from odradek.log.roll import MAX_RELATIVE_OFFSET
 from odradek.log.segment import Segment
 from odradek.log.segments import Segments
-from odradek.records.batch import BatchHeader, stamp
+from odradek.records.batch import BatchHeader
 from odradek.records.validate import accept_for_produce
 
 
@@ -25,6 +25,7 @@ class Terms(NamedTuple):
 
     config: LogConfig
     segment: Segment
+    was_empty: bool  # then the segment had no time to roll by yet, and the terms end with its first batch
     is_ordinary: bool
     max_message_bytes: int
     max_decompressed_bytes: int
@@ -55,16 +56,16 @@ class Shortcut(NamedTuple):
 
 
 def terms_of(config: LogConfig, segment: Segment) -> Terms:
-    """The terms of a segment that has a batch; an empty one has no time to roll by, and is not ordinary."""
+    """What holds for the next appends to this segment."""
     is_ordinary = (
-        segment.size > 0
-        and segment.first_timestamp_ms() >= 0
+        segment.first_timestamp_ms() >= 0
         and config.compression_type == "producer"
         and config.message_timestamp_type == "CreateTime"
     )
     return Terms(
         config,
         segment,
+        segment.size == 0,
         is_ordinary,
         config.max_message_bytes,
         max_decompressed_bytes(config),
@@ -84,8 +85,8 @@ def try_append(log: Appendable, records: memoryview, leader_epoch: int, now_ms: 
     if terms is None or terms.segment is not segment or terms.config is not log.config:
         terms = log.terms = terms_of(log.config, segment)
     if not terms.is_ordinary or segment.size + len(records) > terms.max_size or records.readonly:
-        if segment.size > 0 and not terms.is_ordinary:
-            log.terms = None  # an empty segment has got its first batch
+        if terms.was_empty and segment.size > 0:
+            log.terms = None
         return None
     if leader_epoch != log.epochs.latest or segment.wants_room(terms.config.segment_index_bytes):
         return None
@@ -117,9 +118,7 @@ def _write(
     leader_epoch: int,
     producers: ProducerStates,
 ) -> BatchHeader:
-    stamp(records, 0, base_offset, leader_epoch)
-    _, length, _, *others = header
-    header = BatchHeader(base_offset, length, leader_epoch, *others)
+    header = stamp_one(records, 0, header, base_offset, leader_epoch)
     segment.append(records, base_offset, header.last_offset, header.max_timestamp_ms)
     producers.apply(header)
     return header

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from random import Random
 from typing import Any
@@ -18,7 +19,7 @@ Written = dict[int, list[tuple[int, bytes]]]
 """Per partition: offset and value."""
 
 
-class Load:
+class Load(ABC):
     """A thread that produces to one topic until it is told to stop."""
 
     def __init__(self, address: str, topic: str, partitions: int = 1) -> None:
@@ -52,8 +53,9 @@ class Load:
         except BaseException as error:
             self.failure = error
 
+    @abstractmethod
     def _run(self) -> None:
-        raise NotImplementedError
+        """Produce until told to stop."""
 
 
 class IdempotentLoad(Load):

@@ -16,7 +16,7 @@ from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from odradek.client.producer.accumulator import Accumulator, TopicQueues
-from odradek.client.producer.batch import ProducerBatch
+from odradek.client.producer.batch import DeliveryFuture, ProducerBatch
 from odradek.records.arrow import EncodedRows, encode_rows, key_partitions
 from odradek.records.errors import InvalidRecord
 
@@ -52,6 +52,10 @@ class TableDelivery:
     def done(self) -> bool:
         """Whether all rows have met their fate."""
         return all(batch.is_done for batch in self._batches)
+
+    def futures(self) -> list[DeliveryFuture]:
+        """One for each batch that the rows went into; its fate is the fate of those rows."""
+        return [batch.future(0) for batch in self._batches]
 
     def result(self, timeout: float | None = None) -> list[DeliveredRows]:
         """Wait until all rows are delivered; the first error if some cannot be."""

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.common.error_codes import ErrorCode
+from odradek.records.acceptance import accept_for_produce
 from odradek.records.batch import BatchHeader, read_header
 from odradek.records.builder import build_batch
 from odradek.records.compression import Codec
@@ -22,7 +23,7 @@ from odradek.records.errors import (
     UnsupportedMagic,
 )
 from odradek.records.record import Record
-from odradek.records.validate import accept_for_produce, validate_for_log, validate_for_produce
+from odradek.records.validate import validate_for_log, validate_for_produce
 from records.samples import FEW, LIMIT, a_batch, batch_of, patched, record_lists, some_records
 
 ONE_RECORD = bytes(encode_records([b"k"], [b"v"], None, 0, None, None, 0))
@@ -46,9 +47,10 @@ def accepted(batch: bytes | bytearray, **rules: object) -> BatchHeader | None:
         "max_message_bytes": LIMIT,
         "max_decompressed_bytes": LIMIT,
         "requires_key": False,
-        "timestamp_range_ms": (-(2**62), 2**62),
-    }
-    return accept_for_produce(batch, **(settings | rules))  # type: ignore[arg-type]
+        "timestamp_range_ms": (-(2**61), 2**61),
+    } | rules
+    earliest_ms, latest_ms = settings.pop("timestamp_range_ms")  # type: ignore[misc]
+    return accept_for_produce(batch, earliest_ms=earliest_ms, latest_ms=latest_ms, **settings)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("codec", list(Codec))

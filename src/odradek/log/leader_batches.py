@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from odradek.common.error_codes import ErrorCode
 from odradek.log.config import LogConfig
+from odradek.records.acceptance import ENDLESS_MS, accept_for_produce
 from odradek.records.batch import (
     LOG_APPEND_TIME_FLAG,
     BatchHeader,
@@ -25,7 +26,7 @@ from odradek.records.builder import build_batch
 from odradek.records.compression import Codec
 from odradek.records.errors import BatchTooLarge, InvalidRecord
 from odradek.records.record import read_records
-from odradek.records.validate import accept_for_produce, validate_for_log, validate_for_produce
+from odradek.records.validate import validate_for_log, validate_for_produce
 
 DECOMPRESSION_FACTOR = 64
 """SPEC I6: a batch may decompress to this many times `max.message.bytes`."""
@@ -108,10 +109,11 @@ def _validate_clients(payload: bytearray | memoryview, config: LogConfig, now_ms
     if keeps_times:
         accepted = accept_for_produce(
             payload,
-            max_message_bytes=config.max_message_bytes,
-            max_decompressed_bytes=max_decompressed_bytes(config),
-            requires_key=config.is_compacted,
-            timestamp_range_ms=(earliest_ms, latest_ms),
+            config.max_message_bytes,
+            max_decompressed_bytes(config),
+            config.is_compacted,
+            max(earliest_ms, -ENDLESS_MS),
+            min(latest_ms, ENDLESS_MS),
         )
         if accepted is not None:
             return accepted

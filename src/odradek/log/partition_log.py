@@ -205,12 +205,10 @@ class PartitionLog:
             raise StorageError(error, self.directory.path) from error
         if done is None:
             return None
-        header, earlier = done
-        if header is None:
-            assert earlier is not None
-            return self._info_of_duplicate(earlier, -1)
-        self.log_end_offset = header.next_offset
-        return AppendInfo(header.base_offset, header.last_offset, -1, self.log_start_offset)
+        if isinstance(done, BatchMetadata):
+            return self._info_of_duplicate(done, -1)
+        base_offset, last_offset = done
+        return AppendInfo(base_offset, last_offset, -1, self.log_start_offset)
 
     def _info_of_duplicate(self, earlier: BatchMetadata, time_ms: int) -> AppendInfo:
         return AppendInfo(

@@ -12,6 +12,7 @@ from odradek.log.errors import DamagedIndex
 from odradek.log.files import Buffer, LogFile, PartitionDirectory
 from odradek.log.offset_index import OffsetIndex, OffsetPosition
 from odradek.log.roll import SegmentFacts
+from odradek.log.segment_end import SegmentEnd
 from odradek.log.sparse_index import PENDING_LIMIT
 from odradek.log.time_index import TimeIndex, TimestampOffset
 from odradek.log.txn_index import AbortedTxn, TxnIndex
@@ -21,7 +22,6 @@ from odradek.records.errors import CorruptBatch, TruncatedBatch
 # Of a batch header: base offset, batch length, magic, last offset delta, max timestamp.
 _SPAN = struct.Struct(">qi4xb6xi8xq")
 _WALK_CHUNK = 4096
-_BOUNDARIES_KEPT = 16
 
 
 class BatchSpan(NamedTuple):
@@ -39,7 +39,7 @@ class BatchSpan(NamedTuple):
         return self.position + self.size
 
 
-class Segment:
+class Segment(SegmentEnd):
     """One slice of a partition.
 
     Invariant: base_offset <= every offset here <= base_offset + 2**31 - 1, because the indexes keep offsets
@@ -49,23 +49,11 @@ class Segment:
     """
 
     __slots__ = (
-        "_boundaries",
-        "_bytes_since_index",
-        "_checked_index_bytes",
-        "_first_timestamp_ms",
-        "_is_index_full",
-        "_max_timestamp",
-        "_pending_entries",
-        "base_offset",
         "created_ms",
         "directory",
-        "index_interval_bytes",
         "is_index_suspect",
-        "log",
-        "offset_index",
         "roll_jitter_ms",
         "state",
-        "time_index",
         "txn_index",
     )
 
@@ -82,8 +70,6 @@ class Segment:
     ) -> None:
         """A segment whose files exist; `sizes` has the length of each by kind (`.log`, `.index`, …)."""
         self.directory = directory
-        self.base_offset = base_offset
-        self.index_interval_bytes = index_interval_bytes
         self.created_ms = created_ms
         self.roll_jitter_ms = roll_jitter_ms
         self.state = state
@@ -92,20 +78,15 @@ class Segment:
             name = filenames.segment_filename(base_offset, kind, state)
             return LogFile(directory, name, sizes.get(kind, 0))
 
-        self.log = file(filenames.LOG)
-        self.offset_index = OffsetIndex(file(filenames.OFFSET_INDEX), base_offset)
-        self.time_index = TimeIndex(file(filenames.TIME_INDEX), base_offset)
+        super().__init__(
+            base_offset,
+            file(filenames.LOG),
+            OffsetIndex(file(filenames.OFFSET_INDEX), base_offset),
+            TimeIndex(file(filenames.TIME_INDEX), base_offset),
+            index_interval_bytes,
+        )
         self.txn_index = TxnIndex(file(filenames.TXN_INDEX), is_created=filenames.TXN_INDEX in sizes)
         self.is_index_suspect = False
-        self._bytes_since_index = 0
-        self._first_timestamp_ms: int | None = None
-        self._max_timestamp: TimestampOffset | None = None
-        # Where recent batches begin, by base offset: what consumers at the tail ask for next.
-        self._boundaries: dict[int, int] = {}
-        self._pending_entries = 0
-        # Whether the indexes are full changes only with an entry; this is the limit it was last asked for.
-        self._checked_index_bytes: int | None = None
-        self._is_index_full = False
 
     @classmethod
     def create(
@@ -158,52 +139,19 @@ class Segment:
 
     # Writing
 
-    def append(self, payload: Buffer, base_offset: int, last_offset: int, max_timestamp_ms: int) -> int:
-        """Write one batch and return the file position where it begins."""
-        position = self.log.append(payload)
-        self._note(position, len(payload), base_offset, last_offset, max_timestamp_ms)
-        return position
-
     def append_batches(self, payload: Buffer, headers: Iterable[BatchHeader]) -> int:
         """Write several batches, which `headers` describe in order, by one write; where the first begins."""
         position = first_position = self.log.append(payload)
         for header in headers:
             size = header.size_in_bytes
-            self._note(position, size, header.base_offset, header.last_offset, header.max_timestamp_ms)
+            self.note(position, size, header.base_offset, header.last_offset, header.max_timestamp_ms)
             position += size
         return first_position
-
-    def _note(
-        self, position: int, size: int, base_offset: int, last_offset: int, max_timestamp_ms: int
-    ) -> None:
-        """Bring the indexes up to a batch that is in the file."""
-        if position == 0:
-            self._first_timestamp_ms = max_timestamp_ms
-        if max_timestamp_ms > self.max_timestamp().timestamp_ms:
-            self._max_timestamp = TimestampOffset(max_timestamp_ms, last_offset)
-        # Sparse on purpose: a lookup lands at most one interval early and scans forward.
-        if self._bytes_since_index > self.index_interval_bytes:
-            self.offset_index.append(last_offset, position)
-            self.time_index.append_if_later(*self.max_timestamp())
-            self._bytes_since_index = 0
-            self._pending_entries += 1
-            self._checked_index_bytes = None
-        self._bytes_since_index += size
-        boundaries = self._boundaries
-        boundaries[base_offset] = position
-        if len(boundaries) > _BOUNDARIES_KEPT:
-            boundaries.pop(next(iter(boundaries)), None)
 
     def make_room(self) -> None:
         """Write out index entries that wait; before an append, so that a full disk refuses it whole."""
         if self._pending_entries >= PENDING_LIMIT:
             self.write_pending()
-
-    def wants_room(self, max_index_bytes: int) -> bool:
-        """Whether entries must be written out, or the indexes are full, so that an append has more to do."""
-        if self._checked_index_bytes != max_index_bytes:
-            self._check_fullness(max_index_bytes)
-        return self._pending_entries >= PENDING_LIMIT or self._is_index_full
 
     def append_aborted(self, aborted: AbortedTxn) -> None:
         """Note a transaction whose abort marker was appended here."""
@@ -234,7 +182,7 @@ class Segment:
         self.txn_index.truncate_to(offset)
         self.log.truncate(position)
         self._bytes_since_index = 0
-        self._checked_index_bytes = None
+        self._checked_index_bytes = -1
         self._max_timestamp = self._first_timestamp_ms = None
         return dropped
 
@@ -251,7 +199,7 @@ class Segment:
         self.time_index.replace(time_entries)
         self._max_timestamp = greatest
         self._bytes_since_index = 0
-        self._checked_index_bytes = None
+        self._checked_index_bytes = -1
         self._boundaries = {}
         self.is_index_suspect = False
 
@@ -352,12 +300,6 @@ class Segment:
             self._first_timestamp_ms = self.span_at(0).max_timestamp_ms
         return self._first_timestamp_ms
 
-    def max_timestamp(self) -> TimestampOffset:
-        """The greatest timestamp and the last offset of the batch that has it; (-1, base offset) without."""
-        if self._max_timestamp is None:
-            self._max_timestamp = self._find_max_timestamp()
-        return self._max_timestamp
-
     def _find_max_timestamp(self) -> TimestampOffset:
         """By the last entry of the time index, and what lies behind it."""
         greatest = TimestampOffset(-1, self.base_offset)
@@ -401,22 +343,14 @@ class Segment:
 
     def facts(self, max_index_bytes: int) -> SegmentFacts:
         """What the roll conditions look at."""
-        if self._checked_index_bytes != max_index_bytes:
-            self._check_fullness(max_index_bytes)
         return SegmentFacts(
             self.base_offset,
             self.size,
             self.created_ms,
             self.first_timestamp_ms(),
-            self._is_index_full,
+            self.is_index_full(max_index_bytes),
             self.roll_jitter_ms,
         )
-
-    def _check_fullness(self, max_index_bytes: int) -> None:
-        self._is_index_full = self.offset_index.is_full(max_index_bytes) or self.time_index.is_full(
-            max_index_bytes
-        )
-        self._checked_index_bytes = max_index_bytes
 
     # Files
 

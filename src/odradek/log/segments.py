@@ -15,7 +15,10 @@ class Segments:
     threads always see a whole set.
     """
 
-    __slots__ = ("_sorted",)
+    __slots__ = ("_sorted", "active")
+
+    active: Segment
+    """The one that is appended to."""
 
     def __init__(self, segments: Iterable[Segment] = ()) -> None:
         self._sorted: tuple[list[int], list[Segment]] = ([], [])
@@ -24,6 +27,8 @@ class Segments:
     def _assign(self, segments: Iterable[Segment]) -> None:
         ordered = sorted(segments, key=lambda segment: segment.base_offset)
         self._sorted = ([segment.base_offset for segment in ordered], ordered)
+        if ordered:
+            self.active = ordered[-1]
 
     def __len__(self) -> int:
         return len(self._sorted[1])
@@ -35,11 +40,6 @@ class Segments:
     def first(self) -> Segment:
         """The oldest one."""
         return self._sorted[1][0]
-
-    @property
-    def active(self) -> Segment:
-        """The one that is appended to."""
-        return self._sorted[1][-1]
 
     @property
     def size_in_bytes(self) -> int:

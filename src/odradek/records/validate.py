@@ -6,38 +6,25 @@ record, and delete horizons; there only the structure must hold.
 
 from __future__ import annotations
 
-from crc32c import crc32c
-
 from odradek.common.error_codes import ErrorCode
 from odradek.records.batch import (
-    ATTRIBUTES_POSITION,
-    CODEC_MASK,
-    HEADER,
-    HEADER_SIZE,
-    LOG_OVERHEAD,
-    MAGIC,
     NO_SEQUENCE,
     NO_TIMESTAMP,
-    TRANSACTIONAL_FLAG,
     BatchHeader,
     Buffer,
     has_valid_crc,
     read_header,
 )
-from odradek.records.compression import Codec, Glimpse
 from odradek.records.errors import (
     BatchTooLarge,
     CorruptBatch,
     DecompressedTooLarge,
     InvalidRecord,
-    RecordsError,
     TruncatedBatch,
     UnsupportedMagic,
 )
 from odradek.records.kernels import check_records
 from odradek.records.record import plain_records, read_records
-
-_ACCEPTED_ATTRIBUTES = CODEC_MASK | TRANSACTIONAL_FLAG
 
 
 def validate_for_produce(
@@ -81,51 +68,6 @@ def validate_for_produce(
                 error_code=ErrorCode.INVALID_TIMESTAMP,
             )
     return header
-
-
-def accept_for_produce(
-    buffer: Buffer,
-    *,
-    max_message_bytes: int,
-    max_decompressed_bytes: int,
-    requires_key: bool,
-    timestamp_range_ms: tuple[int, int],
-) -> BatchHeader | None:
-    """The header of a batch that fills `buffer` and is good in every way, told at a fraction of the cost.
-
-    None if it is not, or if it is unusual: then `validate_for_produce` tells what is wrong, if anything is.
-    """
-    size = len(buffer)
-    if not HEADER_SIZE < size <= max_message_bytes:
-        return None
-    fields = HEADER.unpack_from(buffer)
-    base_offset, length, _, magic, crc, attributes, last_delta, base_ms, max_ms, *producer, count = fields
-    producer_id, _, base_sequence = producer
-    if base_offset or magic != MAGIC or length != size - LOG_OVERHEAD or not 0 < count == last_delta + 1:
-        return None
-    if attributes & ~_ACCEPTED_ATTRIBUTES or (producer_id >= 0 and base_sequence < 0):
-        return None
-    view = memoryview(buffer)
-    if crc32c(view[ATTRIBUTES_POSITION:]) != crc:
-        return None
-    untimed_delta_ms = NO_TIMESTAMP - base_ms
-    if attributes & CODEC_MASK:
-        try:
-            with Glimpse(Codec(attributes & CODEC_MASK), view[HEADER_SIZE:], max_decompressed_bytes) as plain:
-                found = check_records(
-                    plain, 0, len(plain), count, last_delta, True, requires_key, untimed_delta_ms
-                )
-        except (RecordsError, ValueError):
-            return None
-    else:
-        found = check_records(
-            view, HEADER_SIZE, size, count, last_delta, True, requires_key, untimed_delta_ms
-        )
-    problem, _, _, least_delta_ms, greatest_delta_ms = found
-    earliest_ms, latest_ms = timestamp_range_ms
-    if problem or max_ms > latest_ms or base_ms + greatest_delta_ms > latest_ms:
-        return None
-    return BatchHeader._make(fields) if base_ms + least_delta_ms >= earliest_ms else None
 
 
 def validate_for_log(buffer: Buffer, position: int = 0, *, max_decompressed_bytes: int) -> BatchHeader:

@@ -1,0 +1,30 @@
+# C types of segment_end.py.
+
+cimport cython
+
+cdef long long _BOUNDARIES_KEPT
+
+
+cdef class SegmentEnd:
+    cdef readonly long long base_offset
+    cdef public long long index_interval_bytes
+    cdef public object log
+    cdef public object offset_index
+    cdef public object time_index
+    cdef public long long _bytes_since_index
+    cdef public object _first_timestamp_ms
+    cdef public object _max_timestamp
+    cdef public dict _boundaries
+    cdef public long long _pending_entries
+    cdef public long long _checked_index_bytes
+    cdef public bint _is_index_full
+
+    @cython.locals(position="long long")
+    cpdef long long append(self, payload, long long base_offset, long long last_offset, long long max_timestamp_ms) except -1
+    @cython.locals(boundaries=dict, greatest_ms="long long")
+    cpdef note(
+        self, long long position, long long size, long long base_offset, long long last_offset, long long max_timestamp_ms
+    )
+    cdef _add_entries(self, long long last_offset, long long position)
+    cpdef bint wants_room(self, long long max_index_bytes) except -1
+    cpdef bint is_index_full(self, long long max_index_bytes) except -1

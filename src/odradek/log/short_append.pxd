@@ -1,0 +1,31 @@
+# C types of short_append.py.
+
+cimport cython
+
+from odradek.log.segment_end cimport SegmentEnd
+
+cdef Py_ssize_t _LAST_OFFSET_DELTA, _MAX_TIMESTAMP_MS, _PRODUCER_ID
+
+
+@cython.final
+cdef class Terms:
+    cdef readonly object config
+    cdef readonly object segment
+    cdef readonly bint was_empty
+    cdef readonly bint is_ordinary
+    cdef readonly long long max_message_bytes
+    cdef readonly long long max_decompressed_bytes
+    cdef readonly long long max_index_bytes
+    cdef readonly bint requires_key
+    cdef readonly long long before_max_ms
+    cdef readonly long long after_max_ms
+    cdef readonly long long max_size
+    cdef readonly long long max_timestamp_ms
+    cdef readonly long long max_offset
+
+
+@cython.locals(
+    segment=SegmentEnd, terms=Terms, size="long long", fields=tuple, max_timestamp_ms="long long",
+    base_offset="long long", last_offset="long long", has_producer=bint,
+)
+cpdef try_append(log, records, long long leader_epoch, long long now_ms)

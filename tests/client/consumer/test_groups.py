@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from odradek import Admin, Consumer, Producer, TopicPartition
-from odradek.client.consumer.group_offsets import OffsetAndMetadata
+from odradek.client.committed_offsets import OffsetAndMetadata
 from odradek.client.consumer.subscription import RebalanceListener
 from odradek.testing import Cluster
 

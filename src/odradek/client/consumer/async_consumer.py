@@ -11,6 +11,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
+from odradek.client.committed_offsets import OffsetAndMetadata
 from odradek.client.consumer.config import consumer_config
 from odradek.client.consumer.consumer import (
     CLOSE_TIMEOUT_S,
@@ -26,7 +27,6 @@ from odradek.client.consumer.consumer import (
 from odradek.client.consumer.consumer_record import ConsumerRecord
 from odradek.client.consumer.engine import Engine
 from odradek.client.consumer.errors import NotSubscribed
-from odradek.client.consumer.group_offsets import OffsetAndMetadata
 from odradek.client.consumer.inbox import Inbox
 from odradek.client.consumer.offset_lookup import OffsetAndTimestamp
 from odradek.client.consumer.positions import EARLIEST, LATEST

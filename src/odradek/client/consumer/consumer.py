@@ -13,11 +13,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, overload
 
 from odradek.client.background import BackgroundLoop
+from odradek.client.committed_offsets import OffsetAndMetadata
 from odradek.client.consumer.config import consumer_config
 from odradek.client.consumer.consumer_record import ConsumerRecord
 from odradek.client.consumer.engine import Engine, Offsets
 from odradek.client.consumer.errors import NotSubscribed
-from odradek.client.consumer.group_offsets import OffsetAndMetadata
 from odradek.client.consumer.inbox import Inbox
 from odradek.client.consumer.offset_lookup import OffsetAndTimestamp
 from odradek.client.consumer.positions import EARLIEST, LATEST

@@ -11,10 +11,11 @@ from typing import Any
 
 from odradek.client.broker_errors import broker_error
 from odradek.client.brokers import Brokers
+from odradek.client.committed_offsets import MemberIdentity, OffsetAndMetadata
 from odradek.client.consumer.config import ConsumerConfig
 from odradek.client.consumer.errors import NoOffset, NotSubscribed
 from odradek.client.consumer.fetcher import Fetcher
-from odradek.client.consumer.group_offsets import GroupOffsets, MemberIdentity, OffsetAndMetadata
+from odradek.client.consumer.group_offsets import GroupOffsets
 from odradek.client.consumer.heartbeat_membership import HeartbeatMembership
 from odradek.client.consumer.inbox import Inbox
 from odradek.client.consumer.membership import Membership

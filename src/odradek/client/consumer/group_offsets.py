@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
-from odradek.client.broker_errors import broker_error, check
+from odradek.client.broker_errors import check
 from odradek.client.brokers import Brokers
+from odradek.client.committed_offsets import (
+    LAST_COMMIT_WITH_NAMES,
+    LAST_FETCH_WITH_NAMES,
+    MemberIdentity,
+    OffsetAndMetadata,
+    answer_of,
+    commit_request,
+    committed_rows,
+    fetch_request,
+)
 from odradek.client.connection import BrokerConnection
 from odradek.client.coordinators import Coordinators
 from odradek.client.errors import BrokerError, ClientError
@@ -15,38 +25,16 @@ from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import (
-    OffsetCommitRequest,
     OffsetCommitResponse,
-    OffsetFetchRequest,
     OffsetFetchResponse,
 )
 
 PURPOSE = "group"
 """A join may wait at the coordinator for minutes: what concerns the group goes on a connection of its own."""
 
-LAST_COMMIT_WITH_NAMES = 9
-LAST_FETCH_WITH_NAMES = 9
-FIRST_FETCH_WITH_GROUPS = 8
-
 Result = TypeVar("Result")
 
 COORDINATOR_IS_ELSEWHERE = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
-
-
-class OffsetAndMetadata(NamedTuple):
-    """A committed offset: that of the next record to read, and what the committer noted with it."""
-
-    offset: int
-    metadata: str = ""
-    leader_epoch: int = -1
-
-
-class MemberIdentity(NamedTuple):
-    """Who commits: a member with its generation (or epoch), or nobody in particular."""
-
-    member_id: str = ""
-    generation_id: int = -1
-    group_instance_id: str | None = None
 
 
 class GroupOffsets:
@@ -112,24 +100,7 @@ class GroupOffsets:
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
     ) -> None:
         connection = await self.connection()
-        request = OffsetCommitRequest(
-            group_id=self.group_id,
-            generation_id_or_member_epoch=identity.generation_id,
-            member_id=identity.member_id,
-        )
-        if identity.group_instance_id is not None:
-            request.group_instance_id = identity.group_instance_id
-        topics: dict[str, OffsetCommitRequest.Topics] = {}
-        for partition, committed in offsets.items():
-            row = OffsetCommitRequest.Topics.Partitions(
-                partition_index=partition.partition,
-                committed_offset=committed.offset,
-                committed_leader_epoch=committed.leader_epoch,
-                committed_metadata=committed.metadata,
-            )
-            topic = topics.setdefault(partition.topic, OffsetCommitRequest.Topics(name=partition.topic))
-            topic.partitions.append(row)
-        request.topics = list(topics.values())
+        request = commit_request(self.group_id, offsets, identity)
         answer = await connection.ask(request, OffsetCommitResponse, max_version=LAST_COMMIT_WITH_NAMES)
         for told in answer.topics:
             for one in told.partitions:
@@ -155,43 +126,14 @@ class GroupOffsets:
         self, partitions: list[TopicPartition], identity: MemberIdentity
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         connection = await self.connection()
-        topics: dict[str, list[int]] = {}
-        for partition in partitions:
-            topics.setdefault(partition.topic, []).append(partition.partition)
         version = connection.versions.best(ApiKey.OFFSET_FETCH, LAST_FETCH_WITH_NAMES)
-        request = OffsetFetchRequest()
-        if version >= 7:
-            request.require_stable = True
-        if version >= FIRST_FETCH_WITH_GROUPS:
-            rows = [
-                OffsetFetchRequest.Groups.Topics(name=one, partition_indexes=topics[one]) for one in topics
-            ]
-            group = OffsetFetchRequest.Groups(group_id=self.group_id, topics=rows)
-            if version >= 9 and identity.member_id and identity.generation_id >= 0:
-                group.member_id, group.member_epoch = identity.member_id, identity.generation_id
-            request.groups = [group]
-        else:
-            request.group_id = self.group_id
-            request.topics = [
-                OffsetFetchRequest.Topics(name=one, partition_indexes=topics[one]) for one in topics
-            ]
+        request = fetch_request(version, self.group_id, partitions, identity)
         answer = await connection.ask(request, OffsetFetchResponse, max_version=LAST_FETCH_WITH_NAMES)
-        told = answer.groups[0] if version >= FIRST_FETCH_WITH_GROUPS else answer
+        told = answer_of(version, answer)
         check(told.error_code)
-        return _committed(told)
-
-
-def _committed(
-    told: OffsetFetchResponse | OffsetFetchResponse.Groups,
-) -> dict[TopicPartition, OffsetAndMetadata]:
-    found = {}
-    for topic in told.topics:
-        for row in topic.partitions:
-            partition = TopicPartition(topic.name, row.partition_index)
-            if row.error_code != ErrorCode.NONE:
-                raise broker_error(row.error_code, str(partition))
-            if row.committed_offset >= 0:
-                found[partition] = OffsetAndMetadata(
-                    row.committed_offset, row.metadata or "", row.committed_leader_epoch
-                )
-    return found
+        found = {}
+        for partition, committed, error_code in committed_rows(told):
+            check(error_code, str(partition))
+            if committed.offset >= 0:
+                found[partition] = committed
+        return found

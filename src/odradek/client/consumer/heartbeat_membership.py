@@ -18,8 +18,9 @@ from uuid import uuid4
 
 from odradek.client.broker_errors import check
 from odradek.client.brokers import Brokers
+from odradek.client.committed_offsets import MemberIdentity
 from odradek.client.consumer.config import ConsumerConfig
-from odradek.client.consumer.group_offsets import GroupOffsets, MemberIdentity
+from odradek.client.consumer.group_offsets import GroupOffsets
 from odradek.client.consumer.membership import GroupOwner
 from odradek.client.errors import BrokerError, ClientError, is_retriable
 from odradek.client.retries import Backoff

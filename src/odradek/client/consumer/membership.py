@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from odradek.assignors.subscription import NO_GENERATION, Subscription
 from odradek.client.broker_errors import check
 from odradek.client.brokers import Brokers
+from odradek.client.committed_offsets import MemberIdentity
 from odradek.client.consumer.config import ConsumerConfig
 from odradek.client.consumer.consumer_protocol import (
     ASSIGNORS,
@@ -29,7 +30,7 @@ from odradek.client.consumer.consumer_protocol import (
     write_assignment,
     write_subscription,
 )
-from odradek.client.consumer.group_offsets import GroupOffsets, MemberIdentity
+from odradek.client.consumer.group_offsets import GroupOffsets
 from odradek.client.errors import BrokerError, ClientError, is_retriable
 from odradek.client.retries import Backoff
 from odradek.common.error_codes import ErrorCode

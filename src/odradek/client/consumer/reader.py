@@ -7,10 +7,10 @@ from collections import deque
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from odradek.client.committed_offsets import OffsetAndMetadata
 from odradek.client.consumer.consumer_record import ConsumerRecord
 from odradek.client.consumer.errors import CorruptRecords, DeserializationFailed
 from odradek.client.consumer.fetched import Fetched, IndexedBatch
-from odradek.client.consumer.group_offsets import OffsetAndMetadata
 from odradek.client.consumer.inbox import Inbox
 from odradek.client.consumer.positions import PartitionState
 from odradek.client.consumer.statistics import ConsumerStatistics

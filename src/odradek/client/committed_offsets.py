@@ -1,0 +1,125 @@
+"""Committed offsets as messages: requests that commit and fetch them, and what answers say. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple, TypeAlias
+
+from odradek.common.ids import TopicPartition
+from odradek.protocol.messages import (
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
+
+LAST_COMMIT_WITH_NAMES = 9
+LAST_FETCH_WITH_NAMES = 9
+_FIRST_FETCH_WITH_STABLE = 7
+_FIRST_FETCH_WITH_GROUPS = 8
+_FIRST_FETCH_WITH_MEMBERS = 9
+
+FetchAnswer: TypeAlias = OffsetFetchResponse | OffsetFetchResponse.Groups
+
+
+class OffsetAndMetadata(NamedTuple):
+    """A committed offset: that of the next record to read, and what the committer noted with it."""
+
+    offset: int
+    metadata: str = ""
+    leader_epoch: int = -1
+
+
+class MemberIdentity(NamedTuple):
+    """Who commits: a member with its generation (or epoch), or nobody in particular."""
+
+    member_id: str = ""
+    generation_id: int = -1
+    group_instance_id: str | None = None
+
+
+class CommittedRow(NamedTuple):
+    """What the coordinator says of one partition; an offset of -1 when nothing is committed."""
+
+    partition: TopicPartition
+    committed: OffsetAndMetadata
+    error_code: int
+
+
+def commit_request(
+    group_id: str,
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+    identity: MemberIdentity = MemberIdentity(),  # noqa: B008 (it is immutable)
+) -> OffsetCommitRequest:
+    """Commit these offsets; for versions up to LAST_COMMIT_WITH_NAMES."""
+    request = OffsetCommitRequest(
+        group_id=group_id,
+        generation_id_or_member_epoch=identity.generation_id,
+        member_id=identity.member_id,
+    )
+    if identity.group_instance_id is not None:
+        request.group_instance_id = identity.group_instance_id
+    topics: dict[str, OffsetCommitRequest.Topics] = {}
+    for partition, committed in offsets.items():
+        row = OffsetCommitRequest.Topics.Partitions(
+            partition_index=partition.partition,
+            committed_offset=committed.offset,
+            committed_leader_epoch=committed.leader_epoch,
+            committed_metadata=committed.metadata,
+        )
+        topic = topics.setdefault(partition.topic, OffsetCommitRequest.Topics(name=partition.topic))
+        topic.partitions.append(row)
+    request.topics = list(topics.values())
+    return request
+
+
+def fetch_request(
+    version: int,
+    group_id: str,
+    partitions: Collection[TopicPartition] | None,
+    identity: MemberIdentity = MemberIdentity(),  # noqa: B008 (it is immutable)
+    *,
+    require_stable: bool = True,
+) -> OffsetFetchRequest:
+    """Fetch the offsets of these partitions, or all that the group has.
+
+    With `require_stable` the coordinator answers UNSTABLE_OFFSET_COMMIT while a transaction is about to
+    change an offset; brokers before version 7 cannot tell.
+    """
+    request = OffsetFetchRequest()
+    if version >= _FIRST_FETCH_WITH_STABLE:
+        request.require_stable = require_stable
+    topics: dict[str, list[int]] = {}
+    for partition in sorted(partitions or ()):
+        topics.setdefault(partition.topic, []).append(partition.partition)
+    if version >= _FIRST_FETCH_WITH_GROUPS:
+        row_class = OffsetFetchRequest.Groups.Topics
+        rows = [row_class(name=name, partition_indexes=topics[name]) for name in topics]
+        group = OffsetFetchRequest.Groups(group_id=group_id, topics=None if partitions is None else rows)
+        if version >= _FIRST_FETCH_WITH_MEMBERS and identity.member_id and identity.generation_id >= 0:
+            group.member_id, group.member_epoch = identity.member_id, identity.generation_id
+        request.groups = [group]
+        return request
+    request.group_id = group_id
+    request.topics = None
+    if partitions is not None:
+        old_class = OffsetFetchRequest.Topics
+        request.topics = [old_class(name=name, partition_indexes=topics[name]) for name in topics]
+    return request
+
+
+def answer_of(version: int, answer: OffsetFetchResponse) -> FetchAnswer:
+    """The part of an answer that has the one group that was asked for."""
+    return answer.groups[0] if version >= _FIRST_FETCH_WITH_GROUPS else answer
+
+
+def committed_rows(answer: FetchAnswer) -> list[CommittedRow]:
+    """What an answer says of each partition."""
+    return [
+        CommittedRow(
+            TopicPartition(topic.name, row.partition_index),
+            OffsetAndMetadata(row.committed_offset, row.metadata or "", row.committed_leader_epoch),
+            row.error_code,
+        )
+        for topic in answer.topics
+        for row in topic.partitions
+    ]

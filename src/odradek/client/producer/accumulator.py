@@ -420,6 +420,15 @@ class Accumulator:
                     self.on_memory()
         batch.complete(base_offset, log_append_time_ms, error)
 
+    def replace(self, batch: ProducerBatch, parts: Sequence[ProducerBatch]) -> None:
+        """A batch was split: its parts are waited for in its place, and are as old as it is."""
+        with self.lock:
+            if batch in self.incomplete:
+                aged = list(self.incomplete)
+                place = aged.index(batch)
+                aged[place : place + 1] = parts
+                self.incomplete = dict.fromkeys(aged)
+
     def fail_all(self, error: BaseException) -> None:
         """No batch will be delivered any more."""
         with self.lock:

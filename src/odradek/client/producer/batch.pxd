@@ -21,6 +21,8 @@ cdef class DeliveryFuture:
     cdef long long _index
     cdef long long _timestamp_ms
 
+    @cython.locals(part=DeliveryFuture)
+    cdef DeliveryFuture _part(self)
     @cython.locals(batch=ProducerBatch, place=RecordMetadata, is_appended_at=bint)
     cdef RecordMetadata metadata(self)
 
@@ -36,6 +38,7 @@ cdef class ProducerBatch:
     cdef readonly long long base_offset
     cdef readonly long long log_append_time_ms
     cdef readonly object error
+    cdef readonly list parts
     cdef public object payload
     cdef public Py_ssize_t reserved
     cdef public long long attempts
@@ -56,6 +59,10 @@ cdef class ProducerBatch:
     cpdef DeliveryFuture append(self, bytes key, bytes value, headers, long long timestamp_ms, on_delivery)
     @cython.locals(place=Py_ssize_t, future=DeliveryFuture)
     cdef _tell_deliveries(self, list on_delivery)
+    @cython.locals(part=ProducerBatch)
+    cdef DeliveryFuture moved(self, long long index, long long timestamp_ms)
+    @cython.locals(place=Py_ssize_t, future=DeliveryFuture, part=ProducerBatch)
+    cpdef split_into(self, list parts)
 
 
 @cython.locals(body=Py_ssize_t, length=Py_ssize_t)

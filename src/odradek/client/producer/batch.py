@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -85,28 +86,36 @@ class DeliveryFuture:
 
     def done(self) -> bool:
         """Whether the record was delivered, or never will be."""
-        return self._batch.is_done
+        return self._part()._batch.is_done
 
     def result(self, timeout: float | None = None) -> RecordMetadata:
         """Wait until the record is delivered; raises if it cannot be, or after `timeout` seconds."""
         error = self.exception(timeout)
         if error is not None:
             raise error.with_traceback(None)
-        return self.metadata()
+        return self._part().metadata()
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Wait like `result`; the error if the record cannot be delivered, else None."""
-        if not self._batch.is_done:
-            self._batch.wait(timeout)
-        return self._batch.error
+        deadline = None if timeout is None else time.monotonic() + timeout
+        part = self._part()
+        while not part._batch.is_done:
+            part._batch.wait(timeout)
+            part = part._part()
+            timeout = None if deadline is None else deadline - time.monotonic()
+        return part._batch.error
 
     def add_done_callback(self, callback: Callable[[DeliveryFuture], object]) -> None:
         """Call `callback(future)` once it is done: at once if it is, else from the producer's thread."""
-        if not self._batch.add_done_callback(self, callback):
-            callback(self)
+        part = self._part()
+        while not part._batch.add_done_callback(self, callback):
+            if part._batch.is_done:
+                callback(self)
+                break
+            part = part._part()
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
-        if not self._batch.is_done:
+        if not self.done():
             yield from self._wait_on_loop().__await__()
         return self.result(0)
 
@@ -123,8 +132,15 @@ class DeliveryFuture:
         self.add_done_callback(lambda _: loop.call_soon_threadsafe(wake))
         await woken
 
+    def _part(self) -> DeliveryFuture:
+        """The same record in the batch where it is now: another one where its batch was split."""
+        part = self
+        while part._batch.parts is not None:
+            part = part._batch.moved(part._index, part._timestamp_ms)
+        return part
+
     def metadata(self) -> RecordMetadata:
-        """What `result` gives, of a batch that is done."""
+        """What `result` gives, of a batch that is done and was not split."""
         batch = self._batch
         place = RecordMetadata.__new__(RecordMetadata)
         place.topic = batch.topic
@@ -140,6 +156,8 @@ class ProducerBatch:
 
     Open: threads append, under the accumulator's lock. Then it is finished into `payload` and belongs to the
     sender, until `complete` tells everybody who waits. `reserved` is its share of the buffer memory.
+    A batch that was too large for the broker is split: then its records are in its `parts`, and so is their
+    fate.
     """
 
     def __init__(self, topic: str, partition: int, room: int, created_ms: float) -> None:
@@ -152,6 +170,7 @@ class ProducerBatch:
         self.base_offset = NO_OFFSET
         self.log_append_time_ms = -1
         self.error: BaseException | None = None
+        self.parts: list[ProducerBatch] | None = None
         self.payload: bytearray | None = None
         self.reserved = room
         self.attempts = 0
@@ -242,6 +261,39 @@ class ProducerBatch:
         self.producer_id, self.producer_epoch, self.base_sequence = producer
         stamp_producer(self.payload, 0, *producer)
 
+    def split_into(self, parts: list[ProducerBatch]) -> None:
+        """Its records are in these batches from now on, and whoever waits for them looks there."""
+        with _ending:
+            waiting, self._waiting = self._waiting, None
+            on_delivery, self._on_delivery = self._on_delivery, []
+            callbacks, self._done_callbacks = self._done_callbacks or [], None
+            self.parts = parts
+            for place in range(0, len(on_delivery), 2):
+                future: DeliveryFuture = on_delivery[place]
+                future = future._part()
+                future._batch._on_delivery += [future, on_delivery[place + 1]]
+            for future, callback in callbacks:
+                part = future._part()._batch
+                part._done_callbacks = [*(part._done_callbacks or ()), (future, callback)]
+        self._encoded = self.payload = None
+        for lock in waiting or ():
+            lock.release()
+
+    def moved(self, index: int, timestamp_ms: int) -> DeliveryFuture:
+        """The future of a record of this batch, which was split, in the part where it is now."""
+        assert self.parts is not None
+        for part in self.parts:
+            if index < part.count:
+                return DeliveryFuture(part, index, timestamp_ms)
+            index -= part.count
+        raise IndexError(index)
+
+    def leaves(self) -> list[ProducerBatch]:
+        """The batches that its records are in now: itself, unless it was split."""
+        if self.parts is None:
+            return [self]
+        return [leaf for part in self.parts for leaf in part.leaves()]
+
     # Its end.
 
     def complete(
@@ -288,11 +340,11 @@ class ProducerBatch:
                 _log.exception("on_delivery raised")
 
     def wait(self, timeout: float | None) -> None:
-        """Until the fate is known; TimeoutError after `timeout` seconds."""
+        """Until the fate is known, or there are parts to look at; TimeoutError after `timeout` seconds."""
         lock = threading.Lock()
         lock.acquire()
         with _ending:
-            if self.is_done:
+            if self.is_done or self.parts is not None:
                 return
             if self._waiting is None:
                 self._waiting = []
@@ -303,9 +355,9 @@ class ProducerBatch:
             )
 
     def add_done_callback(self, future: DeliveryFuture, callback: Callable[[DeliveryFuture], object]) -> bool:
-        """Note a callback for the end; False if that has passed."""
+        """Note a callback for the end; False if that has passed, or is another batch's now."""
         with _ending:
-            if self.is_done:
+            if self.is_done or self.parts is not None:
                 return False
             if self._done_callbacks is None:
                 self._done_callbacks = []

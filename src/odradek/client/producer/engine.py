@@ -11,6 +11,7 @@ from odradek.client.broker_errors import broker_error
 from odradek.client.brokers import Brokers
 from odradek.client.errors import ClientClosed
 from odradek.client.producer.accumulator import Accumulator
+from odradek.client.producer.batch import ProducerBatch
 from odradek.client.producer.config import ProducerConfig
 from odradek.client.producer.sender import Sender
 from odradek.client.producer.statistics import ProducerStatistics
@@ -79,23 +80,15 @@ class Engine:
     async def flush(self, timeout_s: float | None) -> bool:
         """Send everything now and wait for its end, whatever it is; False if that takes too long."""
         left = self._accumulator.unfinished()
-        all_ended = asyncio.Event()
-        count = len(left)
-
-        def ended(_: object) -> None:
-            nonlocal count
-            count -= 1
-            if count == 0:
-                all_ended.set()
-
-        for batch in left:
-            batch.future(0).add_done_callback(ended)
         self._sender.pump()
         try:
-            async with asyncio.timeout(timeout_s if count else 0):
-                await all_ended.wait()
+            async with asyncio.timeout(timeout_s):
+                while left:
+                    await _first_records_of(left)
+                    # Of a batch that was split meanwhile, the first record says nothing about the others.
+                    left = [leaf for batch in left for leaf in batch.leaves() if not leaf.is_done]
         except TimeoutError:
-            return count == 0
+            return False
         return True
 
     async def close(self, timeout_s: float | None) -> None:
@@ -105,3 +98,19 @@ class Engine:
         self._sender.stop()
         self._accumulator.fail_all(ClientClosed("producer"))
         await self._brokers.close()
+
+
+async def _first_records_of(batches: list[ProducerBatch]) -> None:
+    """Wait until each of their first records has met its fate."""
+    all_ended = asyncio.Event()
+    count = len(batches)
+
+    def ended(_: object) -> None:
+        nonlocal count
+        count -= 1
+        if count == 0:
+            all_ended.set()
+
+    for batch in batches:
+        batch.future(0).add_done_callback(ended)
+    await all_ended.wait()

@@ -32,6 +32,11 @@ MAX_SEQUENCE = 2**31 - 1
 NOT_NUMBERED = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
 
 
+def next_sequence(sequence: int, count: int) -> int:
+    """The sequence after a batch of so many records."""
+    return (sequence + count) % (MAX_SEQUENCE + 1)
+
+
 class ProducerId(NamedTuple):
     """What a broker gave to this producer."""
 
@@ -96,7 +101,7 @@ class PartitionOrder:
             self._begin_epoch(producer)
             batch.producer_id, batch.producer_epoch = self._producer_id, self._epoch
             batch.base_sequence = self._sequence
-            self._sequence = (self._sequence + batch.count) % (MAX_SEQUENCE + 1)
+            self._sequence = next_sequence(self._sequence, batch.count)
         self.sent.append(batch)
 
     def _begin_epoch(self, producer: ProducerId) -> None:
@@ -130,6 +135,13 @@ class PartitionOrder:
         batch.attempts += 1
         batch.retry_at_ms = retry_at_ms
         insort(self.retries, batch, key=self.sent.index)
+
+    def split(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
+        """The broker finds it too large, so that it does not have it: its parts go in its place."""
+        place = self.sent.index(batch)
+        self.sent[place : place + 1] = parts
+        for part in parts:
+            insort(self.retries, part, key=self.sent.index)
 
     def failed(self, batch: ProducerBatch) -> None:
         """It will not be sent again; its number is lost."""

@@ -28,6 +28,7 @@ from odradek.client.producer.config import ProducerConfig
 from odradek.client.producer.errors import DeliveryTimedOut
 from odradek.client.producer.idempotence import NOT_NUMBERED, PartitionOrder, ProducerId
 from odradek.client.producer.producer_ids import ask_producer_id
+from odradek.client.producer.splitting import split_batch
 from odradek.client.producer.statistics import ProducerStatistics
 from odradek.client.retries import Backoff
 from odradek.common.error_codes import ErrorCode
@@ -46,6 +47,8 @@ WRONG_NUMBER = frozenset(
         ErrorCode.INVALID_PRODUCER_EPOCH,
     }
 )
+# The broker does not have the batch, and might take smaller ones.
+TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 FIRST_WITH_TOPIC_IDS = 13
 
 _log = logging.getLogger("odradek.producer")
@@ -282,6 +285,8 @@ class Sender:
             self._brokers.metadata.mark_stale()
         if row.error_code in WRONG_NUMBER and sent.batch.base_sequence >= 0:
             self._renumber(sent, error)
+        elif row.error_code in TOO_LARGE and sent.batch.count > 1 and not sent.batch.is_done:
+            self._split(sent)
         elif error.is_retriable:
             self._retry(sent, error)
         else:
@@ -293,6 +298,13 @@ class Sender:
             self._retry(sent, error)
             return
         sent.queue.order.refused(sent.batch, sent.queue.closed, self._retry_at_ms(sent.batch))
+        self._active[sent.queue] = None
+
+    def _split(self, sent: Sent) -> None:
+        parts = split_batch(sent.batch)
+        self._accumulator.replace(sent.batch, parts)
+        sent.queue.order.split(sent.batch, parts)
+        self._statistics.batches_split += 1
         self._active[sent.queue] = None
 
     # Fates.

@@ -16,6 +16,8 @@ class ProducerStatistics:
     records_failed: int = 0
     batches_sent: int = 0
     """Repetitions included."""
+    batches_split: int = 0
+    """That a broker found too large."""
     bytes_sent: int = 0
     """Of batches, as they went out."""
     requests_sent: int = 0

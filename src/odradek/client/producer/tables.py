@@ -51,7 +51,7 @@ class TableDelivery:
 
     def done(self) -> bool:
         """Whether all rows have met their fate."""
-        return all(batch.is_done for batch in self._batches)
+        return all(batch.is_done for batch in self._leaves())
 
     def futures(self) -> list[DeliveryFuture]:
         """One for each batch that the rows went into; its fate is the fate of those rows."""
@@ -60,13 +60,25 @@ class TableDelivery:
     def result(self, timeout: float | None = None) -> list[DeliveredRows]:
         """Wait until all rows are delivered; the first error if some cannot be."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        for batch in self._batches:
-            batch.future(0).result(None if deadline is None else max(0.0, deadline - time.monotonic()))
-        return [DeliveredRows(one.topic, one.partition, one.base_offset, one.count) for one in self._batches]
+        while not self.done():
+            for batch in self._leaves():
+                batch.future(0).result(None if deadline is None else max(0.0, deadline - time.monotonic()))
+        return [_delivered(batch) for batch in self._leaves()]
 
     def __await__(self) -> Generator[Any, None, list[DeliveredRows]]:
-        yield from asyncio.gather(*(_end_of(batch) for batch in self._batches)).__await__()
+        while not self.done():
+            yield from asyncio.gather(*(_end_of(batch) for batch in self._leaves())).__await__()
         return self.result(0)
+
+    def _leaves(self) -> list[ProducerBatch]:
+        """The batches that the rows are in now: one that a broker found too large was split."""
+        return [leaf for batch in self._batches for leaf in batch.leaves()]
+
+
+def _delivered(batch: ProducerBatch) -> DeliveredRows:
+    if batch.error is not None:
+        raise batch.error.with_traceback(None)
+    return DeliveredRows(batch.topic, batch.partition, batch.base_offset, batch.count)
 
 
 async def _end_of(batch: ProducerBatch) -> None:

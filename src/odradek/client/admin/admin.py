@@ -8,6 +8,8 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 from odradek.client.admin.cluster import ClusterAdmin
 from odradek.client.admin.configs import ConfigAdmin
+from odradek.client.admin.group_offsets import GroupOffsetAdmin
+from odradek.client.admin.groups import GroupAdmin
 from odradek.client.admin.log_dirs import LogDirAdmin
 from odradek.client.admin.offsets import OffsetAdmin
 from odradek.client.admin.producers import ProducerAdmin
@@ -20,7 +22,16 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
-class AsyncAdmin(TopicAdmin, ConfigAdmin, OffsetAdmin, ClusterAdmin, LogDirAdmin, ProducerAdmin):
+class AsyncAdmin(
+    TopicAdmin,
+    ConfigAdmin,
+    OffsetAdmin,
+    GroupAdmin,
+    GroupOffsetAdmin,
+    ClusterAdmin,
+    LogDirAdmin,
+    ProducerAdmin,
+):
     """Looks after a cluster from a running loop.
 
     async with AsyncAdmin(bootstrap_servers="localhost:9092") as admin:
@@ -101,6 +112,15 @@ class Admin:
 
     list_offsets = _on_the_loop(AsyncAdmin.list_offsets)
     delete_records = _on_the_loop(AsyncAdmin.delete_records)
+
+    list_groups = _on_the_loop(AsyncAdmin.list_groups)
+    describe_groups = _on_the_loop(AsyncAdmin.describe_groups)
+    describe_group = _on_the_loop(AsyncAdmin.describe_group)
+    delete_groups = _on_the_loop(AsyncAdmin.delete_groups)
+    delete_group = _on_the_loop(AsyncAdmin.delete_group)
+    list_group_offsets = _on_the_loop(AsyncAdmin.list_group_offsets)
+    alter_group_offsets = _on_the_loop(AsyncAdmin.alter_group_offsets)
+    delete_group_offsets = _on_the_loop(AsyncAdmin.delete_group_offsets)
 
     describe_cluster = _on_the_loop(AsyncAdmin.describe_cluster)
     api_versions = _on_the_loop(AsyncAdmin.api_versions)

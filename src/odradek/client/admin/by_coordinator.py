@@ -1,0 +1,97 @@
+"""What calls about groups share: the way to the coordinator, wherever it has moved to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TypeVar
+
+from odradek.client.admin.base import AdminBase, Outcome
+from odradek.client.config import ClientConfig
+from odradek.client.connection import BrokerConnection
+from odradek.client.coordinators import Coordinators
+from odradek.client.errors import BrokerError, ClientError, DeadlineExceeded
+from odradek.client.metadata import Node
+from odradek.common.error_codes import ErrorCode
+
+Result = TypeVar("Result")
+Key = TypeVar("Key")
+
+AskCoordinator = Callable[[Node, BrokerConnection], Awaitable[Result]]
+
+COORDINATOR_IS_AWAY = frozenset(
+    {
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
+
+
+class CoordinatorAdmin(AdminBase):
+    """The part of an admin client that knows who coordinates which group."""
+
+    def __init__(self, config: ClientConfig) -> None:
+        super().__init__(config)
+        self._found: Coordinators | None = None
+
+    @property
+    def _coordinators(self) -> Coordinators:
+        if self._found is None:
+            self._found = Coordinators(self.brokers)
+        return self._found
+
+    async def _at_coordinator(
+        self, what: str, group_id: str, ask: AskCoordinator[Result], timeout_ms: int | None
+    ) -> Result:
+        """Ask the coordinator of a group, and again where it is when it moves or is not ready."""
+        brokers, coordinators = self.brokers, self._coordinators
+
+        async def attempt() -> Result:
+            await brokers.ensure_fresh()
+            node_id = await coordinators.find(group_id)
+            try:
+                connection = await brokers.connection(node_id)
+                return await ask(brokers.metadata.nodes[node_id], connection)
+            except ClientError:
+                coordinators.forget(group_id)
+                raise
+            except BrokerError as error:
+                if error.error_code in COORDINATOR_IS_AWAY:
+                    coordinators.forget(group_id)
+                raise
+
+        return await brokers.retry(what, attempt, timeout_ms=timeout_ms)
+
+    async def _by_coordinator(
+        self,
+        what: str,
+        group_ids: Iterable[str],
+        ask: Callable[[Node, BrokerConnection, str], Awaitable[Result]],
+        timeout_ms: int | None,
+    ) -> dict[str, Outcome[Result]]:
+        """Ask about each group where it is coordinated, all at once; what a broker refuses is an outcome."""
+
+        async def outcome(group_id: str) -> Outcome[Result]:
+            def ask_this(node: Node, connection: BrokerConnection) -> Awaitable[Result]:
+                return ask(node, connection, group_id)
+
+            try:
+                return await self._at_coordinator(what, group_id, ask_this, timeout_ms)
+            except BrokerError as error:
+                return error
+            except DeadlineExceeded as over:
+                if not isinstance(over.last, BrokerError):
+                    raise
+                return over.last
+
+        wanted = list(dict.fromkeys(group_ids))
+        outcomes = await asyncio.gather(*(outcome(group_id) for group_id in wanted))
+        return dict(zip(wanted, outcomes, strict=True))
+
+
+def refuse_wrong_coordinator(outcomes: Mapping[Key, Outcome[Result]]) -> None:
+    """Raise what the whole request must be repeated for."""
+    for outcome in outcomes.values():
+        if isinstance(outcome, BrokerError) and outcome.error_code in COORDINATOR_IS_AWAY:
+            raise outcome

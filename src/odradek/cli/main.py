@@ -32,6 +32,7 @@ COMMANDS = {
     "log": Command(
         "odradek.cli.log", "Look at, check, repair and fork log directories. No broker is needed."
     ),
+    "bench": Command("odradek.cli.bench", "Measure a cluster with our own clients."),
     "completion": Command("odradek.cli.completion", "Print the completion script of a shell."),
 }
 

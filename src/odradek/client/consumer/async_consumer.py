@@ -20,6 +20,7 @@ from odradek.client.consumer.consumer import (
     Key,
     OnCommit,
     Value,
+    offset_to_seek,
     settle,
     timeout_in_ms,
     with_metadata,
@@ -196,11 +197,10 @@ class AsyncConsumer(Generic[Key, Value]):
 
     # Where to read.
 
-    def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Go on from an offset."""
-        if offset < 0:
-            raise ValueError(f"offset {offset} is less than 0")
-        self._engine.seek(TopicPartition(*partition), offset)
+    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        """Go on from an offset; with a leader epoch, as `committed` gives it, it is checked first."""
+        place = offset_to_seek(offset)
+        self._engine.seek(TopicPartition(*partition), place.offset, place.leader_epoch)
         self._reader.forget({TopicPartition(*partition)})
 
     async def seek_to_beginning(self, partitions: Collection[TopicPartition] = ()) -> None:

@@ -218,12 +218,13 @@ class Consumer(Generic[Key, Value]):
 
     # Where to read.
 
-    def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Go on from an offset."""
-        if offset < 0:
-            raise ValueError(f"offset {offset} is less than 0")
+    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        """Go on from an offset; with a leader epoch, as `committed` gives it, it is checked first."""
+        place = offset_to_seek(offset)
         with self._in_use():
-            self._on_loop(lambda: self._engine.seek(TopicPartition(*partition), offset))
+            self._on_loop(
+                lambda: self._engine.seek(TopicPartition(*partition), place.offset, place.leader_epoch)
+            )
             self._reader.forget({TopicPartition(*partition)})
 
     def seek_to_beginning(self, partitions: Collection[TopicPartition] = ()) -> None:
@@ -383,6 +384,14 @@ def settle(done: Any, answer: Any, error: BaseException | None) -> None:
             done.set_exception(error)
         else:
             done.set_result(answer)
+
+
+def offset_to_seek(offset: int | OffsetAndMetadata) -> OffsetAndMetadata:
+    """The place that a user names; ValueError if there can be no such offset."""
+    place = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
+    if place.offset < 0:
+        raise ValueError(f"offset {place.offset} is less than 0")
+    return place
 
 
 def with_metadata(

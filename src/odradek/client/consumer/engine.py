@@ -13,15 +13,16 @@ from odradek.client.broker_errors import broker_error
 from odradek.client.brokers import Brokers
 from odradek.client.committed_offsets import MemberIdentity, OffsetAndMetadata
 from odradek.client.consumer.config import ConsumerConfig
-from odradek.client.consumer.errors import NoOffset, NotSubscribed
+from odradek.client.consumer.errors import LogTruncated, NoOffset, NotSubscribed
 from odradek.client.consumer.fetcher import Fetcher
 from odradek.client.consumer.group_offsets import GroupOffsets
 from odradek.client.consumer.heartbeat_membership import HeartbeatMembership
 from odradek.client.consumer.inbox import Inbox
 from odradek.client.consumer.membership import Membership
 from odradek.client.consumer.offset_lookup import OffsetAndTimestamp, list_offsets
-from odradek.client.consumer.positions import EARLIEST, LATEST, PartitionState
+from odradek.client.consumer.positions import EARLIEST, LATEST, NO_EPOCH, PartitionState
 from odradek.client.consumer.subscription import RebalanceListener, Wish
+from odradek.client.consumer.truncation import EpochEnd
 from odradek.client.coordinators import Coordinators
 from odradek.client.errors import BrokerError, ClientError, is_retriable
 from odradek.common.error_codes import ErrorCode
@@ -47,7 +48,13 @@ class Engine:
         self._release = release
         self._wish = Wish()
         self._fetcher = Fetcher(
-            config, self.brokers, self.states, deliver=inbox.put, fail=inbox.fail, reset=self._out_of_range
+            config,
+            self.brokers,
+            self.states,
+            deliver=inbox.put,
+            fail=inbox.fail,
+            reset=self._out_of_range,
+            truncated=self._truncated,
         )
         self._offsets: GroupOffsets | None = None
         self._member: Membership | HeartbeatMembership | None = None
@@ -196,6 +203,22 @@ class Engine:
         state.is_reset = True
         self.pump()
 
+    def _truncated(self, state: PartitionState, end: EpochEnd) -> None:
+        """The leader does not have all that the user got (any more)."""
+        partition, offset = state.topic_partition, state.position
+        assert offset is not None
+        divergent_offset = end.end_offset if end.is_known else None
+        _log.warning("the log of %s was truncated before offset %s: %s", partition, offset, end)
+        if self.config.auto_offset_reset == "none":
+            self.inbox.fail_once(LogTruncated(partition, offset, divergent_offset))
+            state.not_before_ms = time.monotonic() * 1000 + self.config.retry_backoff_ms
+        elif divergent_offset is not None:
+            state.seek(divergent_offset, end.leader_epoch)
+        else:
+            state.lose_position()
+            state.is_reset = True
+            self.pump()
+
     async def _find_positions(self) -> None:
         try:
             missing = {state for state in self.states.values() if state.position is None}
@@ -247,9 +270,9 @@ class Engine:
             raise NotSubscribed(f"{partition} is not assigned to this consumer")
         return state
 
-    def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Read on from an offset."""
-        self.state(partition).seek(offset)
+    def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:
+        """Read on from an offset; with the epoch of the record before it, if the log still has that."""
+        self.state(partition).seek(offset, leader_epoch)
         self.inbox.forget_errors_of(partition)
         self.pump()
 

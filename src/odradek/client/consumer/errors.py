@@ -19,6 +19,25 @@ class NoOffset(ClientError):
         )
 
 
+class LogTruncated(ClientError):
+    """What was read is not in the log any more: a leader that lacked it was elected (KIP-320).
+
+    `divergent_offset` is where the log differs from what was read, as far as the leader knows.
+    """
+
+    def __init__(self, partition: TopicPartition, offset: int, divergent_offset: int | None) -> None:
+        self.partition = partition
+        self.offset = offset
+        self.divergent_offset = divergent_offset
+        where = (
+            "" if divergent_offset is None else f" and differs from what was read from {divergent_offset} on"
+        )
+        super().__init__(
+            f"the log of {partition} was truncated before offset {offset}{where}; "
+            f"auto_offset_reset=none: seek to go on"
+        )
+
+
 class CorruptRecords(ClientError):
     """A batch that a broker sent is damaged; seek past it to go on."""
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from odradek.client.consumer.consumer_record import BatchRows
 from odradek.client.consumer.errors import CorruptRecords
-from odradek.client.consumer.positions import PartitionState
+from odradek.client.consumer.positions import NO_EPOCH, PartitionState
 from odradek.records.batch import (
     CONTROL_FLAG,
     TRANSACTIONAL_FLAG,
@@ -64,6 +64,11 @@ class Fetched:
         # The last batch of an answer may be cut off; the next fetch begins there.
         self._positions = scan.column(BatchColumn.POSITION).tolist()
         last_offset = scan.field(scan.count - 1, BatchColumn.LAST_OFFSET) if scan.count else -1
+        self.last_leader_epoch = (
+            scan.field(scan.count - 1, BatchColumn.PARTITION_LEADER_EPOCH) if scan.count else NO_EPOCH
+        )
+        self.leader_epoch = NO_EPOCH
+        """Of the batch that was looked at last, for the reader or not: `offset` is in it or behind it."""
         self.next_fetch_offset = max(offset, last_offset + 1)
         self.offset = offset
         self._next_batch = 0
@@ -142,6 +147,7 @@ class Fetched:
         while self._next_batch < len(self._positions):
             position = self._positions[self._next_batch]
             header = read_header(self._content, position)
+            self.leader_epoch = header.partition_leader_epoch
             if header.last_offset >= self.offset:
                 index = self._index(header, position)
                 self._next_batch += 1

@@ -21,6 +21,7 @@ from odradek.client.consumer.config import ConsumerConfig
 from odradek.client.consumer.fetch_session import Asked, FetchSession, Wanted
 from odradek.client.consumer.fetched import Fetched
 from odradek.client.consumer.positions import PartitionState
+from odradek.client.consumer.truncation import EpochEnd, Validation
 from odradek.client.errors import BrokerError, ClientError
 from odradek.client.in_flight import Called
 from odradek.client.metadata import Node
@@ -69,6 +70,7 @@ class Fetcher:
         deliver: Callable[[Fetched], None],
         fail: Callable[[BaseException], None],
         reset: Callable[[PartitionState], None],
+        truncated: Callable[[PartitionState, EpochEnd], None],
     ) -> None:
         self._config = config
         self._brokers = brokers
@@ -76,6 +78,7 @@ class Fetcher:
         self._deliver = deliver
         self._fail = fail
         self._reset = reset
+        self._validation = Validation(brokers, states, truncated=truncated, fail=fail)
         self._loop = asyncio.get_running_loop()
         self._sessions: dict[int, FetchSession] = {}
         self._asking: set[int] = set()
@@ -125,11 +128,14 @@ class Fetcher:
     def _node_for(self, state: PartitionState) -> int | None:
         """The broker to ask: the replica that the leader named as nearer, or the leader itself."""
         metadata = self._brokers.metadata
+        view = metadata.leader(state.topic_partition)
+        if view is not None and self._validation.is_due(state, view):
+            self._chores.begin("validation", self._validation.run)
+            return None
         if state.preferred_replica is not None:
             if state.preferred_replica in metadata.nodes:
                 return state.preferred_replica
             state.preferred_replica = None
-        view = metadata.leader(state.topic_partition)
         if view is None:
             metadata.mark_stale()
             return None
@@ -280,6 +286,7 @@ class Fetcher:
         )
         if not fetched.is_empty:
             state.fetch_offset = fetched.next_fetch_offset
+            state.fetch_epoch = fetched.last_leader_epoch
             state.buffered += 1
             self._deliver(fetched)
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from odradek.client.consumer.errors import NoOffset
+from odradek.client.consumer.errors import LogTruncated, NoOffset
 from odradek.client.consumer.fetched import Fetched
 from odradek.common.ids import TopicPartition
 
@@ -43,12 +43,19 @@ class Inbox:
         self.errors.append(error)
         self.on_news()
 
+    def fail_once(self, error: LogTruncated) -> None:
+        """The next poll raises this, however often it is found out until then."""
+        known = [one.partition for one in list(self.errors) if isinstance(one, LogTruncated)]
+        if error.partition not in known:
+            self.fail(error)
+
     def forget_errors_of(self, partition: TopicPartition) -> None:
         """Where the partition was does not matter any more; whoever polls is waiting for this call."""
         kept = [
             error
             for error in self.errors
             if not (isinstance(error, NoOffset) and error.partitions == [partition])
+            and not (isinstance(error, LogTruncated) and error.partition == partition)
         ]
         self.errors.clear()
         self.errors.extend(kept)

@@ -2,7 +2,8 @@
 
 `position` belongs to whoever polls: the offset after the last record handed out. `fetch_offset` belongs to
 the fetcher, which runs ahead of it. A seek raises `generation`, so that what was fetched for another place
-is dropped.
+is dropped. Beside each of the two is the leader epoch of the record before it: by that a new leader can tell
+whether its log is the one that was read (truncation.py).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from odradek.common.ids import TopicPartition
 
 EARLIEST = -2
 LATEST = -1
+NO_EPOCH = -1
 
 
 @dataclass(slots=True, eq=False)
@@ -23,8 +25,12 @@ class PartitionState:
     partition: int
     position: int | None = None
     fetch_offset: int | None = None
-    leader_epoch: int = -1
+    leader_epoch: int = NO_EPOCH
     """Of the last record handed out, to be committed with the offset."""
+    fetch_epoch: int = NO_EPOCH
+    """Of the last record fetched."""
+    validated_epoch: int | None = None
+    """The epoch of the leader that is known to have everything before `fetch_offset`."""
     generation: int = 0
     is_paused: bool = False
     is_leaving: bool = False
@@ -44,11 +50,12 @@ class PartitionState:
     def __post_init__(self) -> None:
         self.topic_partition = TopicPartition(self.topic, self.partition)
 
-    def seek(self, offset: int, leader_epoch: int = -1) -> None:
-        """Go on from here."""
+    def seek(self, offset: int, leader_epoch: int = NO_EPOCH) -> None:
+        """Go on from here, where the record before was written by a leader of this epoch."""
         self.generation += 1
         self.position = self.fetch_offset = offset
-        self.leader_epoch = leader_epoch
+        self.leader_epoch = self.fetch_epoch = leader_epoch
+        self.validated_epoch = None
         self.is_reset = False
         self.buffered = 0
 

@@ -52,7 +52,7 @@ class Reader:
                     raise DeserializationFailed(
                         fetched.state.topic_partition, fetched.offset, error
                     ) from error
-            self._advance(fetched, records[-1].leader_epoch if len(records) > before else None)
+            self._advance(fetched)
             if len(records) == before and not fetched.is_empty:
                 break  # an error, which the next call meets first
         self.statistics.records_returned += len(records)
@@ -67,7 +67,7 @@ class Reader:
             if batches:
                 taken.append((fetched.state, batches))
                 count += sum(one.records.count - one.first_row for one in batches)
-            self._advance(fetched, batches[-1].header.partition_leader_epoch if batches else None)
+            self._advance(fetched)
         self.statistics.records_returned += count
         return taken
 
@@ -90,11 +90,11 @@ class Reader:
                 return fetched
         return None
 
-    def _advance(self, fetched: Fetched, leader_epoch: int | None) -> None:
+    def _advance(self, fetched: Fetched) -> None:
         state = fetched.state
-        state.position = fetched.offset
-        if leader_epoch is not None:
-            state.leader_epoch = leader_epoch
+        if fetched.generation == state.generation:
+            state.position = fetched.offset
+            state.leader_epoch = fetched.leader_epoch
         if fetched.is_empty:
             self.inbox.fetched.popleft()
             state.buffered -= 1

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import threading
+import time
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -51,6 +53,33 @@ def test_records_of_one_partition_keep_their_order(
     assert producer.flush(60)
     assert [future.result(0).offset for future in futures] == list(range(5000))
     assert [record.value for record in read_back(cluster, topic)[0]] == [b"%d" % n for n in range(5000)]
+
+
+class Litter:
+    """Garbage whose collection runs Python code, during which another thread may get its turn."""
+
+    def __init__(self) -> None:
+        self.cycle = self
+
+    def __del__(self) -> None:
+        time.sleep(0)
+
+
+def test_a_garbage_collection_in_the_middle_of_a_send_spoils_no_batch(
+    producer: Producer[bytes, bytes], cluster: Cluster, topic: str
+) -> None:
+    thresholds = gc.get_threshold()
+    gc.set_threshold(5, 2, 2)
+    try:
+        futures = []
+        for number in range(3000):
+            Litter()
+            futures.append(producer.send(topic, b"%d" % number, partition=0))
+    finally:
+        gc.set_threshold(*thresholds)
+
+    assert [future.result(60).offset for future in futures] == list(range(3000))
+    assert [record.value for record in read_back(cluster, topic)[0]] == [b"%d" % n for n in range(3000)]
 
 
 def test_nulls_are_nulls_and_empty_is_empty(

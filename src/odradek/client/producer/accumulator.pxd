@@ -2,7 +2,7 @@
 
 cimport cython
 
-from odradek.client.producer.batch cimport DeliveryFuture, ProducerBatch, smallest_room
+from odradek.client.producer.batch cimport DeliveryFuture, ProducerBatch, new_future, smallest_room
 
 @cython.locals(now_ms="long long")
 cpdef long long wall_clock_ms() noexcept

@@ -25,6 +25,7 @@ from odradek.client.producer.batch import (
     Headers,
     ProducerBatch,
     RecordMetadata,
+    new_future,
     smallest_room,
 )
 
@@ -176,11 +177,12 @@ class Accumulator:
                 partition = topic.sticky
         if not 0 <= partition < len(topic.queues):
             return None
+        fresh = new_future()
         queue: PartitionQueue = topic.queues[partition]
         batch = queue.open
         if batch is None:
             return None
-        future = batch.append(key, value, None, timestamp_ms, on_delivery)
+        future = batch.take(fresh, key, value, None, timestamp_ms, on_delivery)
         if future is not None:
             self.records += 1
         return future

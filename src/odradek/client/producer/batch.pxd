@@ -14,7 +14,6 @@ cdef class RecordMetadata:
 
 
 @cython.final
-@cython.no_gc
 @cython.freelist(64)
 cdef class DeliveryFuture:
     cdef ProducerBatch _batch
@@ -55,8 +54,11 @@ cdef class ProducerBatch:
     cdef list _done_callbacks
     cdef list _waiting
 
-    @cython.locals(delta="long long", body=Py_ssize_t, future=DeliveryFuture)
     cpdef DeliveryFuture append(self, bytes key, bytes value, headers, long long timestamp_ms, on_delivery)
+    @cython.locals(delta="long long", body=Py_ssize_t)
+    cdef DeliveryFuture take(
+        self, DeliveryFuture future, bytes key, bytes value, headers, long long timestamp_ms, on_delivery
+    )
     @cython.locals(place=Py_ssize_t, future=DeliveryFuture)
     cdef _tell_deliveries(self, list on_delivery)
     @cython.locals(part=ProducerBatch)
@@ -67,3 +69,5 @@ cdef class ProducerBatch:
 
 @cython.locals(body=Py_ssize_t, length=Py_ssize_t)
 cpdef Py_ssize_t smallest_room(bytes key, bytes value, headers) except -1
+
+cpdef DeliveryFuture new_future()

@@ -76,6 +76,8 @@ class RecordMetadata:
         return self.topic, self.partition, self.offset, self.timestamp
 
 
+@cython.no_gc
+@cython.cclass
 class DeliveryFuture:
     """What becomes of one record. Any thread may ask; it can also be awaited."""
 
@@ -151,6 +153,12 @@ class DeliveryFuture:
         return place
 
 
+def new_future() -> DeliveryFuture:
+    """The future of a record that is about to be taken."""
+    # Not by a call of the class, which would make a tuple of Python integers first.
+    return DeliveryFuture.__new__(DeliveryFuture)
+
+
 class ProducerBatch:
     """Records that go to one partition together.
 
@@ -199,6 +207,22 @@ class ProducerBatch:
         on_delivery: Callable[[BaseException | None, RecordMetadata], object] | None,
     ) -> DeliveryFuture | None:
         """Take one record; None if there is no room for it."""
+        return self.take(new_future(), key, value, headers, timestamp_ms, on_delivery)
+
+    def take(
+        self,
+        future: DeliveryFuture,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers | None,
+        timestamp_ms: int,
+        on_delivery: Callable[[BaseException | None, RecordMetadata], object] | None,
+    ) -> DeliveryFuture | None:
+        """Like `append`, with a future that is there already: nothing is made in here.
+
+        Making an object may start the garbage collector, and so another thread, which must not find size
+        and count of different moments.
+        """
         if self.count == 0:
             self._base_timestamp_ms = timestamp_ms
             self._max_timestamp_ms = timestamp_ms
@@ -208,8 +232,6 @@ class ProducerBatch:
             return None
         self.size = write_record(self._out, self.size, body, delta, self.count, key, value, headers)
         self._max_timestamp_ms = max(self._max_timestamp_ms, timestamp_ms)
-        # Not by a call of the class, which would make a tuple of Python integers first.
-        future = DeliveryFuture.__new__(DeliveryFuture)
         future._batch = self
         future._index = self.count
         future._timestamp_ms = timestamp_ms

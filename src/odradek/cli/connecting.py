@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 DEFAULT_BOOTSTRAP = "localhost:9092"
 BOOTSTRAP_VARIABLE = "ODRADEK_BOOTSTRAP"
 CLIENT_ID = "odradek-cli"
+_COMPLETION_TIMEOUT_MS = 2000
 
 bootstrap_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
     "-b",
@@ -89,3 +90,13 @@ def admin_client(bootstrap: str, **settings: Any) -> Iterator[Admin]:
             yield client
         finally:
             client.close()
+
+
+def complete_names(ctx: click.Context, incomplete: str, names: Callable[[Admin], Iterable[str]]) -> list[str]:
+    """Names that begin so; none when there is no cluster, since nobody wants an error for a tab."""
+    bootstrap = ctx.params.get("bootstrap") or DEFAULT_BOOTSTRAP
+    try:
+        with admin_client(bootstrap, default_api_timeout_ms=_COMPLETION_TIMEOUT_MS) as admin:
+            return [name for name in names(admin) if name.startswith(incomplete)]
+    except click.ClickException:
+        return []

@@ -24,6 +24,7 @@ COMMANDS = {
     "topics": Command("odradek.cli.topics", "Make, list, describe, grow and delete topics."),
     "produce": Command("odradek.cli.produce.produce", "Send lines or files to a topic."),
     "consume": Command("odradek.cli.consume.consume", "Print the records of a topic."),
+    "groups": Command("odradek.cli.groups", "See who reads what and how far, move offsets, delete groups."),
     "configs": Command("odradek.cli.configs", "Show, change and explain settings."),
     "offsets": Command("odradek.cli.offsets", "Look offsets up, and delete the records before one."),
     "cluster": Command(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odradek.cli.connecting import DEFAULT_BOOTSTRAP, Failed, admin_client
+from odradek.cli.connecting import Failed, complete_names
 from odradek.cli.options import UsageProblem
 
 if TYPE_CHECKING:
@@ -17,17 +17,10 @@ if TYPE_CHECKING:
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-_COMPLETION_TIMEOUT_MS = 2000
-
 
 def complete_topic(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Topics that begin so; none when there is no cluster, since nobody wants an error for a tab."""
-    bootstrap = ctx.params.get("bootstrap") or DEFAULT_BOOTSTRAP
-    try:
-        with admin_client(bootstrap, default_api_timeout_ms=_COMPLETION_TIMEOUT_MS) as admin:
-            return [one.name for one in admin.list_topics() if one.name.startswith(incomplete)]
-    except click.ClickException:
-        return []
+    """Topics that begin so."""
+    return complete_names(ctx, incomplete, lambda admin: [listed.name for listed in admin.list_topics()])
 
 
 def topics_argument(*, required: bool) -> Decorator:

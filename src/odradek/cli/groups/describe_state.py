@@ -1,0 +1,49 @@
+"""The state of a group: one line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from odradek.cli.groups.columns import Column, column_lines
+
+if TYPE_CHECKING:
+    from odradek.client.admin.groups import GroupDescription
+
+_FIRST = [
+    Column("GROUP", "group", grows=True),
+    Column("COORDINATOR (ID)", "coordinator", 25, grows=True),
+    Column("ASSIGNMENT-STRATEGY", "assignment_strategy", 20, grows=True),
+    Column("STATE", "state", 20),
+]
+_EPOCHS = [
+    Column("GROUP-EPOCH", "group_epoch"),
+    Column("TARGET-ASSIGNMENT-EPOCH", "target_assignment_epoch", 25),
+]
+_LAST = [Column("#MEMBERS", "members", 0)]
+
+
+class View(NamedTuple):
+    """What there is to print of a group: rows for programs, lines for scripts."""
+
+    rows: list[dict[str, Any]]
+    lines: list[str]
+
+
+def state_view(group: GroupDescription, verbose: bool) -> View:
+    """Coordinator, assignor, state, and how many members there are."""
+    node = group.coordinator
+    row = {
+        "group": group.group_id,
+        "coordinator": f"{node.host}:{node.port}  ({node.node_id})",
+        "assignment_strategy": group.assignor or None,
+        "state": str(group.state),
+        "type": str(group.group_type),
+        "group_epoch": group.group_epoch,
+        "target_assignment_epoch": group.target_assignment_epoch,
+        "members": len(group.members),
+    }
+    lines = column_lines([*_FIRST, *(_EPOCHS if verbose else []), *_LAST], [row])
+    told = {"coordinator": f"{node.host}:{node.port}", "coordinator_id": node.node_id}
+    if not verbose:
+        row = {key: value for key, value in row.items() if "epoch" not in key}
+    return View([{**row, **told}], lines)

@@ -1,11 +1,6 @@
 """Whole tables to batches: rows find their partitions and become records without a Python object each.
 
-column       Arrow type                     without it
-value        binary or text                 it must be there
-key          binary or text                 no keys
-headers      list<struct<key, value>>       no headers
-timestamp    timestamp, or int64 in ms      now
-partition    integer                        by the key as Java does; without a key a full batch each
+columns.py says which columns there may be.
 """
 
 from __future__ import annotations
@@ -17,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from odradek.client.producer.accumulator import Accumulator, TopicQueues
 from odradek.client.producer.batch import DeliveryFuture, ProducerBatch
+from odradek.client.producer.columns import checked_columns
 from odradek.records.arrow import EncodedRows, encode_rows, key_partitions
 from odradek.records.errors import InvalidRecord
 
@@ -102,10 +98,13 @@ def as_arrow(table: Any) -> pa.Table:
     elif hasattr(table, "to_arrow"):  # polars, whose own text type not every Arrow reads
         table = table.to_arrow()
     elif not isinstance(table, pa.Table):
-        table = pa.table(table)
-    if "value" not in table.column_names:
-        raise InvalidRecord(f"a table without a column named value; it has {', '.join(table.column_names)}")
-    return _with_timestamps(table)
+        try:
+            table = pa.table(table)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"send_table takes an Arrow table, a polars or a pandas DataFrame, not {type(table).__name__}"
+            ) from None
+    return _with_timestamps(checked_columns(table))
 
 
 def _with_timestamps(table: pa.Table) -> pa.Table:

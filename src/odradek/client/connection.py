@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -54,6 +55,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._deadline_timer: asyncio.TimerHandle | None = None
         self._ended: ClientError | None = None
         self._closed = self._loop.create_future()
+        self._afterwards: dict[Callable[[], object], None] = {}
 
     @property
     def is_open(self) -> bool:
@@ -92,6 +94,10 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._in_flight.add(Waiting(correlation_id, api_key, timeout_ms, deadline_ms, answer))
         if self._deadline_timer is None or self._deadline_timer.when() * 1000 > deadline_ms:
             self._set_timer(deadline_ms)
+
+    def afterwards(self, function: Callable[[], object]) -> None:
+        """While answers are handed out: call this once, when all that came together are."""
+        self._afterwards[function] = None
 
     def send_unanswered(self, request: Message, version: int) -> None:
         """Send a request that gets no answer: a produce with acks 0."""
@@ -172,6 +178,11 @@ class BrokerConnection(asyncio.BufferedProtocol):
             if not waiting.answer.done():
                 waiting.answer.set_exception(reason)
                 waiting.answer.exception()  # an answer that nobody awaits is no accident worth a log line
+        self._call_afterwards()
+
+    def _call_afterwards(self) -> None:
+        while self._afterwards:
+            self._afterwards.popitem()[0]()
 
     # What the transport calls.
 
@@ -192,6 +203,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
                     waiting.answer.set_result(frame)
         except BadAnswer as problem:
             self._end(NotAKafkaBroker(self.address, str(problem)))
+        self._call_afterwards()
 
     def eof_received(self) -> None:
         """The broker will send no more."""

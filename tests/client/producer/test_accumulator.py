@@ -112,6 +112,34 @@ def test_the_sender_is_woken_once_for_a_first_batch_and_once_for_a_full_one(way:
     assert len(woken) == 2
 
 
+def test_behind_a_crowd_of_batches_larger_ones_are_made_until_it_is_gone(way: ModuleType) -> None:
+    accumulator = an_accumulator(way, buffer_memory=1_000_000)
+    queue = accumulator.topic("t", 1, [0]).queues[0]
+
+    for _ in range(3 * way.CROWD + 4 * way.CROWDED_BATCH_FACTOR):
+        send(accumulator, b"x" * 300)
+    sizes = [batch.count for batch in queue.closed]
+    queue.closed.clear()
+    send(accumulator, b"x" * 8000)
+    send(accumulator, b"x" * 300)
+
+    assert sizes[: way.CROWD] == [3] * way.CROWD
+    assert sizes[way.CROWD] > 3 * (way.CROWDED_BATCH_FACTOR - 1)
+    assert queue.open.reserved == accumulator.batch_size
+
+
+def test_larger_batches_never_take_memory_that_smaller_ones_could_do_with(way: ModuleType) -> None:
+    little = an_accumulator(way, buffer_memory=20_000)
+    plenty = an_accumulator(way, buffer_memory=600_000)
+    plenty.topic("t", 1, [0])
+
+    while send(plenty, b"x" * 300) is not None:
+        pass
+
+    assert little.crowded_batch_size == little.batch_size < plenty.crowded_batch_size
+    assert plenty.memory_left < plenty.batch_size
+
+
 def test_keys_choose_as_java_and_the_others_stick_until_a_batch_is_full(way: ModuleType) -> None:
     accumulator = an_accumulator(way)
     topic = accumulator.topic("t", 4, [0, 1, 2, 3])
@@ -123,7 +151,7 @@ def test_keys_choose_as_java_and_the_others_stick_until_a_batch_is_full(way: Mod
 
     other = an_accumulator(way)
     topic = other.topic("t", 4, [0, 3])
-    for _ in range(20):
+    for _ in range(12):
         send(other, b"x" * 300)
     full = [sum(batch.count for batch in queue.closed) for queue in topic.queues]
     assert full[1] == full[2] == 0, "partitions without a leader are left alone"

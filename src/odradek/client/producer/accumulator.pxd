@@ -36,6 +36,7 @@ cdef class Accumulator:
     cdef readonly dict incomplete
     cdef readonly long long memory_left
     cdef readonly long long batch_size
+    cdef readonly long long crowded_batch_size
     cdef readonly long long memory
     cdef readonly long long max_record_bytes
     cdef readonly object problem
@@ -66,7 +67,7 @@ cdef class Accumulator:
     )
     @cython.locals(digest="long long")
     cdef long long _choose(self, TopicQueues topic, bytes key)
-    @cython.locals(room="long long", batch=ProducerBatch)
+    @cython.locals(least="long long", room="long long", batch=ProducerBatch)
     cdef ProducerBatch _open(self, PartitionQueue queue, bytes key, bytes value, headers)
     cdef _switch(self, TopicQueues topic)
     @cython.locals(batch=ProducerBatch, topic=TopicQueues)

@@ -42,6 +42,12 @@ else:
 
 OnDelivery = Callable[[BaseException | None, RecordMetadata], object]
 
+CROWD = 4
+"""So many batches of a partition that wait for their turn are a crowd."""
+CROWDED_BATCH_FACTOR = 8
+"""How many times larger than `batch_size` a batch may get behind a crowd."""
+LEAST_CROWDED_BATCHES = 64
+"""So many of these must fit the memory."""
 CHOOSE = -1
 """Instead of a partition: the partitioner's choice."""
 
@@ -113,6 +119,13 @@ class Accumulator:
         self.lingering: deque[tuple[float, PartitionQueue, ProducerBatch]] = deque()
         self.incomplete: dict[ProducerBatch, None] = {}
         self.batch_size = min(batch_size, max_request_size)
+        # A batch that must wait for others anyway is late by nothing when it takes more records with it, and
+        # a request costs the same for many as for few. No more than a small part of the memory, though.
+        self.crowded_batch_size = min(
+            self.batch_size * CROWDED_BATCH_FACTOR,
+            max_request_size,
+            max(self.batch_size, buffer_memory // LEAST_CROWDED_BATCHES),
+        )
         self.memory = self.memory_left = buffer_memory
         self.max_record_bytes = min(max_request_size, buffer_memory)
         self.problem: BaseException | None = None
@@ -261,7 +274,10 @@ class Accumulator:
     def _open(
         self, queue: PartitionQueue, key: bytes | None, value: bytes | None, headers: Headers | None
     ) -> ProducerBatch | None:
-        room = max(self.batch_size, smallest_room(key, value, headers))
+        least = smallest_room(key, value, headers)
+        room = max(self.crowded_batch_size if len(queue.closed) >= CROWD else self.batch_size, least)
+        if room > self.memory_left:
+            room = max(self.batch_size, least)
         if room > self.memory_left or room > self.max_record_bytes:
             return None
         self.memory_left -= room

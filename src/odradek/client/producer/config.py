@@ -34,7 +34,8 @@ class ProducerConfig(ClientConfig):
         "batch.size",
         Kind.INT,
         16_384,
-        "Bytes of records that go together; a larger record goes alone.",
+        "Bytes of records that go together, and up to 8 times as many behind batches that wait to be sent; "
+        "a larger record goes alone.",
         at_least(0),
     )
     linger_ms: float = setting(

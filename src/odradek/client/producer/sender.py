@@ -215,12 +215,18 @@ class Sender:
                 connection.send_unanswered(request, version)
                 self._all_delivered(group)
                 return
-            connection.send_for(Called(partial(self._answered, version, group)), request, version)
+            answered = Called(partial(self._answered, connection, version, group))
+            connection.send_for(answered, request, version)
         except ClientError as error:
             self._all_retry(group, error)
 
     def _answered(
-        self, version: int, group: list[Sent], frame: memoryview | None, error: BaseException | None
+        self,
+        connection: BrokerConnection,
+        version: int,
+        group: list[Sent],
+        frame: memoryview | None,
+        error: BaseException | None,
     ) -> None:
         if frame is None:
             assert error is not None
@@ -234,7 +240,7 @@ class Sender:
                 self._take_answer(cast("ProduceResponse", answer), group)
         # Without work left the last pump has set all alarms; whoever waits for this answer gets going sooner.
         if self._active:
-            self.pump()
+            connection.afterwards(self.pump)
 
     def _request(self, version: int, group: list[Sent]) -> ProduceRequest:
         topics: dict[str, list[ProduceRequest.TopicData.PartitionData]] = {}

@@ -24,6 +24,7 @@ COMPILED = {
     "odradek.client.producer.send_path": "src/odradek/client/producer/send_path.py",
     "odradek.log.cleaner.kernels": "src/odradek/log/cleaner/kernels.py",
     "odradek.log.cleaner.copy_kernels": "src/odradek/log/cleaner/copy_kernels.py",
+    "odradek.protocol.produce_frames": "src/odradek/protocol/produce_frames.py",
     "odradek.protocol.native.plan": "src/odradek/protocol/native/plan.pyx",
     "odradek.protocol.native.reader": "src/odradek/protocol/native/reader.pyx",
     "odradek.protocol.native.writer": "src/odradek/protocol/native/writer.pyx",

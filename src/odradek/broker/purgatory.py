@@ -34,15 +34,15 @@ class Waiter:
 
 
 class Purgatory:
-    """All waiters of one kind. Owned by the broker, on the loop."""
+    """All waiters of one kind, `watching` their keys. Owned by the broker, on the loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._watching: dict[Hashable, dict[Waiter, None]] = {}
+        self.watching: dict[Hashable, dict[Waiter, None]] = {}
         self._woken: set[Hashable] = set()
 
     def __len__(self) -> int:
-        return len({waiter for waiters in self._watching.values() for waiter in waiters})
+        return len({waiter for waiters in self.watching.values() for waiter in waiters})
 
     def park(
         self,
@@ -61,13 +61,13 @@ class Purgatory:
         if connection is not None:
             connection.at_close[waiter] = partial(self.forget, waiter)
         for key in waiter.keys:
-            self._watching.setdefault(key, {})[waiter] = None
+            self.watching.setdefault(key, {})[waiter] = None
         waiter.timer = self._loop.call_later(timeout_ms / 1000, self._expire, waiter)
         return waiter
 
     def wake(self, key: Hashable) -> None:
         """There was progress on this key."""
-        if key in self._watching:
+        if key in self.watching:
             if not self._woken:
                 self._loop.call_soon(self._run_woken)
             self._woken.add(key)
@@ -79,15 +79,15 @@ class Purgatory:
         if waiter.connection is not None:
             waiter.connection.at_close.pop(waiter, None)
         for key in waiter.keys:
-            waiters = self._watching.get(key)
+            waiters = self.watching.get(key)
             if waiters is not None:
                 waiters.pop(waiter, None)
                 if not waiters:
-                    del self._watching[key]
+                    del self.watching[key]
 
     def _run_woken(self) -> None:
         woken, self._woken = self._woken, set()
-        waiters = {waiter: None for key in woken for waiter in self._watching.get(key, ())}
+        waiters = {waiter: None for key in woken for waiter in self.watching.get(key, ())}
         for waiter in waiters:
             if waiter.try_complete():
                 self.forget(waiter)

@@ -91,8 +91,10 @@ class Services:
 
     def on_progress(self, partition: Partition) -> None:
         """More can be read, or something was committed, or the partition changed hands."""
-        self.waiting_fetches.wake(partition.topic_partition)
-        self.waiting_produces.wake(partition.topic_partition)
+        if self.waiting_fetches.watching:
+            self.waiting_fetches.wake(partition.topic_partition)
+        if self.waiting_produces.watching:
+            self.waiting_produces.wake(partition.topic_partition)
         coordinator = self.leaderships.get(partition.topic_partition.topic)
         if coordinator is not None:
             coordinator(partition)

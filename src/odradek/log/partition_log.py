@@ -162,6 +162,11 @@ class PartitionLog:
         self.producers.on_high_watermark(self._hw)
         return self._hw
 
+    def commit_all(self) -> None:
+        """Move the high watermark to the log end, as there is no other replica."""
+        self._hw = self.log_end_offset
+        self.producers.on_high_watermark(self._hw)
+
     # Appending
 
     def append_as_leader(

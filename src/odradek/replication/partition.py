@@ -74,6 +74,12 @@ class Partition:
         """Whether this broker leads."""
         return self.state.leader_id == self.broker_id
 
+    @property
+    def leads_alone(self) -> bool:
+        """Whether this broker leads and has no other replica to wait for."""
+        state = self.state
+        return state.leader_id == self.broker_id and len(state.replicas) == 1
+
     def become(self, state: PartitionState) -> bool:
         """Take over the controller's decision; False if it is not newer than what is known."""
         if (state.leader_epoch, state.partition_epoch) <= (
@@ -147,10 +153,10 @@ class Partition:
 
     def _advance(self) -> None:
         """Move the high watermark as far as the replicas in sync allow."""
-        end_offset = self._end_offsets[self.broker_id] = self.log.log_end_offset
         if len(self.state.replicas) == 1:
-            self.log.update_high_watermark(end_offset)
+            self.log.commit_all()
             return
+        self._end_offsets[self.broker_id] = self.log.log_end_offset
         current = self.log.high_watermark
         moved = high_watermark(self._end_offsets, self.state.isr, current, min_in_sync=self._min_in_sync())
         if moved > current:

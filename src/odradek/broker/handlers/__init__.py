@@ -33,6 +33,7 @@ from odradek.broker.handlers import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    short_produce,
     sync_group,
 )
 
@@ -69,5 +70,6 @@ __all__ = [
     "offset_fetch",
     "offset_for_leader_epoch",
     "produce",
+    "short_produce",
     "sync_group",
 ]

@@ -10,13 +10,16 @@ from typing import Any
 
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
+from odradek.broker.services import Services
 from odradek.cluster.metadata_answers import INTERNAL_TOPICS
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.log.errors import StorageError
+from odradek.log.partition_log import AppendInfo
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import ProduceRequest, ProduceResponse
+from odradek.protocol.produce_frames import TOPIC_IDS_FROM
 from odradek.records.batch import ATTRIBUTES_POSITION, CODEC_MASK, TRANSACTIONAL_FLAG
 from odradek.records.compression import Codec
 from odradek.records.errors import InvalidRecord
@@ -30,7 +33,6 @@ LEGAL_ACKS = (-1, 0, 1)
 # size come near it; what is left of them is refused with an error on which clients try again.
 MAX_SECONDS = 0.5
 ZSTD_FROM = 7
-TOPIC_IDS_FROM = 13
 # The client id that Kafka lets write into internal topics.
 ADMIN_CLIENT_ID = "__admin_client"
 LOW_ATTRIBUTES_POSITION = ATTRIBUTES_POSITION + 1
@@ -70,8 +72,7 @@ def _append_topic(
     for part in topic.partition_data:
         row = Row(index=part.index, error_code=unknown, base_offset=-1)
         if context.services.loop.time() > deadline:
-            row.error_code = ErrorCode.REQUEST_TIMED_OUT
-            row.error_message = "the batches before it took too long; nothing of it was appended"
+            tell_error(context.services, name or "", row, too_late())
         elif unknown is ErrorCode.NONE:
             _append(context, request, name or "", part, row, appended)
         rows.append(row)
@@ -97,11 +98,9 @@ def _append(
         _check_attributes(context, request, part.records)
         info = partition.append(part.records, required_acks=acks, now_ms=services.clock.now_ms())
     except KafkaError as error:
-        _tell_error(services, topic, part.index, row, error)
+        tell_error(services, topic, row, error)
         return
-    row.base_offset = info.base_offset
-    row.log_append_time_ms = info.log_append_time_ms
-    row.log_start_offset = info.log_start_offset
+    tell_place(row, info)
     appended.append((partition, info.last_offset, row))
 
 
@@ -122,7 +121,23 @@ def _check_attributes(context: RequestContext, request: ProduceRequest, records:
         raise KafkaError("zstd before version 7", error_code=ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
 
 
-def _tell_error(services: Any, topic: str, index: int, row: Row, error: KafkaError) -> None:
+def too_late() -> KafkaError:
+    """The error for batches that came behind too much work in the same request."""
+    return KafkaError(
+        "the batches before it took too long; nothing of it was appended",
+        error_code=ErrorCode.REQUEST_TIMED_OUT,
+    )
+
+
+def tell_place(row: Row, info: AppendInfo) -> None:
+    """Write into the answer where a batch went."""
+    row.base_offset = info.base_offset
+    row.log_append_time_ms = info.log_append_time_ms
+    row.log_start_offset = info.log_start_offset
+
+
+def tell_error(services: Services, topic: str, row: Row, error: KafkaError) -> None:
+    """Write into the answer why a batch was refused."""
     row.error_code = error.error_code
     row.error_message = str(error)
     if isinstance(error, NotLeaderOrFollower):
@@ -133,9 +148,9 @@ def _tell_error(services: Any, topic: str, index: int, row: Row, error: KafkaErr
             Row.RecordErrors(batch_index=error.batch_index, batch_index_error_message=str(error))
         ]
     elif isinstance(error, StorageError):
-        services.replicas.disk_failed(TopicPartition(topic, index), error)
+        services.replicas.disk_failed(TopicPartition(topic, row.index), error)
     elif isinstance(error, UnknownPartition):
-        row.error_code = services.why_not_here(topic, index)
+        row.error_code = services.why_not_here(topic, row.index)
 
 
 def _all_committed(appended: list[tuple[Partition, int, Row]]) -> bool:

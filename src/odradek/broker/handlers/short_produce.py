@@ -1,0 +1,104 @@
+"""The way of nearly every produce request: from its bytes to its batches in the logs to the answer's bytes.
+
+`handlers.produce` sees all others. Ordinary is a request for partitions that this broker leads, that have no
+other replica to wait for, and that any client may write to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from odradek.broker.dispatch import answers_shortly
+from odradek.broker.handlers.produce import (
+    LOW_ATTRIBUTES_POSITION,
+    MAX_SECONDS,
+    tell_error,
+    tell_place,
+    too_late,
+)
+from odradek.broker.services import Services
+from odradek.cluster.metadata_answers import INTERNAL_TOPICS
+from odradek.common.errors import KafkaError
+from odradek.log.partition_log import AppendInfo
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.headers import encode_response
+from odradek.protocol.messages import ProduceResponse
+from odradek.protocol.produce_frames import TOPIC_IDS_FROM, ProduceFrame, answer_produce, read_produce
+from odradek.records.batch import TRANSACTIONAL_FLAG
+from odradek.replication.partition import Partition
+
+Append = tuple[Partition, memoryview]
+
+
+@answers_shortly(ApiKey.PRODUCE)
+def answer_shortly(services: Services, frame: memoryview) -> Sequence[Any] | None:
+    """The parts of the answer to an ordinary request; None, and nothing has happened, for any other."""
+    request = read_produce(frame)
+    if request is None:
+        return None
+    appends: list[Append] = []
+    replicas = services.replicas
+    for topic in request.topics:
+        name: Any = topic.topic
+        if request.version >= TOPIC_IDS_FROM:
+            name = replicas.topic_name(name)
+        if name in INTERNAL_TOPICS:
+            return None
+        for index, records in topic.batches:
+            partition = replicas.find(name, index)
+            if partition is None or not partition.leads_alone or _is_transactional(records):
+                return None
+            appends.append((partition, records))
+    return _append_all(services, request, appends)
+
+
+def _is_transactional(records: memoryview) -> bool:
+    return len(records) > LOW_ATTRIBUTES_POSITION and bool(
+        records[LOW_ATTRIBUTES_POSITION] & TRANSACTIONAL_FLAG
+    )
+
+
+def _append_all(services: Services, request: ProduceFrame, appends: list[Append]) -> Sequence[Any]:
+    outcomes: list[Any] = []
+    has_errors = False
+    now_ms = services.clock.now_ms()
+    deadline = services.loop.time() + MAX_SECONDS
+    for partition, records in appends:
+        try:
+            if outcomes and services.loop.time() > deadline:
+                raise too_late()
+            outcomes.append(partition.append(records, required_acks=request.acks, now_ms=now_ms))
+        except KafkaError as error:
+            outcomes.append(error)
+            has_errors = True
+    if has_errors:
+        return _answer_with_errors(services, request, appends, outcomes)
+    return (answer_produce(request, outcomes),)
+
+
+def _answer_with_errors(
+    services: Services,
+    request: ProduceFrame,
+    appends: list[Append],
+    outcomes: list[AppendInfo | KafkaError],
+) -> Sequence[Any]:
+    responses = []
+    following = zip(appends, outcomes, strict=True)
+    for topic in request.topics:
+        response = ProduceResponse.Responses()
+        if isinstance(topic.topic, bytes):
+            response.topic_id = topic.topic
+        else:
+            response.name = topic.topic
+        for index, _ in topic.batches:
+            (partition, _), outcome = next(following)
+            row = response.PartitionResponses(index=index, base_offset=-1)
+            if isinstance(outcome, KafkaError):
+                tell_error(services, partition.topic_partition.topic, row, outcome)
+            else:
+                tell_place(row, outcome)
+            response.partition_responses.append(row)
+        responses.append(response)
+    answer = ProduceResponse(responses=responses)
+    return encode_response(ApiKey.PRODUCE, request.version, request.correlation_id, answer)

@@ -171,12 +171,19 @@ def gather(indexed: list[Indexed], partition: int) -> pa.RecordBatch:
         header_lists.take(index.buffer, index.table, index.count)
     columns = [
         *_number_columns(indexed, count),
-        pa.repeat(pa.scalar(partition, pa.int32()), count),
+        same_number(pa.int32(), partition, count),
         _bytes_array(pa.binary(), count, keys.buffers()),
         _bytes_array(pa.binary(), count, values.buffers()),
         _headers_array(count, header_lists),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema())
+
+
+def same_number(arrow_type: Any, number: int, count: int) -> pa.Array:
+    """A column with one number in every row; pyarrow's own `repeat` takes 40 ns for each."""
+    pa = _pyarrow()
+    code = {4: "i", 8: "q"}[arrow_type.bit_width // 8]
+    return pa.Array.from_buffers(arrow_type, count, [None, pa.py_buffer(array(code, [number]) * count)], 0)
 
 
 def _number_columns(indexed: list[Indexed], count: int) -> list[Any]:
@@ -221,7 +228,8 @@ def _headers_array(count: int, header_lists: HeadersSink) -> Any:
     list_type = schema().field("headers").type
     keys = _bytes_array(pa.string(), headers, key_buffers)
     try:
-        keys.validate(full=True)
+        if headers:
+            keys.validate(full=True)
     except pa.ArrowInvalid:
         raw = _bytes_array(pa.binary(), headers, key_buffers)
         keys = pa.array([key.decode("utf-8", "replace") for key in raw.to_pylist()], pa.string())

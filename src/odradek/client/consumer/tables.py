@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.client.consumer.fetched import IndexedBatch
 from odradek.client.consumer.positions import PartitionState
-from odradek.records.arrow import gather, schema
+from odradek.records.arrow import gather, same_number, schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,10 +40,11 @@ def _chunk(state: PartitionState, batches: list[IndexedBatch]) -> pa.RecordBatch
     import pyarrow as pa  # noqa: PLC0415
 
     rows = gather([(one.header, one.records) for one in batches], state.partition)
-    # Only the first batch can begin before the place that was asked for.
-    rows = rows.slice(batches[0].first_row)
-    indices = pa.repeat(pa.scalar(0, pa.int32()), rows.num_rows)
-    topics = pa.DictionaryArray.from_arrays(indices, pa.array([state.topic]))
+    if batches[0].first_row:  # only the first batch can begin before the place that was asked for
+        rows = rows.slice(batches[0].first_row)
+    topics = pa.DictionaryArray.from_arrays(
+        same_number(pa.int32(), 0, rows.num_rows), pa.array([state.topic]), safe=False
+    )
     return pa.RecordBatch.from_arrays([topics, *rows.columns], schema=consumer_schema())
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from odradek.client.producer.accumulator import Accumulator, TopicQueues
 from odradek.client.producer.batch import DeliveryFuture, ProducerBatch
 from odradek.client.producer.columns import checked_columns
-from odradek.records.arrow import EncodedRows, encode_rows, key_partitions
+from odradek.records.arrow import EncodedRows, encode_rows, key_partitions, same_number
 from odradek.records.errors import InvalidRecord
 
 if TYPE_CHECKING:
@@ -112,11 +112,12 @@ def _with_timestamps(table: pa.Table) -> pa.Table:
     import pyarrow.compute as pc  # noqa: PLC0415
 
     kind = pa.timestamp("ms", "UTC")
-    now = pa.scalar(time.time_ns() // 1_000_000, pa.int64()).cast(kind)
+    now_ms = time.time_ns() // 1_000_000
     if "timestamp" not in table.column_names:
-        return table.append_column("timestamp", pa.repeat(now, table.num_rows))
+        return table.append_column("timestamp", same_number(kind, now_ms, table.num_rows))
     place = table.column_names.index("timestamp")
     times = pc.cast(table.column(place), options=pc.CastOptions(kind, allow_time_truncate=True))
+    now = pa.scalar(now_ms, pa.int64()).cast(kind)
     return table.set_column(place, "timestamp", pc.fill_null(times, now))
 
 

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from client.conftest import QUICK_GROUPS
 from odradek.cli.main import odradek
 from odradek.testing import Cluster
 
 
 @pytest.fixture(scope="module")
 def cli_cluster() -> Iterator[Cluster]:
-    with Cluster() as cluster:
+    with Cluster({**QUICK_GROUPS, "group.consumer.assignment.interval.ms": 0}) as cluster:
         yield cluster
 
 

@@ -164,3 +164,61 @@ def test_a_reader_that_has_had_enough_is_no_traceback(cli, topic, make_topic, pr
         assert process.wait(30) == 1
         assert process.stderr is not None
         assert process.stderr.read() == b""
+
+
+def offsets(cli, group):
+    return [row["current_offset"] for row in cli.objects("groups", "describe", group)]
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_goes_on_where_it_left_off(cli, filled, produce, protocol):
+    read = ("consume", filled, "--group", f"{filled}-{protocol}", "-X", f"group.protocol={protocol}")
+    assert cli.lines(*read, "-c", "3") == ["one", "two", ""]
+    assert offsets(cli, f"{filled}-{protocol}") == [3]
+    assert cli.lines(*read, "-e") == ["four"]
+    assert cli.lines(*read, "-e") == []
+    produce(["five"])
+    assert cli.lines(*read, "-c", "1") == ["five"]
+    assert offsets(cli, f"{filled}-{protocol}") == [5]
+
+
+def test_a_group_may_begin_with_what_comes_next(cli, filled):
+    assert cli.lines("consume", filled, "-G", f"{filled}-new", "-o", "end", "-e") == []
+    assert offsets(cli, f"{filled}-new") == [4]
+    assert cli.lines("consume", filled, "-X", f"group.id={filled}-other", "-e", "-o", "earliest")[0] == "one"
+    assert offsets(cli, f"{filled}-other") == [4]
+
+
+def test_one_partition_may_be_read_for_a_group(cli, topic, make_topic, produce):
+    make_topic("--partitions", "2")
+    produce(["a", "b"], 0)
+    produce(["c", "d"], 1)
+    assert cli.lines("consume", topic, "--group", f"{topic}-g", "-p", "1", "-e") == ["c", "d"]
+    assert offsets(cli, f"{topic}-g") == [2]
+    assert cli.lines("consume", topic, "--group", f"{topic}-g", "-e") == ["a", "b"]
+    assert offsets(cli, f"{topic}-g") == [2, 2]
+
+
+def test_without_auto_commit_a_group_stays_where_it_is(cli, filled):
+    read = ("consume", filled, "--group", f"{filled}-g", "-X", "enable.auto.commit=false", "-e", "-c", "1")
+    assert cli.lines(*read) == cli.lines(*read) == ["one"]
+
+
+@pytest.mark.parametrize("where", ["7", "-1", "s@1000", "e@1000"])
+def test_a_group_has_its_own_offsets_to_begin_with(cli, filled, where):
+    told = cli.error("consume", filled, "--group", "g", "-o", where, exit_code=2)
+    assert "`odradek groups reset-offsets` moves a group" in told
+
+
+def test_an_interrupt_commits_what_was_printed_and_leaves(cli, topic, make_topic, produce):
+    make_topic("--partitions", "2")
+    produce(["a"], 0)
+    produce(["b"], 1)
+    with start(cli, topic, "--group", f"{topic}-g") as process:
+        assert process.stdout is not None
+        assert {process.stdout.readline() for _ in range(2)} == {b"a\n", b"b\n"}
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=30) == (b"", b"")
+    assert offsets(cli, f"{topic}-g") == [1, 1]
+    (state,) = cli.objects("groups", "describe", f"{topic}-g", "--state")
+    assert (state["state"], state["members"]) == ("Empty", 0)

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.cli.consume.record_format import Shown, as_json, console, format_string, plain, unescape
+from odradek.cli.consume.record_format import as_json, console, format_string, plain, unescape
 from odradek.cli.options import UsageProblem
+from odradek.client.consumer.consumer_record import ConsumerRecord
 
-RECORD = Shown("orders", 3, 42, 1700, False, b"k", b"value", (("a", b"1"), ("b", None)))
-NULLS = Shown("orders", 3, 42, -1, True, None, None, ())
+RECORD = ConsumerRecord("orders", 3, 42, 1700, b"k", b"value", (("a", b"1"), ("b", None)))
+NULLS = ConsumerRecord("orders", 3, 42, -1, timestamp_type=1)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,7 @@ def test_json_has_kcats_names():
 
 @given(value=st.binary(), key=st.none() | st.binary())
 def test_any_record_is_one_line_of_json(value, key):
-    line = as_json(RECORD._replace(key=key, value=value))
+    line = as_json(ConsumerRecord("orders", 3, 42, 1700, key, value))
     assert line.count(b"\n") == 1
     json.loads(line)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.cli.consume.record_format import Shown, as_json
+from odradek.cli.consume.record_format import as_json
 from odradek.cli.options import UsageProblem
 from odradek.cli.produce.input_records import (
     BadInput,
@@ -16,6 +16,7 @@ from odradek.cli.produce.input_records import (
     parse_json,
     split,
 )
+from odradek.client.consumer.consumer_record import ConsumerRecord
 
 
 @given(
@@ -69,7 +70,7 @@ def test_properties_of_the_console_producer():
     timestamp_ms=st.integers(0, 2**62),
 )
 def test_what_consume_prints_as_json_comes_back(key, value, headers, timestamp_ms):
-    line = as_json(Shown("t", 0, 0, timestamp_ms, False, key, value, tuple(headers)))
+    line = as_json(ConsumerRecord("t", 0, 0, timestamp_ms, key, value, tuple(headers)))
     assert parse_json(1, line) == InputRecord(key, value, tuple(headers), timestamp_ms)
 
 

@@ -19,6 +19,7 @@ from odradek.cli.consume.record_format import (
     unescape,
 )
 from odradek.cli.consume.start_offsets import parse_span
+from odradek.cli.groups.group_names import complete_group
 from odradek.cli.options import UsageProblem
 from odradek.cli.topic_names import complete_topic, parse_pairs
 from odradek.client.admin.offsets import IsolationLevel
@@ -29,6 +30,11 @@ _EPILOG = """\
 -f takes %s value, %k key, %t topic, %p partition, %o offset, %T timestamp, %h headers, %S and %K sizes,
 and the escapes \\n \\r \\t \\\\ \\0 \\xFF. -J prints one object per record, with kcat's names.
 """
+
+NOT_FOR_GROUPS = (
+    "a group goes on from its own offsets: with --group, -o is beginning or end, for partitions without one; "
+    "`odradek groups reset-offsets` moves a group"
+)
 
 
 @click.command("consume", epilog=_EPILOG)
@@ -41,6 +47,13 @@ and the escapes \\n \\r \\t \\\\ \\0 \\xFF. -J prints one object per record, wit
     type=click.IntRange(min=0),
     multiple=True,
     help="Only this one. Repeatable.",
+)
+@click.option(
+    "-G",
+    "--group",
+    metavar="GROUP",
+    shell_complete=complete_group,
+    help="Read as a member of this group: go on where it left off, share partitions, commit.",
 )
 @click.option(
     "-o",
@@ -81,6 +94,7 @@ def command(
     topic: str | None,
     topic_option: str | None,
     partitions: tuple[int, ...],
+    group: str | None,
     offsets: tuple[str, ...],
     from_beginning: bool,
     max_records: int | None,
@@ -101,6 +115,7 @@ def command(
     \b
     odradek consume orders -o -10 -e
     odradek consume orders -f '%o %k %s\\n' -c 5
+    odradek consume orders --group billing
     odradek consume orders -o s@2026-01-31 -o e@2026-02-01 -J -e | jq .payload
     """
     name = topic or topic_option
@@ -116,16 +131,22 @@ def command(
         delimiter=delimiter,
         null=b"NULL" if shows_null else b"",
     )
+    keywords = client_settings(settings)
+    group = group or keywords.get("group_id")
+    span = parse_span(tuple(text for text in offsets if text != "json"))
+    if group is not None and not span.is_for_groups:
+        raise UsageProblem(NOT_FOR_GROUPS)
     plan = Plan(
         bootstrap,
         name,
         partitions,
-        parse_span(tuple(text for text in offsets if text != "json")),
+        group,
+        span,
         max_records,
         exit_at_end,
         timeout_ms,
         IsolationLevel[isolation_level.upper()],
-        client_settings(settings),
+        keywords,
     )
     with friendly_errors(), asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(read_until_interrupted(plan, show))

@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from odradek.cli.connecting import Failed
-from odradek.cli.consume.fetching import Fetched, PartitionsReader
-from odradek.cli.consume.record_format import Format, Shown
-from odradek.cli.consume.start_offsets import Bounds, Span, Start, first_offset
-from odradek.cli.topic_names import no_such_topic
+from odradek.cli.consume.places import find_places, wanted_partitions
+from odradek.cli.consume.record_format import Format
+from odradek.cli.consume.start_offsets import Span
 from odradek.client.admin.admin import AsyncAdmin
-from odradek.client.admin.base import require
-from odradek.client.admin.offsets import IsolationLevel, OffsetSpec
+from odradek.client.admin.offsets import IsolationLevel
+from odradek.client.config import ClientConfig
+from odradek.client.consumer.async_consumer import AsyncConsumer
+from odradek.client.consumer.consumer_record import ConsumerRecord
 from odradek.common.ids import TopicPartition
+
+Record = ConsumerRecord[bytes, bytes]
+
+MOST_PER_POLL = 5000
+LONGEST_WAIT_S = 0.1
+"""Markers of transactions move a position without a record: ends are looked at as often as this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to read, and when it is enough."""
+    """What to read, and when it is enough. With a group, its offsets say where to begin."""
 
     bootstrap: str
     topic: str
     partitions: tuple[int, ...]
+    group: str | None
     span: Span
     max_records: int | None
     exits_at_end: bool
@@ -49,93 +56,102 @@ async def read_until_interrupted(plan: Plan, show: Format) -> None:
 
 
 async def _read(plan: Plan, show: Format, out: BinaryIO) -> None:
-    if plan.max_records == 0:
-        return
-    async with AsyncAdmin(bootstrap_servers=plan.bootstrap, **plan.settings) as admin:
+    settings = {
+        "bootstrap_servers": plan.bootstrap,
+        "group_id": plan.group,
+        "isolation_level": plan.isolation_level.name.lower(),
+        "auto_offset_reset": plan.span.auto_offset_reset,
+        "allow_auto_create_topics": False,
+        **plan.settings,
+    }
+    shared = {one.name for one in dataclasses.fields(ClientConfig)}
+    async with (
+        AsyncConsumer(**settings) as consumer,
+        AsyncAdmin(**{name: value for name, value in settings.items() if name in shared}) as admin,
+    ):
         await admin.connect()
-        positions, stops = await _places(admin, plan)
-        reader = PartitionsReader(admin, positions, plan.isolation_level)
-        async with aclosing(reader.read()) as arriving:
-            await _print(plan, show, out, arriving, positions, stops)
+        stops = await _begin(plan, consumer, admin)
+        if plan.max_records != 0 and (stops is None or consumer.assignment()):
+            await _print(plan, show, out, consumer, stops or {})
+
+
+async def _begin(
+    plan: Plan, consumer: AsyncConsumer[bytes, bytes], admin: AsyncAdmin
+) -> Mapping[TopicPartition, int] | None:
+    """Take partitions: from the group, or those of the plan; where to stop, or None if the group decides."""
+    wanted = await wanted_partitions(admin, plan.topic, plan.partitions)
+    if plan.group is not None:
+        if plan.partitions:
+            consumer.assign(wanted)
+        else:
+            consumer.subscribe([plan.topic])
+        return None
+    places = await find_places(admin, wanted, plan.span, plan.isolation_level)
+    consumer.assign(places.starts)
+    for partition, offset in places.starts.items():
+        consumer.seek(partition, offset)
+    return places.stops
 
 
 async def _print(
     plan: Plan,
     show: Format,
     out: BinaryIO,
-    arriving: AsyncIterator[Fetched],
-    positions: dict[TopicPartition, int],
+    consumer: AsyncConsumer[bytes, bytes],
     stops: Mapping[TopicPartition, int],
 ) -> None:
     loop = asyncio.get_running_loop()
     left, last_record_s = plan.max_records, loop.time()
-    async for fetched in arriving:
-        stop = stops.get(fetched.partition)
-        shown = [one for one in _records(fetched) if stop is None or one.offset < stop][:left]
-        if shown:
-            out.write(b"".join(map(show, shown)))
+    ends = _Ends(consumer, stops, plan.exits_at_end)
+    while left != 0 and not await ends.are_reached():
+        most = MOST_PER_POLL if left is None else min(left, MOST_PER_POLL)
+        records = ends.cut(await consumer.poll(LONGEST_WAIT_S, max_records=most))
+        if records:
+            out.write(b"".join(map(show, records)))
             out.flush()
             last_record_s = loop.time()
-        if left is not None:
-            left -= len(shown)
-        is_late = plan.timeout_ms is not None and (loop.time() - last_record_s) * 1000 > plan.timeout_ms
-        if left == 0 or is_late:
+        elif plan.timeout_ms is not None and (loop.time() - last_record_s) * 1000 > plan.timeout_ms:
             return
-        if _is_done(plan, fetched, stop):
-            positions.pop(fetched.partition, None)
+        if left is not None:
+            left -= len(records)
 
 
-def _is_done(plan: Plan, fetched: Fetched, stop: int | None) -> bool:
-    """Whether enough of a partition has been read."""
-    is_at_end = 0 <= fetched.high_watermark <= fetched.next_offset
-    is_past_stop = stop is not None and fetched.next_offset >= stop
-    return is_past_stop or (plan.exits_at_end and is_at_end)
+class _Ends:
+    """Knows when enough of every partition has been read; one that is finished is paused.
 
+    The end of a partition is where it ended when it came to us, or the stop that was asked for.
+    """
 
-def _records(fetched: Fetched) -> list[Shown]:
-    topic, partition = fetched.partition
-    return [
-        Shown(
-            topic,
-            partition,
-            record.offset,
-            record.timestamp_ms,
-            batch.is_log_append_time,
-            record.key,
-            record.value,
-            record.headers,
-        )
-        for batch in fetched.batches
-        for record in batch.records
-    ]
+    def __init__(
+        self,
+        consumer: AsyncConsumer[bytes, bytes],
+        stops: Mapping[TopicPartition, int],
+        exits_at_end: bool,
+    ) -> None:
+        self._consumer = consumer
+        self._stops = stops
+        self._exits_at_end = exits_at_end
+        self._ends: dict[TopicPartition, int] = dict(stops)
 
+    def cut(self, records: list[Record]) -> list[Record]:
+        """Without what lies behind a stop."""
+        if not self._stops:
+            return records
+        stops = self._stops
+        return [one for one in records if one.offset < stops[TopicPartition(one.topic, one.partition)]]
 
-async def _places(
-    admin: AsyncAdmin, plan: Plan
-) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
-    """Where to begin in each partition, and where to stop if a time was given for that."""
-    topics = {one.name: one for one in await admin.list_topics(include_internal=True)}
-    if plan.topic not in topics:
-        raise Failed(no_such_topic(plan.topic, topics))
-    count = topics[plan.topic].num_partitions
-    missing = [number for number in plan.partitions if number >= count]
-    if missing:
-        raise Failed(f"{plan.topic} has no partition {missing[0]}; it has 0 to {count - 1}")
-    wanted = [TopicPartition(plan.topic, number) for number in plan.partitions or range(count)]
+    async def are_reached(self) -> bool:
+        """Whether nothing is left to read. A member that has no partition (yet) waits for one."""
+        if not self._exits_at_end and not self._stops:
+            return False
+        unread = self._consumer.assignment() - self._consumer.paused()
+        await self._find(unread - self._ends.keys())
+        for partition in unread:
+            if await self._consumer.position(partition) >= self._ends[partition]:
+                self._consumer.pause([partition])
+        mine = self._consumer.assignment()
+        return bool(mine) and mine == self._consumer.paused()
 
-    async def offsets(at: int) -> dict[TopicPartition, int]:
-        found = await admin.list_offsets(dict.fromkeys(wanted, at), isolation_level=plan.isolation_level)
-        return {partition: require(one).offset for partition, one in found.items()}
-
-    earliest, latest = await offsets(OffsetSpec.EARLIEST), await offsets(OffsetSpec.LATEST)
-    at_time = await offsets(plan.span.number) if plan.span.start is Start.TIMESTAMP else {}
-    stops = await offsets(plan.span.stop_ms) if plan.span.stop_ms is not None else {}
-    positions = {}
-    for partition in wanted:
-        found = at_time.get(partition, -1)
-        bounds = Bounds(earliest[partition], latest[partition], found if found >= 0 else None)
-        positions[partition] = first_offset(plan.span, bounds)
-    # No record is that late yet: what is there now is all that is early enough, as far as anybody can know.
-    stops = {partition: offset if offset >= 0 else latest[partition] for partition, offset in stops.items()}
-    done = [partition for partition, stop in stops.items() if positions[partition] >= stop]
-    return {partition: positions[partition] for partition in wanted if partition not in done}, stops
+    async def _find(self, partitions: set[TopicPartition]) -> None:
+        if partitions:
+            self._ends |= await self._consumer.end_offsets(partitions)

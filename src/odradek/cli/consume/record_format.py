@@ -11,28 +11,15 @@ import base64
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from odradek.cli.options import UsageProblem
+from odradek.client.consumer.consumer_record import ConsumerRecord
 
-Headers = tuple[tuple[str, bytes | None], ...]
-Format = Callable[["Shown"], bytes]
+Record = ConsumerRecord[bytes, bytes]
+Format = Callable[[Record], bytes]
 
 _NULL_SIZE = -1
-
-
-class Shown(NamedTuple):
-    """One record with where it lies."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
-    is_log_append_time: bool
-    key: bytes | None
-    value: bytes | None
-    headers: Headers
-
+_LOG_APPEND_TIME = 1
 
 _ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "\\": b"\\", "0": b"\0"}
 _TOKEN = re.compile(r"%(.?)|\\(x[0-9a-fA-F]{2}|.?)|([^%\\]+)", re.DOTALL)
@@ -57,7 +44,7 @@ def format_string(text: str, null: bytes = b"") -> Format:
             known = " ".join(f"%{name}" for name in fields)
             raise UsageProblem(f"-f has no %{token}; there are {known} %%")
 
-    def render(record: Shown) -> bytes:
+    def render(record: Record) -> bytes:
         return b"".join(part if isinstance(part, bytes) else part(record) for part in parts)
 
     return render
@@ -66,7 +53,7 @@ def format_string(text: str, null: bytes = b"") -> Format:
 def plain(delimiter: bytes, key_delimiter: bytes | None, null: bytes) -> Format:
     """The value and a delimiter, with the key in front of it if there is a delimiter for that."""
 
-    def render(record: Shown) -> bytes:
+    def render(record: Record) -> bytes:
         value = null if record.value is None else record.value
         if key_delimiter is None:
             return value + delimiter
@@ -76,14 +63,14 @@ def plain(delimiter: bytes, key_delimiter: bytes | None, null: bytes) -> Format:
     return render
 
 
-def as_json(record: Shown) -> bytes:
+def as_json(record: Record) -> bytes:
     """One object in one line, with kcat's names; what is no UTF-8 is in base64, under another name."""
     fields: dict[str, object] = {
         "topic": record.topic,
         "partition": record.partition,
         "offset": record.offset,
-        "tstype": "logappend" if record.is_log_append_time else "create",
-        "ts": record.timestamp_ms,
+        "tstype": "logappend" if record.timestamp_type == _LOG_APPEND_TIME else "create",
+        "ts": record.timestamp,
         "headers": [part for name, value in record.headers for part in (name, _lossy(value))],
         **_text("key", record.key),
         **_text("payload", record.value),
@@ -135,7 +122,7 @@ def _fields(null: bytes) -> dict[str, Format]:
         "t": lambda record: record.topic.encode(),
         "p": lambda record: b"%d" % record.partition,
         "o": lambda record: b"%d" % record.offset,
-        "T": lambda record: b"%d" % record.timestamp_ms,
+        "T": lambda record: b"%d" % record.timestamp,
         "h": lambda record: b",".join(_header(name, value, b"=", null) for name, value in record.headers),
         "S": lambda record: b"%d" % (_NULL_SIZE if record.value is None else len(record.value)),
         "K": lambda record: b"%d" % (_NULL_SIZE if record.key is None else len(record.key)),
@@ -157,13 +144,16 @@ def _header(name: str, value: bytes | None, between: bytes, null: bytes) -> byte
     return name.encode() + between + (null if value is None else value)
 
 
-def _console_timestamp(record: Shown) -> bytes:
-    if record.timestamp_ms < 0:
+def _console_timestamp(record: Record) -> bytes:
+    if record.timestamp < 0:
         return b"NO_TIMESTAMP"
-    return b"%s:%d" % (b"LogAppendTime" if record.is_log_append_time else b"CreateTime", record.timestamp_ms)
+    return b"%s:%d" % (
+        b"LogAppendTime" if record.timestamp_type == _LOG_APPEND_TIME else b"CreateTime",
+        record.timestamp,
+    )
 
 
-def _console_headers(record: Shown, between: bytes, null: bytes) -> bytes:
+def _console_headers(record: Record, between: bytes, null: bytes) -> bytes:
     if not record.headers:
         return b"NO_HEADERS"
     return between.join(_header(name, value, b":", null) for name, value in record.headers)

@@ -35,6 +35,16 @@ class Span:
     number: int = 0
     stop_ms: int | None = None
 
+    @property
+    def auto_offset_reset(self) -> str:
+        """Where a group begins that has no offsets; and where a log is read on that lost what came next."""
+        return "latest" if self.start is Start.END else "earliest"
+
+    @property
+    def is_for_groups(self) -> bool:
+        """Whether a group can follow it: its own offsets come first."""
+        return self.start in (Start.BEGINNING, Start.END) and self.stop_ms is None
+
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
@@ -67,7 +77,7 @@ def first_offset(span: Span, bounds: Bounds) -> int:
         case Start.END:
             return bounds.latest
         case Start.OFFSET:
-            return span.number
+            return max(bounds.earliest, span.number)
         case Start.BEFORE_END:
             return max(bounds.earliest, bounds.latest - span.number)
         case Start.TIMESTAMP:

@@ -395,7 +395,7 @@ class Engine:
         """Commit what was processed, leave the group, close all connections."""
         try:
             async with asyncio.timeout(timeout_s):
-                if self.config.enable_auto_commit and self._member is not None:
+                if self.config.enable_auto_commit:
                     await self._commit_quietly(offsets)
                 await self._stop_member("the consumer was closed")
         except TimeoutError:

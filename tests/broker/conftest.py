@@ -18,6 +18,7 @@ from odradek.broker.broker_settings import BrokerSettings
 from odradek.broker.config.load import load
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.fetch_sessions import FetchSessions
+from odradek.broker.group_configs import GroupConfigs
 from odradek.broker.log_cleaning import LogCleaning
 from odradek.broker.log_moves import LogMoves
 from odradek.broker.purgatory import Purgatory
@@ -97,6 +98,7 @@ class Broker:
             broker_settings=BrokerSettings(
                 lambda: self.store, lambda: BROKER_ID, lambda: config, lambda _: None
             ),
+            group_configs=GroupConfigs(lambda: self.store, lambda: config),
             topics=TopicAdmin(lambda: self.store, list),
             moves=LogMoves(replicas, cleaning, self.clock, self._in_pool, max_parallel=1),
             gate=RequestGate(),

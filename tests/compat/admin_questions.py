@@ -21,11 +21,12 @@ from odradek.protocol.messages import (
     DescribeLogDirsRequest,
     DescribeTopicPartitionsRequest,
     IncrementalAlterConfigsRequest,
+    ListConfigResourcesRequest,
     MetadataRequest,
 )
 
 Topic = CreateTopicsRequest.Topics
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, GROUP = 2, 4, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 NO_ID = frozenset({"topic_id"})
 
@@ -321,6 +322,69 @@ def settings() -> list[Question]:
     ]
 
 
+def settings_of_groups() -> list[Question]:
+    def change(name: str, *configs: tuple[str, int, str | None], **fields: Any) -> Question:
+        row = IncrementalAlterConfigsRequest.Resources
+        rows = [row.Configs(name=key, config_operation=what, value=value) for key, what, value in configs]
+        asked = row(resource_type=GROUP, resource_name=name, configs=rows)
+        request = IncrementalAlterConfigsRequest(resources=[asked], **({"validate_only": False} | fields))
+        return Question(f"change {configs} of {name!r}", ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request)
+
+    def replace(name: str, *configs: tuple[str, str]) -> Question:
+        row = AlterConfigsRequest.Resources
+        rows = [row.Configs(name=key, value=value) for key, value in configs]
+        asked = row(resource_type=GROUP, resource_name=name, configs=rows)
+        request = AlterConfigsRequest(resources=[asked], validate_only=False)
+        return Question(f"replace by {configs} of {name}", ApiKey.ALTER_CONFIGS, 2, request)
+
+    def describe(name: str, *keys: str) -> Question:
+        asked = DescribeConfigsRequest.Resources(
+            resource_type=GROUP, resource_name=name, configuration_keys=list(keys) or None
+        )
+        request = DescribeConfigsRequest(resources=[asked], include_synonyms=True)
+        # Texts for people are our own.
+        told = frozenset({"documentation"})
+        return Question(f"describe {name!r} {keys}", ApiKey.DESCRIBE_CONFIGS, 4, request, told)
+
+    def listed() -> Question:
+        request = ListConfigResourcesRequest(resource_types=[GROUP])
+        return Question("groups with settings", ApiKey.LIST_CONFIG_RESOURCES, 1, request)
+
+    session, heartbeat = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+    pause = "consumer.assignment.interval.ms"
+    return [
+        describe("configured"),
+        describe(""),
+        listed(),
+        change("configured", (session, SET, "50000"), validate_only=True),
+        describe("configured", session),
+        change("configured", (session, SET, "50000"), (pause, SET, "0")),
+        describe("configured"),
+        describe("configured", session, "no.such.setting"),
+        listed(),
+        *(change("configured", (session, SET, value)) for value in ("1", "70000", "0", "soon", "", None)),
+        *(change("configured", (heartbeat, SET, value)) for value in ("4999", "15001", "-1")),
+        *(change("configured", (pause, SET, value)) for value in ("-1", "15001")),
+        change("configured", ("consumer.session.timeout", SET, "50000")),
+        change("configured", ("consumer.session.timeout", DELETE, None)),
+        change("configured", (heartbeat, DELETE, None)),
+        change("configured", (heartbeat, APPEND, "6000")),
+        change("configured", (heartbeat, SUBTRACT, "6000")),
+        change("configured", (heartbeat, SET, "6000"), (heartbeat, SET, "7000")),
+        change("", (session, SET, "50000")),
+        change("a/b \u00fc", (session, SET, "50000")),
+        describe("a/b \u00fc", session),
+        describe("configured"),
+        replace("configured", (heartbeat, "7000")),
+        describe("configured"),
+        replace("configured", (heartbeat, "1")),
+        change("configured", (heartbeat, DELETE, None)),
+        change("a/b \u00fc", (session, DELETE, None)),
+        describe("configured"),
+        listed(),
+    ]
+
+
 def cluster() -> list[Question]:
     asked = [
         Question("the cluster", ApiKey.DESCRIBE_CLUSTER, version, DescribeClusterRequest())
@@ -386,6 +450,7 @@ SCENARIOS: dict[str, Sequence[Question]] = {
     "growth": growth(),
     "deletion": deletion(),
     "settings": settings(),
+    "settings of groups": settings_of_groups(),
     "cluster": cluster(),
     "pieces": pieces(),
     "log dirs": log_dirs(),

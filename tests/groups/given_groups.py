@@ -81,7 +81,12 @@ class ManualShard:
             initial_rebalance_delay_ms=0, consumer_assignment_interval_ms=0
         )
         self.topics = topics or FakeTopics(orders=6, bills=2)
-        self.state = GroupsState(lambda: self.settings, self.topics)
+        self.settings_by_group: dict[str, GroupSettings] = {}
+        self.state = GroupsState(
+            lambda: self.settings,
+            self.topics,
+            lambda group_id: self.settings_by_group.get(group_id, self.settings),
+        )
         self.now_ms = START_MS
         self.log: list[CoordinatorRecord] = []
         self._numbers = count()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -108,6 +109,18 @@ def test_who_is_silent_for_a_session_is_dropped():
     shard.pass_time(1)
     assert list(shard.consumer_group().members) == ["m1"]
     assert second.beat().error is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_group_may_have_a_session_and_an_interval_of_its_own():
+    shard = ManualShard()
+    shard.settings_by_group["g"] = replace(
+        shard.settings, consumer_session_timeout_ms=60_000, consumer_heartbeat_interval_ms=7000
+    )
+    assert Client(shard, "m1", "orders").beat().answer.heartbeat_interval_ms == 7000
+    shard.pass_time(59_999)
+    assert list(shard.consumer_group().members) == ["m1"]
+    shard.pass_time(1)
+    assert list(shard.consumer_group().members) == []
 
 
 def test_who_does_not_give_up_partitions_in_time_is_dropped():

@@ -1,4 +1,4 @@
-"""Whose settings an administrator means: a topic's, this broker's, or those of all brokers."""
+"""Whose settings an administrator means: a topic's, a group's, this broker's, or those of all brokers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ResourceType(IntEnum):
 
 def resource_type(number: int) -> ResourceType:
     """The type, where it is one whose settings we keep."""
-    if number in {ResourceType.TOPIC, ResourceType.BROKER}:
+    if number in {ResourceType.TOPIC, ResourceType.BROKER, ResourceType.GROUP}:
         return ResourceType(number)
     name = ResourceType(number).name if number in set(ResourceType) else str(number)
     raise KafkaError(f"Unsupported resource type: {name}.", error_code=ErrorCode.INVALID_REQUEST)
@@ -53,6 +53,12 @@ def require_topic(services: Services, name: str) -> None:
         raise KafkaError(
             f"The topic '{name}' does not exist.", error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         )
+
+
+def require_group_name(name: str) -> None:
+    """Refuse a group without a name; any other may have settings before it is there."""
+    if not name:
+        raise _invalid("Group name must not be empty")
 
 
 def is_default_broker(services: Services, name: str) -> bool:
@@ -92,7 +98,8 @@ async def _alter(
     services: Services, type_number: int, name: str, changes_of: MakeChanges, *, validate_only: bool
 ) -> None:
     """Change the settings of one resource; a KafkaError says why not."""
-    if resource_type(type_number) is ResourceType.TOPIC:
+    kind = resource_type(type_number)
+    if kind is ResourceType.TOPIC:
         if not name:
             raise _invalid("Default topic resources are not allowed.")
         check_topic_name(name)
@@ -100,6 +107,10 @@ async def _alter(
         changing: Coroutine[Any, Any, Any] = services.topics.change_configs(
             name, lambda stored: alter_topic(config, stored, changes_of(stored)), validate_only=validate_only
         )
+    elif kind is ResourceType.GROUP:
+        if not name:
+            raise _invalid("Default group resources are not allowed.")
+        changing = services.group_configs.change(name, changes_of, validate_only=validate_only)
     else:
         is_default = is_default_broker(services, name)
         changing = services.broker_settings.change(

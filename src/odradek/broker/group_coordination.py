@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 
 from odradek.broker.adapters import InternalTopic, LoopTimer, follow_leadership
 from odradek.broker.config.broker_config import BrokerConfig
@@ -68,7 +69,11 @@ def coordinate_groups(services: Services) -> GroupService:
         topic,
         LoopTimer(),
         services.clock,
-        lambda: GroupsState(lambda: group_settings(services.config()), topics),
+        lambda: GroupsState(
+            lambda: group_settings(services.config()),
+            topics,
+            lambda group_id: settings_of(services, group_id),
+        ),
         commit_timeout_ms=config.offsets_commit_timeout_ms,
         codec=Codec(config.offsets_topic_compression_codec),
     )
@@ -89,6 +94,20 @@ def coordinate_groups(services: Services) -> GroupService:
 def _partition_count(services: Services) -> int:
     topic = services.image.topics.get(CONSUMER_OFFSETS)
     return 0 if topic is None else len(topic.partitions)
+
+
+def settings_of(services: Services, group_id: str) -> GroupSettings:
+    """What one group lives by: the broker's settings, and its own in place of them."""
+    settings = group_settings(services.config())
+    own = services.group_configs.find(group_id)
+    if own is None:
+        return settings
+    return replace(
+        settings,
+        consumer_session_timeout_ms=own.consumer_session_timeout_ms,
+        consumer_heartbeat_interval_ms=own.consumer_heartbeat_interval_ms,
+        consumer_assignment_interval_ms=own.consumer_assignment_interval_ms,
+    )
 
 
 def group_settings(config: BrokerConfig) -> GroupSettings:

@@ -42,6 +42,11 @@ def _whole(operation: Operation) -> Permission:
     return Permission(operation, ResourceType.CLUSTER, of_request=True)
 
 
+def _of_configs(operation: Operation) -> tuple[Permission, ...]:
+    """On whatever has the settings: a topic, a group, or a broker as part of the cluster."""
+    return _topic(operation), _group(operation), _cluster(operation)
+
+
 _BETWEEN_BROKERS = (_whole(Operation.CLUSTER_ACTION),)
 _ANYBODY: tuple[Permission, ...] = ()
 
@@ -90,15 +95,15 @@ PERMISSIONS: dict[ApiKey, tuple[Permission, ...]] = {
     ApiKey.DESCRIBE_ACLS: (_whole(Operation.DESCRIBE),),
     ApiKey.CREATE_ACLS: (_whole(Operation.ALTER),),
     ApiKey.DELETE_ACLS: (_whole(Operation.ALTER),),
-    ApiKey.DESCRIBE_CONFIGS: (_topic(Operation.DESCRIBE_CONFIGS), _cluster(Operation.DESCRIBE_CONFIGS)),
-    ApiKey.ALTER_CONFIGS: (_topic(Operation.ALTER_CONFIGS), _cluster(Operation.ALTER_CONFIGS)),
+    ApiKey.DESCRIBE_CONFIGS: _of_configs(Operation.DESCRIBE_CONFIGS),
+    ApiKey.ALTER_CONFIGS: _of_configs(Operation.ALTER_CONFIGS),
     ApiKey.ALTER_REPLICA_LOG_DIRS: (_whole(Operation.ALTER),),
     ApiKey.DESCRIBE_LOG_DIRS: (_whole(Operation.DESCRIBE),),
     ApiKey.SASL_AUTHENTICATE: _ANYBODY,
     ApiKey.CREATE_PARTITIONS: (_topic(Operation.ALTER),),
     ApiKey.DELETE_GROUPS: (_group(Operation.DELETE),),
     ApiKey.ELECT_LEADERS: (_whole(Operation.ALTER),),
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: (_topic(Operation.ALTER_CONFIGS), _cluster(Operation.ALTER_CONFIGS)),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: _of_configs(Operation.ALTER_CONFIGS),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: (_whole(Operation.ALTER),),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: (_whole(Operation.DESCRIBE),),
     ApiKey.OFFSET_DELETE: (_group(Operation.DELETE), _topic(Operation.READ)),

@@ -21,6 +21,7 @@ from odradek.broker.broker_settings import BrokerSettings
 from odradek.broker.config.alter import check_topic
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.fetch_sessions import FetchSessions
+from odradek.broker.group_configs import GroupConfigs
 from odradek.broker.group_coordination import coordinate_groups
 from odradek.broker.housekeeping import Housekeeping
 from odradek.broker.io_threads import IoThreads
@@ -85,6 +86,7 @@ class BrokerServer:
         self._broker_settings = BrokerSettings(
             lambda: self._node.store, lambda: self._node.broker_id, lambda: self.config, self._apply_config
         )
+        self._group_configs = GroupConfigs(lambda: self._node.store, lambda: self.config)
         self._services: Services | None = None
         self._obedience: Obedience | None = None
         self._housekeeping: Housekeeping | None = None
@@ -140,6 +142,7 @@ class BrokerServer:
         await self._node.connect()
         await self._broker_settings.load()
         await self._topic_settings.load_all(self._node.store)
+        await self._group_configs.load_all()
         self._logs = LogManager(
             self.config.data_dirs,
             broker_id=self._node.broker_id,
@@ -272,6 +275,7 @@ class BrokerServer:
             config=lambda: self.config,
             topic_settings=self._topic_settings,
             broker_settings=self._broker_settings,
+            group_configs=self._group_configs,
             topics=TopicAdmin(
                 lambda: self._node.store,
                 lambda: [Site(broker.broker_id, broker.rack) for broker in image.brokers.values()],
@@ -325,6 +329,8 @@ class BrokerServer:
     async def _config_changed(self, entity: ConfigEntity) -> None:
         if entity.type is EntityType.BROKERS:
             await self._broker_settings.load()
+        if entity.type is EntityType.GROUPS and entity.name is not None:
+            await self._group_configs.load(entity.name)
         if entity.type is not EntityType.TOPICS or entity.name is None:
             return
         topic = entity.name

@@ -11,6 +11,7 @@ from odradek.broker.acls import Authorizer
 from odradek.broker.broker_settings import BrokerSettings
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.fetch_sessions import FetchSessions
+from odradek.broker.group_configs import GroupConfigs
 from odradek.broker.log_moves import LogMoves
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.quotas import Quotas
@@ -48,6 +49,7 @@ class Services:
     config: Callable[[], BrokerConfig]
     topic_settings: TopicSettings
     broker_settings: BrokerSettings
+    group_configs: GroupConfigs
     topics: TopicAdmin
     moves: LogMoves
     gate: RequestGate

@@ -116,12 +116,16 @@ class EntityType(StrEnum):
     USERS = "users"
     CLIENTS = "clients"
     IPS = "ips"
+    GROUPS = "groups"
+    """Kafka keeps no settings of groups in ZooKeeper; this is where it would."""
 
 
 DEFAULT_ENTITY = "<default>"
 _TYPES = frozenset(str(entity_type) for entity_type in EntityType)
 # Names that people choose freely, so that they may hold a slash.
-_ENCODED_TYPES = frozenset({EntityType.USERS, EntityType.CLIENTS})
+_ENCODED_TYPES = frozenset({EntityType.USERS, EntityType.CLIENTS, EntityType.GROUPS})
+# A node cannot have such a name.
+_DOTS = frozenset({".", ".."})
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +164,11 @@ def broker_entity(node_id: int | None) -> ConfigEntity:
     return ConfigEntity(EntityType.BROKERS, None if node_id is None else str(node_id))
 
 
+def group_entity(group_id: str) -> ConfigEntity:
+    """The settings of a group."""
+    return ConfigEntity(EntityType.GROUPS, group_id)
+
+
 def user_entity(name: str | None) -> ConfigEntity:
     """Credentials and quotas of a user, or the quotas of any."""
     return ConfigEntity(EntityType.USERS, name)
@@ -192,6 +201,8 @@ def _encode_name(entity_type: EntityType, name: str | None) -> str:
         return DEFAULT_ENTITY
     if entity_type not in _ENCODED_TYPES:
         return name
+    if name in _DOTS:
+        return name.replace(".", "%2E")
     # As Java's URLEncoder does, with %20 for a space and %2A for a star.
     return quote(name, safe="").replace("~", "%7E")
 

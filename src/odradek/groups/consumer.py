@@ -38,7 +38,7 @@ def _turn_for(state: GroupsState, group_id: str, beat: Beat, now_ms: int) -> Con
     if beat.member_epoch != JOIN_EPOCH:
         raise GroupIdNotFound(f"Group {group_id} not found.")
     if isinstance(group, Group) and group.members:
-        return migration.upgrade(group, state.settings, state.topics, now_ms)
+        return migration.upgrade(group, state.settings_of(group_id), state.topics, now_ms)
     turn = state.consumer_turn(ConsumerGroup(group_id), now_ms)
     if group is not None:
         turn.write_before([group_tombstone(group_id)])

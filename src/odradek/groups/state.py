@@ -41,8 +41,14 @@ class ExpiryTimer:
 class GroupsState:
     """Groups and offsets by group id. Owned by its shard: decisions read it, their results change it."""
 
-    def __init__(self, settings: Callable[[], GroupSettings], topics: Topics | None = None) -> None:
+    def __init__(
+        self,
+        settings: Callable[[], GroupSettings],
+        topics: Topics | None = None,
+        settings_of: Callable[[str], GroupSettings] | None = None,
+    ) -> None:
         self._settings = settings
+        self._settings_of = settings_of or (lambda _: settings())
         self.topics = topics or NoTopics()
         self.groups: dict[str, AnyGroup] = {}
         self.offsets = CommittedOffsets()
@@ -51,6 +57,10 @@ class GroupsState:
     def settings(self) -> GroupSettings:
         """The settings of now."""
         return self._settings()
+
+    def settings_of(self, group_id: str) -> GroupSettings:
+        """The settings of now for one group, which may have some of its own for the new protocol."""
+        return self._settings_of(group_id)
 
     def find(self, group_id: str) -> AnyGroup | None:
         """The group, if there is one."""
@@ -73,7 +83,7 @@ class GroupsState:
 
     def consumer_turn(self, group: ConsumerGroup, now_ms: int) -> ConsumerTurn:
         """Begin an event in the life of a group of the new protocol."""
-        return ConsumerTurn(group, self.settings, self.topics, now_ms)
+        return ConsumerTurn(group, self.settings_of(group.group_id), self.topics, now_ms)
 
     def remove(
         self, group: ConsumerGroup, member_ids: Collection[str], now_ms: int, response: Any = None
@@ -152,10 +162,10 @@ class GroupsState:
                 StartTimer(SessionTimer(group.group_id, member.member_id), member.session_timeout_ms)
                 for member in group.members.values()
             ]
-        timers = []
+        timers, settings = [], self.settings_of(group.group_id)
         for member in group.members.values():
             names, classic = (group.group_id, member.member_id), member.classic
-            session_ms = self.settings.consumer_session_timeout_ms if classic is None else classic[0]
+            session_ms = settings.consumer_session_timeout_ms if classic is None else classic[0]
             timers.append(StartTimer(SessionTimer(*names), session_ms))
             if classic is None and member.state is MemberState.UNREVOKED_PARTITIONS:
                 timers.append(StartTimer(RevocationTimer(*names), member.rebalance_timeout_ms))

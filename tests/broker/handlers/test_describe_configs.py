@@ -99,7 +99,7 @@ def test_the_empty_broker_name_is_the_cluster_which_has_nothing_set_at_first(bro
         (Type.TOPIC, "../x", ErrorCode.INVALID_TOPIC_EXCEPTION),
         (Type.BROKER, "7", ErrorCode.INVALID_REQUEST),
         (Type.BROKER, "zero", ErrorCode.INVALID_REQUEST),
-        (Type.GROUP, "readers", ErrorCode.INVALID_REQUEST),
+        (Type.GROUP, "", ErrorCode.INVALID_REQUEST),
         (99, "x", ErrorCode.INVALID_REQUEST),
     ],
 )

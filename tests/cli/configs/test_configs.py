@@ -105,3 +105,33 @@ def test_what_is_not_there_is_told(cli, topic, make_topic):
     assert f"did you mean {topic}?" in cli.error("configs", "describe", "--topic", topic + "x")
     typo = cli.error("configs", "alter", "--topic", topic, "--add-config", "retentoin.ms=1")
     assert "did you mean retention.ms?" in typo
+
+
+def test_settings_of_a_group_are_shown_and_changed(cli):
+    by_type = ("--entity-type", "groups", "--entity-name", "billing")
+    assert cli.lines("configs", "describe", "--group", "billing") == [
+        "Dynamic configs for group billing are:"
+    ]
+    added = "consumer.session.timeout.ms=50000"
+    assert cli.lines("configs", "alter", *by_type, "--add-config", added) == [
+        "Completed updating config for group billing."
+    ]
+    assert cli.lines("configs", "describe", "--group", "billing") == [
+        "Dynamic configs for group billing are:",
+        "  consumer.session.timeout.ms=50000 sensitive=false synonyms={GROUP_CONFIG:"
+        "consumer.session.timeout.ms=50000, DEFAULT_CONFIG:group.consumer.session.timeout.ms=45000}",
+    ]
+    told = cli.error(
+        "configs", "alter", "--group", "billing", "--add-config", "consumer.session.timeout.ms=1"
+    )
+    assert "must be greater than or equal to group.consumer.min.session.timeout.ms" in told
+    cli.run("configs", "alter", *by_type, "--delete-config", "consumer.session.timeout.ms")
+    assert cli.objects("configs", "describe", "--group", "billing") == []
+
+
+def test_settings_of_groups_are_explained(cli):
+    assert {row["name"] for row in cli.objects("configs", "docs", "--groups")} == {
+        "consumer.session.timeout.ms",
+        "consumer.heartbeat.interval.ms",
+        "consumer.assignment.interval.ms",
+    }

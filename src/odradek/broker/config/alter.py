@@ -1,7 +1,8 @@
 """Changing settings at run time: SET, DELETE, APPEND and SUBTRACT on what was set before.
 
 Values in, values out: the caller keeps the result in the shared store and tells the brokers. A fault is a
-KafkaError with the code and words of Kafka: INVALID_CONFIG for topics, mostly INVALID_REQUEST for brokers.
+KafkaError with the code and words of Kafka: INVALID_CONFIG for topics and groups, mostly INVALID_REQUEST for
+brokers.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import NamedTuple
 
 from odradek.broker.config import catalog
 from odradek.broker.config.broker_config import BrokerConfig, broker_config
+from odradek.broker.config.group import check_group_overrides
 from odradek.broker.config.not_offered import NotOffered
 from odradek.broker.config.sources import Sources
 from odradek.common.config import Kind, Setting, UpdateMode
@@ -39,21 +41,37 @@ class Change(NamedTuple):
 
 # A pool cannot grow or shrink further than this in one step.
 _POOLS = ("num.io.threads", "num.replica.fetchers", "num.recovery.threads.per.data.dir")
-_NOT_A_LIST_OF_TOPICS = "Can't {0} to key {1} because its type is not LIST."
+_NOT_A_LIST = "Can't {0} to key {1} because its type is not LIST."
 _NOT_A_LIST_OF_BROKERS = "Config value {0} is not allowed for config key: {1}"
 
 
 def alter_topic(config: BrokerConfig, stored: Mapping[str, str], changes: Sequence[Change]) -> dict[str, str]:
     """What a topic has set after the changes."""
+    return check_topic(config, _altered(catalog.TOPIC, stored, changes))
+
+
+def alter_group(config: BrokerConfig, stored: Mapping[str, str], changes: Sequence[Change]) -> dict[str, str]:
+    """What a group has set after the changes."""
+    altered = _altered(catalog.GROUP, stored, changes)
+    try:
+        check_group_overrides(config.values, altered)
+    except ConfigError as problem:
+        raise _refusal(ErrorCode.INVALID_CONFIG, str(problem)) from None
+    return altered
+
+
+def _altered(
+    known: Mapping[str, Setting], stored: Mapping[str, str], changes: Sequence[Change]
+) -> dict[str, str]:
     _check_changes(changes)
     altered = dict(stored)
     for change in changes:
-        setting = catalog.TOPIC.get(change.name)
+        setting = known.get(change.name)
         if change.operation in {Operation.APPEND, Operation.SUBTRACT} and not _is_list(setting):
             word = Operation(change.operation).name
-            raise _refusal(ErrorCode.INVALID_CONFIG, _NOT_A_LIST_OF_TOPICS.format(word, change.name))
+            raise _refusal(ErrorCode.INVALID_CONFIG, _NOT_A_LIST.format(word, change.name))
         _apply(altered, change, setting)
-    return check_topic(config, altered)
+    return altered
 
 
 def check_topic(config: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, str]:

@@ -12,7 +12,8 @@ from typing import Any
 
 from odradek.broker.config import catalog, checks, listeners
 from odradek.broker.config.general import GeneralSettings
-from odradek.broker.config.groups import GroupSettings
+from odradek.broker.config.group import group_config
+from odradek.broker.config.groups import GroupConfig, GroupSettings
 from odradek.broker.config.listeners import Contradiction, Endpoint
 from odradek.broker.config.log import LogSettings
 from odradek.broker.config.network import NetworkSettings
@@ -120,6 +121,10 @@ class BrokerConfig(
     def topic(self, overrides: Mapping[str, str]) -> LogConfig:
         """The settings of a topic; ConfigError for one that it cannot have."""
         return topic_config(self.values, overrides)
+
+    def group(self, overrides: Mapping[str, str]) -> GroupConfig:
+        """What counts for a group that sets these itself."""
+        return group_config(self.values, overrides)
 
     @cached_property
     def connection_limits(self) -> Mapping[str, int]:

@@ -1,4 +1,4 @@
-"""Every name that a broker or a topic can be given, offered or not, and the nearest one to a misspelt name.
+"""Every name that a broker, topic or group can be given, offered or not, and the nearest to a misspelt one.
 
 `listener.name.<listener>.` in front of a name sets it for one listener; a SASL mechanism may stand between,
 as in `listener.name.client.scram-sha-256.sasl.jaas.config`.
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from odradek.broker.config.general import GeneralSettings
-from odradek.broker.config.groups import GroupSettings
+from odradek.broker.config.groups import GroupConfig, GroupSettings
 from odradek.broker.config.log import LogSettings
 from odradek.broker.config.network import NetworkSettings
 from odradek.broker.config.not_offered import NotOffered, read_table
@@ -59,6 +59,8 @@ BROKER: dict[str, Setting] = {
 BROKER_NOT_OFFERED: dict[str, NotOffered] = read_table("not_offered.txt")
 TOPIC: dict[str, Setting] = settings_of(LogConfig)
 TOPIC_NOT_OFFERED: dict[str, NotOffered] = read_table("not_offered_topic.txt")
+GROUP: dict[str, Setting] = settings_of(GroupConfig)
+GROUP_NOT_OFFERED: dict[str, NotOffered] = read_table("not_offered_group.txt")
 
 # What a client of one listener meets, and only that, can differ between listeners.
 _PER_LISTENER = (

@@ -1,4 +1,4 @@
-"""What DescribeConfigs tells of a topic or a broker: every setting, set or not, and the values behind it."""
+"""What DescribeConfigs tells of a topic, group or broker: every setting, set or not, and what is behind."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from odradek.broker.config import catalog
 from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.group import broker_name
 from odradek.broker.config.sources import DEFAULTS, Source, Sources, Synonym, known_setting
 from odradek.broker.config.topic import TOPIC_SYNONYMS
 from odradek.common.config import Setting
@@ -42,6 +43,12 @@ def describe_topic(config: BrokerConfig, overrides: Mapping[str, str]) -> list[R
     return sorted(rows)
 
 
+def describe_group(config: BrokerConfig, overrides: Mapping[str, str]) -> list[Row]:
+    """Every setting of a group, whether it is there or not; its own values first among the synonyms."""
+    not_offered = (one.setting for one in catalog.GROUP_NOT_OFFERED.values() if one.is_shown)
+    return sorted(_group_row(config, overrides, one) for one in (*catalog.GROUP.values(), *not_offered))
+
+
 def describe_broker(sources: Sources) -> list[Row]:
     """Every setting of a broker, and all that somebody set beside them."""
     texts = sources.texts()
@@ -73,6 +80,25 @@ def _topic_row(
         is_read_only=False,
         is_sensitive=setting.is_sensitive,
         source=synonyms[0].source if synonyms else Source.DEFAULT,
+        type_number=setting.kind,
+        synonyms=tuple(synonyms),
+        documentation=setting.doc,
+    )
+
+
+def _group_row(config: BrokerConfig, overrides: Mapping[str, str], setting: Setting) -> Row:
+    synonyms = config.sources.synonyms(broker_name(setting.key))
+    if not synonyms:
+        synonyms = [Synonym(setting.key, setting.print(setting.default), Source.DEFAULT)]
+    if setting.key in overrides:
+        own = setting.print(setting.parse(overrides[setting.key]))
+        synonyms.insert(0, Synonym(setting.key, own, Source.GROUP))
+    return Row(
+        name=setting.key,
+        value=synonyms[0].value,
+        is_read_only=False,
+        is_sensitive=setting.is_sensitive,
+        source=synonyms[0].source,
         type_number=setting.kind,
         synonyms=tuple(synonyms),
         documentation=setting.doc,

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from odradek.broker.config import catalog
+from odradek.broker.config.group import bounds_of, broker_name
 from odradek.broker.config.not_offered import NotOffered
 from odradek.broker.config.topic import TOPIC_SYNONYMS
 from odradek.common.config import Setting, settings_of
@@ -23,6 +24,10 @@ sets it for one listener, where that makes sense.
 **Change** says what may happen while the broker runs: *cluster-wide* settings can be changed for one broker
 or for all (`odradek configs`), *per-broker* ones for one broker, *read-only* ones by a restart. What is set
 for one broker beats what is set for all, which beats the start.
+"""
+_OF_GROUPS = """\
+For groups of the new protocol (KIP-848), at any time, also before a group is there. A value that is out of
+bounds because the broker's were changed counts as the bound.
 """
 _NOT_OFFERED = """\
 ## Not offered
@@ -60,14 +65,20 @@ def topic_rows() -> list[DocumentRow]:
     return document_rows(catalog.TOPIC.values())
 
 
+def group_rows() -> list[DocumentRow]:
+    """The settings of a group."""
+    return document_rows(catalog.GROUP.values())
+
+
 def configuration_document() -> str:
     """docs/configuration.md."""
     parts = [_OPENING]
     parts += [f"## {theme}\n\n{_broker_table(broker_rows(theme))}" for theme in catalog.THEMES]
     parts.append(f"## Only at run time\n\n{_broker_table(document_rows(catalog.DYNAMIC_ONLY.values()))}")
     parts.append(f"## Topics\n\nAll can be changed at any time.\n\n{_topic_table()}")
+    parts.append(f"## Single groups\n\n{_OF_GROUPS}\n{_group_table()}")
     parts.append(_NOT_OFFERED)
-    for rows in (catalog.BROKER_NOT_OFFERED, catalog.TOPIC_NOT_OFFERED):
+    for rows in (catalog.BROKER_NOT_OFFERED, catalog.TOPIC_NOT_OFFERED, catalog.GROUP_NOT_OFFERED):
         parts += [
             _reason(reason, list(same)) for reason, same in groupby(rows.values(), lambda row: row.reason)
         ]
@@ -102,6 +113,14 @@ def _topic_table() -> str:
         lines.append(
             _line([f"`{row.name}`", row.doc, row.type, _code(row.default), _code(row.valid), behind])
         )
+    return "\n".join(lines) + "\n"
+
+
+def _group_table() -> str:
+    lines = ["| Name | Meaning | Type | The broker's | At least | At most |", "| --- " * 6 + "|"]
+    for row in group_rows():
+        behind = [broker_name(row.name), *bounds_of(row.name)]
+        lines.append(_line([f"`{row.name}`", row.doc, row.type, *(f"`{name}`" for name in behind)]))
     return "\n".join(lines) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Consumer groups of both protocols, and their committed offsets."""
+"""Consumer groups of both protocols, their committed offsets, and what one group may set for itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from odradek.broker.config.declare import (
     one_of_any_case,
     read_only,
 )
-from odradek.common.config import INT_MAX, at_least, each_of
+from odradek.common.config import INT_MAX, at_least, each_of, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,4 +207,31 @@ class GroupSettings:
         "Size of the segments of the topic of offsets.",
         at_least(1),
         importance=HIGH,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupConfig:
+    """What counts for one group of the new protocol; `group.` in front of a key is the broker's own."""
+
+    consumer_session_timeout_ms: int = setting(
+        "consumer.session.timeout.ms",
+        INT,
+        45_000,
+        "How long a member of this group may be silent before it is dropped.",
+        at_least(1),
+    )
+    consumer_heartbeat_interval_ms: int = setting(
+        "consumer.heartbeat.interval.ms",
+        INT,
+        5000,
+        "How often members of this group are told to send heartbeats.",
+        at_least(1),
+    )
+    consumer_assignment_interval_ms: int = setting(
+        "consumer.assignment.interval.ms",
+        INT,
+        1000,
+        "Pause between two assignments of this group.",
+        at_least(0),
     )

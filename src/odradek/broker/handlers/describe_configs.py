@@ -1,4 +1,4 @@
-"""DescribeConfigs, API key 32: every setting of topics and brokers, where it comes from and what it means.
+"""DescribeConfigs, API key 32: every setting of topics, groups and brokers, its source and its meaning.
 
 Versions 1-4, as Kafka 4.  1: sources and synonyms.  3: types and documents.  4: flexible.
 """
@@ -11,9 +11,16 @@ from odradek.broker.config.describe import (
     Row,
     describe_broker,
     describe_default_broker,
+    describe_group,
     describe_topic,
 )
-from odradek.broker.config_resources import ResourceType, is_default_broker, require_topic, resource_type
+from odradek.broker.config_resources import (
+    ResourceType,
+    is_default_broker,
+    require_group_name,
+    require_topic,
+    resource_type,
+)
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.broker.store_calls import from_store
@@ -58,10 +65,15 @@ async def _describe(context: RequestContext, request: DescribeConfigsRequest, as
 async def _rows(context: RequestContext, asked: Asked) -> list[Row]:
     """From the store, so that whoever has changed something sees it at once."""
     services = context.services
-    if resource_type(asked.resource_type) is ResourceType.TOPIC:
+    kind = resource_type(asked.resource_type)
+    if kind is ResourceType.TOPIC:
         require_topic(services, asked.resource_name)
         overrides = await from_store(services.topics.read_configs(asked.resource_name))
         return describe_topic(services.config(), overrides)
+    if kind is ResourceType.GROUP:
+        require_group_name(asked.resource_name)
+        overrides = await from_store(services.group_configs.read(asked.resource_name))
+        return describe_group(services.config(), overrides)
     is_default = is_default_broker(services, asked.resource_name)
     sources = await from_store(services.broker_settings.sources())
     return describe_default_broker(sources) if is_default else describe_broker(sources)

@@ -44,4 +44,6 @@ def _names(context: RequestContext, number: int) -> Iterable[str]:
         return sorted(image.topics)
     if number == ResourceType.BROKER:
         return [str(broker_id) for broker_id in sorted(image.brokers)]
+    if number == ResourceType.GROUP:
+        return context.services.group_configs.group_ids()
     return ()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 @click.command("docs")
 @click.argument("words", nargs=-1, metavar="[NAME]...")
 @click.option("--topics", "only", flag_value="topic", help="Only settings of topics.")
+@click.option("--groups", "only", flag_value="group", help="Only settings of groups.")
 @click.option("--brokers", "only", flag_value="broker", help="Only settings of brokers.")
 @output_option
 def command(words: tuple[str, ...], only: str | None, output: str | None) -> None:
@@ -39,11 +40,16 @@ def command(words: tuple[str, ...], only: str | None, output: str | None) -> Non
 
 def _all_rows() -> list[tuple[str, DocumentRow]]:
     from odradek.broker.config import catalog  # noqa: PLC0415
-    from odradek.broker.config.document import broker_rows, document_rows, topic_rows  # noqa: PLC0415
+    from odradek.broker.config.document import (  # noqa: PLC0415
+        broker_rows,
+        document_rows,
+        group_rows,
+        topic_rows,
+    )
 
     brokers = [row for theme in catalog.THEMES for row in broker_rows(theme)]
     brokers += document_rows(catalog.DYNAMIC_ONLY.values())
-    pairs = [("topic", row) for row in topic_rows()]
+    pairs = [("topic", row) for row in topic_rows()] + [("group", row) for row in group_rows()]
     return pairs + [("broker", row) for row in sorted(brokers)]
 
 

@@ -1,4 +1,8 @@
-"""The server's side of one connection: frames in, answers out in order, both bounded."""
+# cython: annotation_typing=False
+"""The server's side of one connection: frames in, answers out in order, both bounded.
+
+Compiled by Cython (connection.pxd has the C types), or interpreted as is.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +51,9 @@ class Connection:
         "_is_reading",
         "_is_serving",
         "_is_writing",
-        "_limits",
         "_loop",
+        "_max_open_requests",
+        "_max_unsent_bytes",
         "_on_close",
         "_outgoing",
         "_receive_buffer",
@@ -76,7 +81,8 @@ class Connection:
         self._handle = handle
         self._on_close = on_close
         self._receive_buffer = receive_buffer
-        self._limits = limits
+        self._max_open_requests = limits.max_open_requests
+        self._max_unsent_bytes = limits.max_unsent_bytes
         self._gate = gate
         self._assembler = FrameAssembler(limits.max_frame_bytes, frame_buffers)
         self._exchanges = ExchangeQueue(self._send)
@@ -185,16 +191,16 @@ class Connection:
         if self._is_serving:
             self._is_serving = False
             if not self._is_writing:
-                self._flush()
+                self._flush(())
             if not self._is_reading and not self._closed:
                 self._loop.call_soon(self._go_on)
 
     def _is_full(self) -> bool:
         return (
-            len(self._exchanges) >= self._limits.max_open_requests
+            len(self._exchanges) >= self._max_open_requests
             or self._gate.is_full
             or self._is_muted
-            or self._outgoing.unsent_bytes > self._limits.max_unsent_bytes
+            or self._outgoing.unsent_bytes > self._max_unsent_bytes
         )
 
     def mute(self, seconds: float) -> None:
@@ -227,11 +233,11 @@ class Connection:
             self._loop.call_soon(self._go_on)
 
     def _writable(self) -> None:
-        self._flush()
+        self._flush(())
         if not self._is_reading:
             self._go_on()
 
-    def _flush(self, parts: Any = ()) -> None:
+    def _flush(self, parts: Any) -> None:
         try:
             done = self._outgoing.send(parts)
         except OSError as error:

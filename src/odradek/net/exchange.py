@@ -1,4 +1,8 @@
-"""The order of answers on one connection: as asked, whatever order they become ready in."""
+# cython: annotation_typing=False
+"""The order of answers on one connection: as asked, whatever order they become ready in.
+
+Compiled by Cython (exchange.pxd has the C types), or interpreted as is.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +56,8 @@ class ExchangeQueue:
         """Send what is ready at the front."""
         waiting = self._open
         while waiting:
-            parts = waiting[0]._parts
+            first = waiting[0]
+            parts = first._parts
             if parts is None:
                 return
             waiting.popleft()

@@ -1,8 +1,11 @@
+# cython: annotation_typing=False
 """Bytes to frames: each frame is an int32 size, then that many bytes.
 
 Frames that arrive whole are handed out as views of the buffer they were received in, without a copy. A frame
 that arrives in pieces gets a buffer of its own, which grows with what really arrives: a size that lies costs
 the sender its bytes, not us our memory. Grown buffers are used again for the next large frame.
+
+Compiled by Cython (frames.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from odradek.common.errors import OdradekError
 from odradek.net import foreign
 
 SIZE_BYTES = 4
+_SIZE_BYTES = SIZE_BYTES
 FIRST_ROOM = 64 * 1024
 
 
@@ -109,7 +113,7 @@ class FrameAssembler:
             if self._partial is not None:
                 position = self._copy_into_partial(received, position, frames)
                 continue
-            size_end = position + SIZE_BYTES - len(self._size_bytes)
+            size_end = position + _SIZE_BYTES - len(self._size_bytes)
             if size_end > end:
                 self._size_bytes += bytes(received[position:end])
                 break

@@ -1,4 +1,8 @@
-"""What a connection has still to send: bytes and file ranges, in order, as fast as the socket takes them."""
+# cython: annotation_typing=False
+"""What a connection has still to send: bytes and file ranges, in order, as fast as the socket takes them.
+
+Compiled by Cython (outgoing.pxd has the C types), or interpreted as is.
+"""
 
 from __future__ import annotations
 

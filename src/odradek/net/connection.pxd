@@ -1,0 +1,41 @@
+# C types of connection.py.
+
+cimport cython
+
+from odradek.net.exchange cimport ExchangeQueue
+from odradek.net.frames cimport FrameAssembler
+from odradek.net.outgoing cimport Outgoing
+
+
+@cython.final
+cdef class Connection:
+    cdef object _loop
+    cdef object _socket
+    cdef object _handle
+    cdef object _on_close
+    cdef object _receive_buffer
+    cdef object _gate
+    cdef FrameAssembler _assembler
+    cdef ExchangeQueue _exchanges
+    cdef Outgoing _outgoing
+    cdef object _held
+    cdef bint _is_muted
+    cdef bint _is_reading
+    cdef bint _is_serving
+    cdef bint _is_writing
+    cdef bint _closed
+    cdef public double last_active
+    cdef readonly str peer
+    cdef public object state
+    cdef public dict at_close
+    cdef Py_ssize_t _max_open_requests
+    cdef Py_ssize_t _max_unsent_bytes
+
+    cpdef close(self, str reason=*)
+    cdef _read(self, bint wanted)
+    cdef _write(self, bint wanted)
+    @cython.locals(index=Py_ssize_t, count=Py_ssize_t)
+    cdef _serve(self, list frames)
+    cdef bint _is_full(self) except -1
+    cdef _stall(self)
+    cdef _flush(self, parts)

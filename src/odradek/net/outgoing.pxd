@@ -1,0 +1,21 @@
+# C types of outgoing.py.
+
+cimport cython
+
+@cython.final
+cdef class Outgoing:
+    cdef object _socket
+    cdef object _parts
+    cdef Py_ssize_t _started
+    cdef readonly Py_ssize_t unsent_bytes
+
+    @cython.locals(size=Py_ssize_t)
+    cpdef add(self, parts)
+    @cython.locals(sent=Py_ssize_t)
+    cpdef bint send(self, parts) except -1
+    @cython.locals(sent=Py_ssize_t)
+    cpdef bint flush(self) except -1
+    cdef Py_ssize_t _send_some(self) except -1
+    @cython.locals(buffers=list)
+    cdef Py_ssize_t _send_buffers(self) except -1
+    cdef _drop(self, Py_ssize_t sent)

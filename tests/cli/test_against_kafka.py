@@ -38,6 +38,26 @@ def test_a_topic_from_its_making_to_its_end(kafka):
     eventually(lambda: "orders" not in kafka.lines("topics", "list"))
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_from_its_first_record_to_its_end(kafka, protocol):
+    topic, group = f"read-by-{protocol}", f"group-{protocol}"
+    kafka.run("topics", "create", topic)
+    eventually(lambda: topic in kafka.lines("topics", "list"))
+    kafka.run("produce", topic, typed="one\ntwo\nthree\n")
+    read = ("consume", topic, "--group", group, "-X", f"group.protocol={protocol}")
+    assert kafka.lines(*read, "-c", "2") == ["one", "two"]
+    (row,) = kafka.objects("groups", "describe", group)
+    assert (row["current_offset"], row["log_end_offset"], row["lag"]) == (2, 3, 1)
+    listed = {"group": group, "type": protocol.capitalize(), "state": "Empty"}
+    assert listed in kafka.objects("groups", "list", "--type", protocol)
+    kafka.run("groups", "reset-offsets", group, "--all-topics", "--shift-by", "-1", "--execute")
+    assert kafka.lines(*read, "-e") == ["two", "three"]
+    kafka.run("groups", "delete-offsets", group, "--topic", topic)
+    assert kafka.objects("groups", "describe", group) == []
+    kafka.run("groups", "delete", group)
+    assert "there is no group" in kafka.error("groups", "describe", group)
+
+
 def test_the_cluster_is_described(kafka):
     host, port = kafka.bootstrap.split(":")
     (broker,) = kafka.objects("cluster", "describe")

@@ -34,5 +34,13 @@ def test_topics_are_completed(cli, topic, make_topic):
     assert completions(f"odradek topics describe {topic[:-3]}", cli.bootstrap) == [topic]
 
 
+@pytest.mark.parametrize("words", ["groups describe", "groups delete", "consume t --group"])
+def test_groups_are_completed(cli, topic, make_topic, words):
+    make_topic()
+    group = f"group-for-{words.replace(' ', '-')}"
+    cli.run("groups", "reset-offsets", group, "--topic", topic, "--to-latest", "--execute")
+    assert completions(f"odradek {words} {group[:-3]}", cli.bootstrap) == [group]
+
+
 def test_without_a_cluster_nothing_is_completed_and_nothing_said():
     assert completions("odradek topics describe o", "127.0.0.1:1") == []

@@ -61,15 +61,9 @@ def test_members_of_the_new_protocol_have_epochs(cli, join, filled, group):
     assert (state["type"], state["assignment_strategy"]) == ("Consumer", "uniform")
 
 
-def test_a_member_without_a_partition_is_shown_too(cli, topic, make_topic):
+def test_a_member_without_a_partition_is_among_the_members(cli, topic, make_topic):
     make_topic()
-    settings = {
-        "bootstrap_servers": cli.bootstrap,
-        "group_id": "crowded",
-        "heartbeat_interval_ms": 50,
-        "enable_auto_commit": False,
-    }
-    rows = []
+    settings = {"bootstrap_servers": cli.bootstrap, "group_id": "crowded", "heartbeat_interval_ms": 50}
     with Consumer(client_id="one", **settings) as one, Consumer(client_id="two", **settings) as two:
         one.subscribe([topic])
         two.subscribe([topic])
@@ -77,14 +71,25 @@ def test_a_member_without_a_partition_is_shown_too(cli, topic, make_topic):
         def are_both_shown() -> bool:
             one.poll(0.05)
             two.poll(0.05)
-            rows[:] = cli.objects("groups", "describe", "crowded")
-            return [row["partition"] for row in rows] == [0, None]
+            rows = cli.objects("groups", "describe", "crowded", "--members")
+            return [row["partitions"] for row in rows] == [1, 0]
 
         eventually(are_both_shown)
-    busy, idle = rows
-    assert (busy["topic"], busy["partition"], busy["lag"]) == (topic, 0, None)
-    assert idle["topic"] is None
-    assert {idle["client_id"], busy["client_id"]} == {"one", "two"}
+
+
+def test_a_partition_without_an_offset_has_no_lag(cli, topic, make_topic):
+    make_topic()
+    with Consumer(bootstrap_servers=cli.bootstrap, group_id="fresh", enable_auto_commit=False) as consumer:
+        consumer.subscribe([topic])
+
+        def has_joined() -> bool:
+            consumer.poll(0.05)
+            return bool(consumer.assignment())
+
+        eventually(has_joined)
+        (row,) = cli.objects("groups", "describe", "fresh")
+    assert (row["current_offset"], row["log_end_offset"], row["lag"]) == (None, 0, None)
+    assert row["host"] == "/127.0.0.1"
 
 
 def test_the_state_is_one_line(cli, left):

@@ -201,6 +201,20 @@ def test_commits_are_told_back_with_their_metadata(cluster: Cluster, topic: str,
     assert make().committed([partition]) == {partition: OffsetAndMetadata(7)}
 
 
+def test_closing_commits_also_what_was_read_of_partitions_by_choice(
+    cluster: Cluster, topic: str, make: Make
+) -> None:
+    fill(cluster, topic, 0, 30)
+    consumer, partition = make(max_poll_records=4), TopicPartition(topic, 0)
+    consumer.assign([partition])
+    read = consumer.poll(10)
+    consumer.close()
+
+    committed = make().committed([partition])[partition]
+    assert committed is not None
+    assert committed.offset == len(read) == 4
+
+
 @pytest.mark.usefixtures("protocol")
 def test_auto_commit_covers_what_earlier_polls_gave_and_no_more(
     cluster: Cluster, topic: str, make: Make

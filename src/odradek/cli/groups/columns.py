@@ -9,20 +9,21 @@ from typing import Any, NamedTuple
 class Column(NamedTuple):
     """One column: its title, its key in a row, its least width, and whether long values widen it.
 
-    A width of 0 pads nothing: the last column of some tables.
+    A width of 0 pads nothing: the last column of some tables. `margin` is room beside the longest value.
     """
 
     title: str
     key: str
     width: int = 15
     grows: bool = False
+    margin: int = 0
 
 
 def column_lines(columns: Sequence[Column], rows: Iterable[dict[str, Any]]) -> list[str]:
     """An empty line, the titles, and a line for each row."""
     cells = [[_cell(row[column.key]) for column in columns] for row in rows]
     widths = [
-        max([column.width, *(len(line[index]) for line in cells)]) if column.grows else column.width
+        column.margin + max([column.width, *(len(line[index]) for line in cells if column.grows)])
         for index, column in enumerate(columns)
     ]
     titles = [column.title for column in columns]

@@ -30,7 +30,7 @@ _THEN = [
 
 
 def offset_view(admin: Admin, group: GroupDescription, verbose: bool) -> View:
-    """One row for each partition that is committed or read, and one for each member that has nothing."""
+    """One row for each partition that is committed or read."""
     committed = committed_offsets(admin, group.group_id)
     readers = {partition: member for member in group.members for partition in member.assignment}
     partitions = sorted({*committed, *readers})
@@ -39,8 +39,6 @@ def offset_view(admin: Admin, group: GroupDescription, verbose: bool) -> View:
         _row(group, partition, committed.get(partition), ends.get(partition), readers.get(partition))
         for partition in partitions
     ]
-    idle = [member for member in group.members if not member.assignment]
-    rows += [_row(group, None, None, None, member) for member in idle]
     lines = column_lines([*_FIRST, *(_EPOCH if verbose else []), *_THEN], rows) if rows else []
     if not verbose:
         for row in rows:
@@ -67,7 +65,7 @@ def log_end_offsets(admin: Admin, partitions: list[TopicPartition]) -> dict[Topi
 
 def _row(
     group: GroupDescription,
-    partition: TopicPartition | None,
+    partition: TopicPartition,
     committed: OffsetAndMetadata | None,
     end: int | None,
     reader: MemberDescription | None,
@@ -76,8 +74,8 @@ def _row(
     epoch = committed.leader_epoch if committed is not None else -1
     return {
         "group": group.group_id,
-        "topic": partition.topic if partition is not None else None,
-        "partition": partition.partition if partition is not None else None,
+        "topic": partition.topic,
+        "partition": partition.partition,
         "leader_epoch": epoch if epoch >= 0 else None,
         "current_offset": offset,
         "log_end_offset": end,

@@ -14,7 +14,7 @@ from odradek.cli.output import output_option, print_rows
 if TYPE_CHECKING:
     from odradek.client.admin.groups import GroupListing
 
-_GROUP_WIDTH, _WORD_WIDTH = 25, 20
+_WORD_WIDTH = 20
 _CONSUMERS = ("", "consumer")
 
 
@@ -54,7 +54,7 @@ def command(states: str | None, types: str | None, is_all: bool, bootstrap: str,
         if is_all or _is_of_consumers(one)
     ]
     shown = [
-        Column("GROUP", "group", _GROUP_WIDTH, grows=True),
+        Column("GROUP", "group", grows=True, margin=10),
         *([Column("TYPE", "type", _WORD_WIDTH)] if types is not None else []),
         *([Column("STATE", "state", _WORD_WIDTH)] if states is not None else []),
     ]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from odradek import AsyncConsumer, AsyncProducer, Consumer, Producer
 from odradek.client.config import ClientConfig, from_keywords
 from odradek.common.errors import ConfigError
 
@@ -40,6 +41,10 @@ def test_bootstrap_servers_are_text_or_a_list(servers, addresses):
         ({"request_timeout": 5}, "did you mean request_timeout_ms?"),
         ({"request.timeout.ms": 5}, "as a keyword it is request_timeout_ms"),
         ({"zzz": 5}, "unknown setting 'zzz'$"),
+        ({"security_protocol": "SSL"}, "unknown setting 'security_protocol': this client speaks PLAINTEXT"),
+        ({"ssl.ca.location": "x"}, "unknown setting 'ssl.ca.location': this client speaks PLAINTEXT"),
+        ({"interceptor_classes": []}, "it is interceptors="),
+        ({"bootstrap_servers": [9092]}, r"bootstrap_servers has 9092 \(int\); its elements must be text"),
         ({"request_timeout_ms": "soon"}, "Not a number"),
         ({"request_timeout_ms": -1}, "at least"),
         ({"request_timeout_ms": 1.5}, "must be of type int"),
@@ -56,3 +61,34 @@ def test_bootstrap_servers_are_text_or_a_list(servers, addresses):
 def test_a_wrong_name_or_value_is_refused_with_the_reason(keywords, words):
     with pytest.raises(ConfigError, match=words):
         made(**keywords)
+
+
+@pytest.mark.parametrize("client", [Producer, AsyncProducer, Consumer, AsyncConsumer])
+@pytest.mark.parametrize(
+    ("misplaced", "keywords", "words"),
+    [
+        ([{"bootstrap.servers": "x"}], {}, "settings are keyword arguments"),
+        (["localhost:9092"], {}, "settings are keyword arguments"),
+        ([], {"config": {}}, "a keyword argument of its own"),
+        ([], {"interceptors": [print]}, "not an object with on_"),
+        ([], {"interceptors": print}, "it must be a list of interceptors"),
+    ],
+)
+def test_what_other_libraries_want_is_refused_with_the_reason(client, misplaced, keywords, words):
+    with pytest.raises(ConfigError, match=words):
+        client(*misplaced, **keywords)
+
+
+@pytest.mark.parametrize(
+    ("client", "name"),
+    [
+        (Producer, "key_serializer"),
+        (AsyncProducer, "value_serializer"),
+        (Producer, "partitioner"),
+        (Consumer, "key_deserializer"),
+        (AsyncConsumer, "value_deserializer"),
+    ],
+)
+def test_what_must_be_a_function_is_refused_if_it_is_none(client, name):
+    with pytest.raises(ConfigError, match=rf"{name} is 'json' \(str\); it must be a function"):
+        client(**{name: "json"})

@@ -18,6 +18,18 @@ from odradek.common.errors import ConfigError
 __all__ = ["Address", "ClientConfig", "from_keywords", "nearest", "parse_addresses"]
 
 DEFAULT_PORT = 9092
+_INSTEAD = {
+    "interceptor_classes": "it is interceptors=[…] here, objects with the methods of an interceptor",
+    "partitioner_class": "it is partitioner=… here, a function",
+    "transactional_id": "this producer has no transactions",
+    "transaction_timeout_ms": "this producer has no transactions",
+    "enable_metrics_push": "statistics() tells what was done",
+    "metric_reporters": "statistics() tells what was done",
+    "security_protocol": "this client speaks PLAINTEXT only",
+    "config": "each setting is a keyword argument of its own: Producer(**settings)",
+    "configs": "each setting is a keyword argument of its own: Producer(**settings)",
+}
+"""Settings that people bring from other clients, and what there is instead."""
 
 Config = TypeVar("Config", bound="ClientConfig")
 Address = tuple[str, int]
@@ -120,6 +132,32 @@ def from_keywords(config_class: type[Config], keywords: Mapping[str, Any]) -> Co
     return made
 
 
+def check_keywords_only(client: str, misplaced: tuple[object, ...]) -> None:
+    """ConfigError for settings that were given as other libraries want them: a dictionary, an address."""
+    if misplaced:
+        raise ConfigError(
+            f'settings are keyword arguments: {client}(bootstrap_servers="localhost:9092"), '
+            f"not {client}({', '.join(map(repr, misplaced))})"
+        )
+
+
+def check_function(name: str, given: object) -> None:
+    """ConfigError unless it can be called, or is not there."""
+    if given is not None and not callable(given):
+        raise ConfigError(f"{name} is {given!r} ({type(given).__name__}); it must be a function")
+
+
+def check_interceptors(given: object, *methods: str) -> None:
+    """ConfigError unless these are objects with the methods of an interceptor."""
+    if not isinstance(given, list | tuple):
+        raise ConfigError(f"interceptors is {given!r}; it must be a list of interceptors")
+    for one in given:
+        if isinstance(one, type) or not all(callable(getattr(one, method, None)) for method in methods):
+            raise ConfigError(
+                f"interceptors has {one!r}, which is not an object with {' and '.join(methods)}"
+            )
+
+
 def parse_addresses(servers: Iterable[str]) -> list[Address]:
     """host:port, [v6]:port or host each; ConfigError when there are none or one is not such."""
     addresses = [_parse_address(server.strip()) for server in servers]
@@ -146,6 +184,10 @@ def _parse_address(server: str) -> Address:
 
 def _unknown(name: str, fields: Mapping[str, Setting]) -> str:
     python_name = name.replace(".", "_")
+    if python_name.startswith(("ssl_", "sasl_")):
+        python_name = "security_protocol"
+    if python_name in _INSTEAD:
+        return f"unknown setting {name!r}: {_INSTEAD[python_name]}"
     if python_name in fields:
         return f"unknown setting {name!r}; as a keyword it is {python_name}"
     meant = nearest(python_name, fields)
@@ -166,7 +208,10 @@ def _value(declared: Setting, name: str, given: Any) -> Value:
         raise ConfigError(f"{name} is {given!r} ({type(given).__name__}); it must be of type {kind}")
     value: Value = given
     if declared.kind is Kind.LIST:
-        value = tuple(str(element) for element in given)
+        wrong = next((element for element in given if not isinstance(element, str)), None)
+        if wrong is not None:
+            raise ConfigError(f"{name} has {wrong!r} ({type(wrong).__name__}); its elements must be text")
+        value = tuple(given)
     elif declared.kind is Kind.DOUBLE:
         value = float(given)
     declared.check(value)

@@ -31,6 +31,11 @@ def is_retriable(error: BaseException) -> bool:
     return isinstance(error, BrokerError | ClientError) and error.is_retriable
 
 
+def described(error: BaseException) -> str:
+    """An error within the sentence of another one: what a broker says has its name only in its class."""
+    return f"{type(error).__name__}: {error}" if isinstance(error, BrokerError) else str(error)
+
+
 class BrokerError(KafkaError):
     """A broker answered with an error code, and perhaps with a sentence."""
 
@@ -84,7 +89,8 @@ class AdvertisedListenerUnreachable(ConnectionFailed):
         self.args = (
             f"cannot connect to broker {node_id} at {address}: {reason}. The cluster was reached through "
             f"{reached}, and it says that broker {node_id} is at {address}: either that broker is down, or "
-            f"its advertised.listeners names an address that this machine cannot use",
+            f"its advertised.listeners names an address that this machine cannot use; set it to one that "
+            f"clients can reach",
         )
 
 
@@ -135,7 +141,7 @@ class DeadlineExceeded(ClientError, TimeoutError):
     def __init__(self, what: str, timeout_ms: int, last: BaseException | None = None) -> None:
         self.timeout_ms = timeout_ms
         self.last = last
-        because = f": {last}" if last is not None else ""
+        because = f": {described(last)}" if last is not None else ""
         super().__init__(f"{what} did not succeed within {timeout_ms} ms{because}")
 
     def __str__(self) -> str:

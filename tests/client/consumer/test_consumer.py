@@ -277,6 +277,8 @@ def test_a_topic_that_comes_later_is_read_from_its_beginning(topic: str) -> None
     [
         ({"enable_auto_commit": True}, "enable_auto_commit=True needs a group_id"),
         ({"group_id": ""}, "group.id"),
+        ({"group_protocol": "consumer"}, "group_protocol=consumer needs a group_id"),
+        ({"group_id": "g", "group_protocol": "consumer", "session_timeout_ms": 1}, "the broker's to decide"),
         ({"group_id": "g", "heartbeat_interval_ms": 50_000}, "must be less than session_timeout_ms"),
         ({"auto_offset_reset": "earlyest"}, "earliest, latest, none"),
         ({"group_id": "g", "partition_assignment_strategy": ["best"]}, "range, roundrobin, sticky"),

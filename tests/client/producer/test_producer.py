@@ -178,13 +178,17 @@ def test_a_serializer_that_raises_is_named_and_nothing_is_sent(cluster: Cluster,
         ({"value": "text"}, TypeError, "value is str, not bytes.*value_serializer"),
         ({"value": b"v", "headers": [("a", "text")]}, TypeError, "pair of str and bytes"),
         ({"value": b"v", "partition": -2}, ValueError, "partition -2"),
+        ({"value": b"v", "partition": -1}, ValueError, "partition -1"),
+        ({"value": b"v", "partition": "0"}, ValueError, "partition '0'"),
         ({"value": b"v", "timestamp": -5}, ValueError, "timestamp -5"),
+        ({"value": b"v", "timestamp": 1.5}, ValueError, "timestamp 1.5"),
         ({"value": b"v", "partition": 77}, broker_errors.UnknownTopicOrPartition, "3 partitions, and no 77"),
     ],
 )
 def test_a_wrong_record_is_refused_at_once(
     producer: Producer[bytes, bytes], topic: str, arguments: Any, error: type[Exception], sentence: str
 ) -> None:
+    producer.send("wrong-records", b"a right one first, so that the short way is open")
     with pytest.raises(error, match=sentence):
         producer.send("wrong-records", **arguments)
 

@@ -6,12 +6,14 @@ import asyncio
 import inspect
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
+from odradek.client.arguments import seconds, topic_name, topic_names, topic_partition, topic_partitions
 from odradek.client.committed_offsets import OffsetAndMetadata
+from odradek.client.config import check_function, check_keywords_only
 from odradek.client.consumer.config import consumer_config
 from odradek.client.consumer.consumer import (
     CLOSE_TIMEOUT_S,
@@ -20,7 +22,8 @@ from odradek.client.consumer.consumer import (
     Key,
     OnCommit,
     Value,
-    offset_to_seek,
+    as_offset,
+    checked_times,
     settle,
     timeout_in_ms,
     with_metadata,
@@ -29,6 +32,7 @@ from odradek.client.consumer.consumer_record import ConsumerRecord
 from odradek.client.consumer.engine import Engine
 from odradek.client.consumer.errors import NotSubscribed
 from odradek.client.consumer.inbox import Inbox
+from odradek.client.consumer.interceptors import ConsumerInterceptor, Interceptors
 from odradek.client.consumer.offset_lookup import OffsetAndTimestamp
 from odradek.client.consumer.positions import EARLIEST, LATEST
 from odradek.client.consumer.reader import AutoCommit, Reader
@@ -52,32 +56,56 @@ class AsyncConsumer(Generic[Key, Value]):
     A listener's methods may be coroutine functions.
     """
 
+    # A checker takes the first that fits, and `settings` would take a deserializer too: the fullest first.
     @overload
-    def __init__(self: AsyncConsumer[bytes, bytes], **settings: Any) -> None: ...
-    @overload
-    def __init__(
-        self: AsyncConsumer[Key, bytes], *, key_deserializer: Deserializer[Key], **settings: Any
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: AsyncConsumer[bytes, Value], *, value_deserializer: Deserializer[Value], **settings: Any
-    ) -> None: ...
-    @overload
-    def __init__(
-        self, *, key_deserializer: Deserializer[Key], value_deserializer: Deserializer[Value], **settings: Any
-    ) -> None: ...
     def __init__(
         self,
         *,
+        key_deserializer: Deserializer[Key],
+        value_deserializer: Deserializer[Value],
+        interceptors: Sequence[ConsumerInterceptor[Key, Value]] = (),
+        **settings: Any,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: AsyncConsumer[Key, bytes],
+        *,
+        key_deserializer: Deserializer[Key],
+        interceptors: Sequence[ConsumerInterceptor[Key, bytes]] = (),
+        **settings: Any,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: AsyncConsumer[bytes, Value],
+        *,
+        value_deserializer: Deserializer[Value],
+        interceptors: Sequence[ConsumerInterceptor[bytes, Value]] = (),
+        **settings: Any,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: AsyncConsumer[bytes, bytes],
+        *,
+        interceptors: Sequence[ConsumerInterceptor[bytes, bytes]] = (),
+        **settings: Any,
+    ) -> None: ...
+    def __init__(
+        self,
+        *misplaced: object,
         key_deserializer: Deserializer[Any] | None = None,
         value_deserializer: Deserializer[Any] | None = None,
+        interceptors: Sequence[ConsumerInterceptor[Any, Any]] = (),
         **settings: Any,
     ) -> None:
+        check_keywords_only("AsyncConsumer", misplaced)
+        check_function("key_deserializer", key_deserializer)
+        check_function("value_deserializer", value_deserializer)
         self.config = consumer_config(settings)
         self._news = asyncio.Event()
         self._inbox = Inbox()
         self._inbox.on_news = self._news.set
-        self._reader = Reader(self._inbox, key_deserializer, value_deserializer)
+        self._interceptors = Interceptors(interceptors)
+        self._reader = Reader(self._inbox, key_deserializer, value_deserializer, self._interceptors.consumed)
         self._auto_commit = (
             AutoCommit(self.config.auto_commit_interval_ms) if self.config.enable_auto_commit else None
         )
@@ -90,7 +118,7 @@ class AsyncConsumer(Generic[Key, Value]):
         if self._is_closed:
             raise ClientClosed("consumer")
         if self._made is None:
-            self._made = Engine(self.config, self._inbox, self._reader.release)
+            self._made = Engine(self.config, self._inbox, self._reader.release, self._interceptors.committed)
         return self._made
 
     def _processed(self) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -106,11 +134,11 @@ class AsyncConsumer(Generic[Key, Value]):
         listener: RebalanceListener | None = None,
     ) -> None:
         """Share these topics, and those whose whole name matches, with the group; replaces earlier ones."""
-        self._engine.subscribe(topics, pattern, listener)
+        self._engine.subscribe(topic_names(topics), pattern, listener)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read exactly these partitions, without sharing; replaces earlier ones."""
-        chosen = [TopicPartition(*partition) for partition in partitions]
+        chosen = topic_partitions(partitions)
         self._reader.forget(set(self._engine.states) ^ set(chosen))
         self._engine.assign(chosen)
 
@@ -150,7 +178,7 @@ class AsyncConsumer(Generic[Key, Value]):
             raise NotSubscribed("nothing to poll: subscribe() or assign() first")
         self._reader.statistics.polls += 1
         now = time.monotonic()
-        deadline = now + timeout
+        deadline = now + seconds(timeout)
         if self._auto_commit is not None and self._auto_commit.is_due(now * 1000):
             engine.commit_soon(self._auto_commit.news(self._processed()), None)
         while True:
@@ -199,9 +227,9 @@ class AsyncConsumer(Generic[Key, Value]):
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
         """Go on from an offset; with a leader epoch, as `committed` gives it, it is checked first."""
-        place = offset_to_seek(offset)
-        self._engine.seek(TopicPartition(*partition), place.offset, place.leader_epoch)
-        self._reader.forget({TopicPartition(*partition)})
+        place = as_offset(offset)
+        self._engine.seek(topic_partition(partition), place.offset, place.leader_epoch)
+        self._reader.forget({topic_partition(partition)})
 
     async def seek_to_beginning(self, partitions: Collection[TopicPartition] = ()) -> None:
         """Go on from the first record; of all partitions if none are given."""
@@ -212,14 +240,14 @@ class AsyncConsumer(Generic[Key, Value]):
         await self._seek_to(partitions, LATEST)
 
     async def _seek_to(self, partitions: Collection[TopicPartition], time_ms: int) -> None:
-        chosen = list(partitions) or sorted(self._engine.states)
+        chosen = topic_partitions(partitions) or sorted(self._engine.states)
         await self._engine.seek_to_end_of(chosen, time_ms)
         self._reader.forget(set(chosen))
 
     async def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
         """The offset of the next record that will be given."""
         timeout_ms = timeout_in_ms(timeout)
-        engine, partition = self._engine, TopicPartition(*partition)
+        engine, partition = self._engine, topic_partition(partition)
         await engine.position(
             partition, self.config.default_api_timeout_ms if timeout_ms is None else timeout_ms
         )
@@ -229,11 +257,11 @@ class AsyncConsumer(Generic[Key, Value]):
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Give no records of these until `resume`; the group does not notice."""
-        self._engine.pause(partitions, is_paused=True)
+        self._engine.pause(topic_partitions(partitions), is_paused=True)
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         """Go on with paused partitions."""
-        self._engine.pause(partitions, is_paused=False)
+        self._engine.pause(topic_partitions(partitions), is_paused=False)
 
     def paused(self) -> set[TopicPartition]:
         """The partitions that are held back."""
@@ -241,7 +269,7 @@ class AsyncConsumer(Generic[Key, Value]):
 
     def lag(self, partition: TopicPartition) -> int | None:
         """Records between the position and the end, as of the last fetch; None if nothing is known yet."""
-        state = self._engine.states.get(TopicPartition(*partition))
+        state = self._engine.states.get(topic_partition(partition))
         return state.lag if state is not None else None
 
     # Offsets.
@@ -262,7 +290,7 @@ class AsyncConsumer(Generic[Key, Value]):
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """What the group has committed."""
-        wanted = [TopicPartition(*partition) for partition in partitions]
+        wanted = topic_partitions(partitions)
         found = await self._engine.committed(wanted, timeout_in_ms(timeout))
         return {partition: found.get(partition) for partition in wanted}
 
@@ -270,7 +298,7 @@ class AsyncConsumer(Generic[Key, Value]):
         self, times: Mapping[TopicPartition, int], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first record of each partition at or after a time in ms; None if there is none."""
-        found = await self._engine.list_offsets(times, timeout_in_ms(timeout))
+        found = await self._engine.list_offsets(checked_times(times), timeout_in_ms(timeout))
         return {partition: one if one.offset >= 0 else None for partition, one in found.items()}
 
     async def beginning_offsets(
@@ -288,7 +316,7 @@ class AsyncConsumer(Generic[Key, Value]):
     async def _ends(
         self, partitions: Iterable[TopicPartition], time_ms: int, timeout: float | None
     ) -> dict[TopicPartition, int]:
-        times = {TopicPartition(*partition): time_ms for partition in partitions}
+        times = dict.fromkeys(topic_partitions(partitions), time_ms)
         found = await self._engine.list_offsets(times, timeout_in_ms(timeout))
         return {partition: one.offset for partition, one in found.items()}
 
@@ -296,7 +324,7 @@ class AsyncConsumer(Generic[Key, Value]):
 
     async def partitions_for(self, topic: str) -> int:
         """How many partitions a topic has."""
-        return await self._engine.partitions_for(topic)
+        return await self._engine.partitions_for(topic_name(topic))
 
     def statistics(self) -> ConsumerStatistics:
         """What was done so far."""
@@ -308,7 +336,13 @@ class AsyncConsumer(Generic[Key, Value]):
             await self._made.close(self._processed(), timeout)
         self._is_closed = True
 
+    def __repr__(self) -> str:
+        group = f" in group {self.config.group_id}" if self.config.group_id is not None else ""
+        return f"<AsyncConsumer of {', '.join(self.config.bootstrap_servers)}{group}>"
+
     async def __aenter__(self) -> Self:
+        if self._is_closed:
+            raise ClientClosed("consumer")
         return self
 
     async def __aexit__(

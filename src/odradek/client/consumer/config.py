@@ -147,6 +147,8 @@ def _check_without_group(config: ConsumerConfig, keywords: Mapping[str, Any]) ->
     for name in ("enable_auto_commit", "group_instance_id"):
         if keywords.get(name):
             raise ConfigError(f"{name}={keywords[name]!r} needs a group_id")
+    if config.group_protocol == "consumer" or config.group_remote_assignor is not None:
+        raise ConfigError("group_protocol=consumer needs a group_id")
 
 
 def _check_new_protocol(keywords: Mapping[str, Any]) -> None:

@@ -6,19 +6,22 @@ import re
 import threading
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, overload
 
+from odradek.client.arguments import seconds, topic_name, topic_names, topic_partition, topic_partitions
 from odradek.client.background import BackgroundLoop
 from odradek.client.committed_offsets import OffsetAndMetadata
+from odradek.client.config import check_function, check_keywords_only
 from odradek.client.consumer.config import consumer_config
 from odradek.client.consumer.consumer_record import ConsumerRecord
 from odradek.client.consumer.engine import Engine, Offsets
 from odradek.client.consumer.errors import NotSubscribed
 from odradek.client.consumer.inbox import Inbox
+from odradek.client.consumer.interceptors import ConsumerInterceptor, Interceptors
 from odradek.client.consumer.offset_lookup import OffsetAndTimestamp
 from odradek.client.consumer.positions import EARLIEST, LATEST
 from odradek.client.consumer.reader import AutoCommit, Reader
@@ -59,32 +62,57 @@ class Consumer(Generic[Key, Value]):
     Settings are Kafka's in Python case (`auto_offset_reset`, `max_poll_records`, …).
     """
 
+    _is_open = False  # until everything has started
+
+    # A checker takes the first that fits, and `settings` would take a deserializer too: the fullest first.
     @overload
-    def __init__(self: Consumer[bytes, bytes], **settings: Any) -> None: ...
-    @overload
-    def __init__(
-        self: Consumer[Key, bytes], *, key_deserializer: Deserializer[Key], **settings: Any
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: Consumer[bytes, Value], *, value_deserializer: Deserializer[Value], **settings: Any
-    ) -> None: ...
-    @overload
-    def __init__(
-        self, *, key_deserializer: Deserializer[Key], value_deserializer: Deserializer[Value], **settings: Any
-    ) -> None: ...
     def __init__(
         self,
         *,
+        key_deserializer: Deserializer[Key],
+        value_deserializer: Deserializer[Value],
+        interceptors: Sequence[ConsumerInterceptor[Key, Value]] = (),
+        **settings: Any,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Consumer[Key, bytes],
+        *,
+        key_deserializer: Deserializer[Key],
+        interceptors: Sequence[ConsumerInterceptor[Key, bytes]] = (),
+        **settings: Any,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Consumer[bytes, Value],
+        *,
+        value_deserializer: Deserializer[Value],
+        interceptors: Sequence[ConsumerInterceptor[bytes, Value]] = (),
+        **settings: Any,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Consumer[bytes, bytes],
+        *,
+        interceptors: Sequence[ConsumerInterceptor[bytes, bytes]] = (),
+        **settings: Any,
+    ) -> None: ...
+    def __init__(
+        self,
+        *misplaced: object,
         key_deserializer: Deserializer[Any] | None = None,
         value_deserializer: Deserializer[Any] | None = None,
+        interceptors: Sequence[ConsumerInterceptor[Any, Any]] = (),
         **settings: Any,
     ) -> None:
-        self._is_open = False
+        check_keywords_only("Consumer", misplaced)
+        check_function("key_deserializer", key_deserializer)
+        check_function("value_deserializer", value_deserializer)
         self.config = consumer_config(settings)
         self._using = threading.RLock()
         self._inbox = Inbox()
-        self._reader = Reader(self._inbox, key_deserializer, value_deserializer)
+        self._interceptors = Interceptors(interceptors)
+        self._reader = Reader(self._inbox, key_deserializer, value_deserializer, self._interceptors.consumed)
         self._auto_commit = (
             AutoCommit(self.config.auto_commit_interval_ms) if self.config.enable_auto_commit else None
         )
@@ -93,7 +121,7 @@ class Consumer(Generic[Key, Value]):
         self._is_open = True
 
     async def _start(self) -> Engine:
-        return Engine(self.config, self._inbox, self._reader.release)
+        return Engine(self.config, self._inbox, self._reader.release, self._interceptors.committed)
 
     def _processed(self) -> dict[TopicPartition, OffsetAndMetadata]:
         return self._reader.processed(dict(self._engine.states))
@@ -108,7 +136,7 @@ class Consumer(Generic[Key, Value]):
         listener: RebalanceListener | None = None,
     ) -> None:
         """Share these topics, and those whose whole name matches, with the group; replaces earlier ones."""
-        topics = topics if isinstance(topics, str) else list(topics)
+        topics = topic_names(topics)
         with self._in_use():
             if not topics and pattern is None:
                 self.unsubscribe()
@@ -117,7 +145,7 @@ class Consumer(Generic[Key, Value]):
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read exactly these partitions, without sharing; replaces earlier ones."""
-        chosen = [TopicPartition(*partition) for partition in partitions]
+        chosen = topic_partitions(partitions)
         with self._in_use():
             self._on_loop(lambda: self._engine.assign(chosen))
             self._reader.forget(set(self._engine.states) ^ set(chosen))
@@ -167,7 +195,7 @@ class Consumer(Generic[Key, Value]):
                 raise NotSubscribed("nothing to poll: subscribe() or assign() first")
             self._reader.statistics.polls += 1
             now = time.monotonic()
-            deadline = now + timeout
+            deadline = now + seconds(timeout)
             self._commit_if_due(now * 1000)
             while True:
                 self._engine.polled_ms = now * 1000
@@ -220,12 +248,12 @@ class Consumer(Generic[Key, Value]):
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
         """Go on from an offset; with a leader epoch, as `committed` gives it, it is checked first."""
-        place = offset_to_seek(offset)
+        place = as_offset(offset)
         with self._in_use():
             self._on_loop(
-                lambda: self._engine.seek(TopicPartition(*partition), place.offset, place.leader_epoch)
+                lambda: self._engine.seek(topic_partition(partition), place.offset, place.leader_epoch)
             )
-            self._reader.forget({TopicPartition(*partition)})
+            self._reader.forget({topic_partition(partition)})
 
     def seek_to_beginning(self, partitions: Collection[TopicPartition] = ()) -> None:
         """Go on from the first record; of all partitions if none are given."""
@@ -237,7 +265,7 @@ class Consumer(Generic[Key, Value]):
 
     def _seek_to(self, partitions: Collection[TopicPartition], time_ms: int) -> None:
         with self._in_use():
-            chosen = list(partitions) or sorted(self._engine.states)
+            chosen = topic_partitions(partitions) or sorted(self._engine.states)
             self._background.call(self._engine.seek_to_end_of(chosen, time_ms))
             self._reader.forget(set(chosen))
 
@@ -245,7 +273,7 @@ class Consumer(Generic[Key, Value]):
         """The offset of the next record that will be given."""
         timeout_ms = self.config.default_api_timeout_ms if timeout is None else round(timeout * 1000)
         with self._in_use():
-            partition = TopicPartition(*partition)
+            partition = topic_partition(partition)
             self._background.call(self._engine.position(partition, timeout_ms))
             position = self._reader.position(self._engine.states[partition])
             assert position is not None
@@ -253,13 +281,13 @@ class Consumer(Generic[Key, Value]):
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Give no records of these until `resume`; the group does not notice."""
-        chosen = list(partitions)
+        chosen = topic_partitions(partitions)
         with self._in_use():
             self._on_loop(lambda: self._engine.pause(chosen, is_paused=True))
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         """Go on with paused partitions."""
-        chosen = list(partitions)
+        chosen = topic_partitions(partitions)
         with self._in_use():
             self._on_loop(lambda: self._engine.pause(chosen, is_paused=False))
 
@@ -269,7 +297,7 @@ class Consumer(Generic[Key, Value]):
 
     def lag(self, partition: TopicPartition) -> int | None:
         """Records between the position and the end, as of the last fetch; None if nothing is known yet."""
-        state = self._engine.states.get(TopicPartition(*partition))
+        state = self._engine.states.get(topic_partition(partition))
         return state.lag if state is not None else None
 
     # Offsets.
@@ -294,7 +322,7 @@ class Consumer(Generic[Key, Value]):
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """What the group has committed."""
-        wanted = [TopicPartition(*partition) for partition in partitions]
+        wanted = topic_partitions(partitions)
         with self._in_use():
             found = self._background.call(self._engine.committed(wanted, timeout_in_ms(timeout)))
         return {partition: found.get(partition) for partition in wanted}
@@ -304,7 +332,9 @@ class Consumer(Generic[Key, Value]):
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first record of each partition at or after a time in ms; None if there is none."""
         with self._in_use():
-            found = self._background.call(self._engine.list_offsets(times, timeout_in_ms(timeout)))
+            found = self._background.call(
+                self._engine.list_offsets(checked_times(times), timeout_in_ms(timeout))
+            )
         return {partition: one if one.offset >= 0 else None for partition, one in found.items()}
 
     def beginning_offsets(
@@ -322,7 +352,7 @@ class Consumer(Generic[Key, Value]):
     def _ends(
         self, partitions: Iterable[TopicPartition], time_ms: int, timeout: float | None
     ) -> dict[TopicPartition, int]:
-        times = {TopicPartition(*partition): time_ms for partition in partitions}
+        times = dict.fromkeys(topic_partitions(partitions), time_ms)
         with self._in_use():
             found = self._background.call(self._engine.list_offsets(times, timeout_in_ms(timeout)))
         return {partition: one.offset for partition, one in found.items()}
@@ -332,7 +362,7 @@ class Consumer(Generic[Key, Value]):
     def partitions_for(self, topic: str) -> int:
         """How many partitions a topic has."""
         with self._in_use():
-            return self._background.call(self._engine.partitions_for(topic))
+            return self._background.call(self._engine.partitions_for(topic_name(topic)))
 
     def statistics(self) -> ConsumerStatistics:
         """What was done so far."""
@@ -345,7 +375,13 @@ class Consumer(Generic[Key, Value]):
         self._is_open = False
         self._background.close(self._engine.close(self._processed(), timeout))
 
+    def __repr__(self) -> str:
+        group = f" in group {self.config.group_id}" if self.config.group_id is not None else ""
+        return f"<Consumer of {', '.join(self.config.bootstrap_servers)}{group}>"
+
     def __enter__(self) -> Self:
+        if not self._is_open:
+            raise ClientClosed("consumer")
         return self
 
     def __exit__(
@@ -386,9 +422,11 @@ def settle(done: Any, answer: Any, error: BaseException | None) -> None:
             done.set_result(answer)
 
 
-def offset_to_seek(offset: int | OffsetAndMetadata) -> OffsetAndMetadata:
-    """The place that a user names; ValueError if there can be no such offset."""
+def as_offset(offset: int | OffsetAndMetadata) -> OffsetAndMetadata:
+    """An offset that a user names; ValueError if there can be no such one."""
     place = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
+    if type(place.offset) is not int:
+        raise TypeError(f"an offset is an int, not {place.offset!r}")
     if place.offset < 0:
         raise ValueError(f"offset {place.offset} is less than 0")
     return place
@@ -398,10 +436,19 @@ def with_metadata(
     offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
     """Offsets as they are committed: a bare number has no metadata."""
-    return {
-        TopicPartition(*partition): one if isinstance(one, OffsetAndMetadata) else OffsetAndMetadata(one)
-        for partition, one in offsets.items()
-    }
+    if not isinstance(offsets, Mapping):
+        raise TypeError(f"offsets are {{TopicPartition(topic, number): offset}}, not {offsets!r}")
+    return {topic_partition(partition): as_offset(one) for partition, one in offsets.items()}
+
+
+def checked_times(times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """Times to look for, in milliseconds since 1970."""
+    if not isinstance(times, Mapping):
+        raise TypeError(f"times are {{TopicPartition(topic, number): milliseconds}}, not {times!r}")
+    for time_ms in times.values():
+        if type(time_ms) is not int:
+            raise TypeError(f"a time is an int, in milliseconds since 1970, not {time_ms!r}")
+    return {topic_partition(partition): time_ms for partition, time_ms in times.items()}
 
 
 def timeout_in_ms(timeout: float | None) -> int | None:

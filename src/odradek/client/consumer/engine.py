@@ -39,13 +39,20 @@ Release = Callable[[States, Collection[TopicPartition]], Offsets]
 class Engine:
     """Keeps `states` filled and fetched. Made and used on one loop; `inbox` leads to the user."""
 
-    def __init__(self, config: ConsumerConfig, inbox: Inbox, release: Release) -> None:
+    def __init__(
+        self,
+        config: ConsumerConfig,
+        inbox: Inbox,
+        release: Release,
+        on_committed: Callable[[Offsets], None],
+    ) -> None:
         self.config = config
         self.inbox = inbox
         self.states: dict[TopicPartition, PartitionState] = {}
         self.brokers = Brokers(config, "consumer", creates_topics=config.allow_auto_create_topics)
         self.polled_ms = time.monotonic() * 1000
         self._release = release
+        self._on_committed = on_committed
         self._wish = Wish()
         self._fetcher = Fetcher(
             config,
@@ -317,6 +324,8 @@ class Engine:
     async def commit(self, offsets: Offsets, timeout_ms: int | None = None) -> None:
         """Commit as who we are in the group."""
         await self.group.commit(offsets, self._identity, timeout_ms)
+        if offsets:
+            self._on_committed(offsets)
 
     def _identity(self) -> MemberIdentity:
         return self._member.identity if self._member is not None else MemberIdentity()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from odradek.client.committed_offsets import OffsetAndMetadata
@@ -17,6 +17,7 @@ from odradek.client.consumer.statistics import ConsumerStatistics
 from odradek.common.ids import TopicPartition
 
 States = Mapping[TopicPartition, PartitionState]
+Intercept = Callable[[list[ConsumerRecord[Any, Any]]], list[ConsumerRecord[Any, Any]]]
 
 
 class Reader:
@@ -25,8 +26,11 @@ class Reader:
     `leftover` has records that an iteration took and did not give to the user yet: they count as unread.
     """
 
-    def __init__(self, inbox: Inbox, key_deserializer: Any, value_deserializer: Any) -> None:
+    def __init__(
+        self, inbox: Inbox, key_deserializer: Any, value_deserializer: Any, intercept: Intercept
+    ) -> None:
         self.inbox = inbox
+        self._intercept = intercept
         self.leftover: deque[ConsumerRecord[Any, Any]] = deque()
         self.statistics = ConsumerStatistics()
         self.has_drained = False
@@ -40,6 +44,7 @@ class Reader:
         records: list[ConsumerRecord[Any, Any]] = []
         while self.leftover and len(records) < limit:
             records.append(self.leftover.popleft())
+        seen = len(records)
         while len(records) < limit and (fetched := self._next_fetched()) is not None:
             before = len(records)
             try:
@@ -55,8 +60,8 @@ class Reader:
             self._advance(fetched)
             if len(records) == before and not fetched.is_empty:
                 break  # an error, which the next call meets first
-        self.statistics.records_returned += len(records)
-        return records
+        self.statistics.records_returned += len(records) - seen
+        return records[:seen] + self._intercept(records[seen:]) if seen else self._intercept(records)
 
     def take_batches(self, limit: int) -> list[tuple[PartitionState, list[IndexedBatch]]]:
         """Whole batches of about `limit` records, by partition."""

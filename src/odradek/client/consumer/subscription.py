@@ -50,8 +50,8 @@ class Wish:
         """Share topics with the group; a pattern that is text may be the broker's to compare."""
         if self.is_manual:
             raise NotSubscribed("this consumer has partitions by assign(); unsubscribe() first")
-        if isinstance(topics, str):
-            raise TypeError(f"subscribe takes a list of topics: subscribe([{topics!r}])")
+        if listener is not None and not hasattr(listener, "on_partitions_assigned"):
+            raise TypeError(f"a listener is a RebalanceListener, not {listener!r}")
         self.topics = frozenset(topics)
         self.regex = pattern if broker_matches and isinstance(pattern, str) else None
         if self.regex is not None:

@@ -158,10 +158,14 @@ class Accumulator:
             or self.problem is not None
             or (value is not None and type(value) is not bytes)
             or (key is not None and type(key) is not bytes)
+            or (partition is not None and type(partition) is not int)
+            or (timestamp is not None and type(timestamp) is not int)
         ):
             return None
         chosen = CHOOSE if partition is None else partition
         timestamp_ms = wall_clock_ms() if timestamp is None else timestamp
+        if (partition is not None and chosen < 0) or timestamp_ms < 0:
+            return None
         if cython.compiled and headers is None:
             future = self._append_at_once(queues, chosen, key, value, timestamp_ms, on_delivery)
             if future is not None:

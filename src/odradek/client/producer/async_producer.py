@@ -9,6 +9,8 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
+from odradek.client.arguments import topic_name
+from odradek.client.config import check_keywords_only
 from odradek.client.errors import ClientClosed
 from odradek.client.producer.accumulator import OnDelivery, TopicQueues
 from odradek.client.producer.batch import DeliveryFuture, RecordMetadata, smallest_room
@@ -27,7 +29,6 @@ from odradek.client.producer.outgoing import (
 )
 from odradek.client.producer.partitioners import Partitioner
 from odradek.client.producer.statistics import ProducerStatistics
-from odradek.common.ids import check_topic_name
 
 if TYPE_CHECKING:
     from odradek.client.producer.tables import Table, TableDelivery
@@ -42,12 +43,15 @@ class AsyncProducer(Generic[Key, Value]):
     `send` waits only until the record is taken, and gives a future to await; callbacks run on the loop.
     """
 
+    # A checker takes the first that fits, and `settings` would take a serializer too: the fullest first.
     @overload
     def __init__(
-        self: AsyncProducer[bytes, bytes],
+        self,
         *,
+        key_serializer: Serializer[Key],
+        value_serializer: Serializer[Value],
         partitioner: Partitioner | None = None,
-        interceptors: Sequence[Interceptor[bytes, bytes]] = (),
+        interceptors: Sequence[Interceptor[Key, Value]] = (),
         **settings: Any,
     ) -> None: ...
     @overload
@@ -70,23 +74,22 @@ class AsyncProducer(Generic[Key, Value]):
     ) -> None: ...
     @overload
     def __init__(
-        self,
+        self: AsyncProducer[bytes, bytes],
         *,
-        key_serializer: Serializer[Key],
-        value_serializer: Serializer[Value],
         partitioner: Partitioner | None = None,
-        interceptors: Sequence[Interceptor[Key, Value]] = (),
+        interceptors: Sequence[Interceptor[bytes, bytes]] = (),
         **settings: Any,
     ) -> None: ...
     def __init__(
         self,
-        *,
+        *misplaced: object,
         key_serializer: Serializer[Any] | None = None,
         value_serializer: Serializer[Any] | None = None,
         partitioner: Partitioner | None = None,
         interceptors: Sequence[Interceptor[Any, Any]] = (),
         **settings: Any,
     ) -> None:
+        check_keywords_only("AsyncProducer", misplaced)
         self.config = producer_config(settings)
         self._preparation: Preparation[Any, Any] = Preparation(
             key_serializer, value_serializer, partitioner, interceptors
@@ -163,7 +166,7 @@ class AsyncProducer(Generic[Key, Value]):
     async def _find(self, engine: Engine, topic: str, deadline: float) -> TopicQueues:
         queues = self._accumulator.topics.get(topic)
         if queues is None:
-            check_topic_name(topic)
+            topic_name(topic)
             await engine.find_topic(topic, _left_ms(deadline))
             queues = self._accumulator.topics[topic]
         return queues
@@ -225,7 +228,11 @@ class AsyncProducer(Generic[Key, Value]):
             await self._made.close(timeout)
         self._accumulator.refuse(ClientClosed("producer"))
 
+    def __repr__(self) -> str:
+        return f"<AsyncProducer to {', '.join(self.config.bootstrap_servers)}>"
+
     async def __aenter__(self) -> Self:
+        self._check_usable()
         return self
 
     async def __aexit__(

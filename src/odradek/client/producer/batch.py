@@ -86,6 +86,14 @@ class DeliveryFuture:
         self._index = index
         self._timestamp_ms = timestamp_ms
 
+    def __repr__(self) -> str:
+        part = self._part()
+        if not part._batch.is_done:
+            fate = "not delivered yet"
+        else:
+            fate = "delivered" if part._batch.error is None else f"failed with {part._batch.error!r}"
+        return f"<DeliveryFuture of a record for {part._batch.topic}-{part._batch.partition}: {fate}>"
+
     def done(self) -> bool:
         """Whether the record was delivered, or never will be."""
         return self._part()._batch.is_done

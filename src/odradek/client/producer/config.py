@@ -123,6 +123,11 @@ def producer_config(keywords: Mapping[str, Any]) -> ProducerConfig:
     if isinstance(keywords.get("acks"), int) and not isinstance(keywords["acks"], bool):
         keywords["acks"] = str(keywords["acks"])
     config = from_keywords(ProducerConfig, keywords)
+    if min(config.batch_size, config.max_request_size) > config.buffer_memory:
+        raise ConfigError(
+            f"batch_size={config.batch_size} is more than buffer_memory={config.buffer_memory}: "
+            f"there would be no room for a single batch"
+        )
     problem = _problem_of_idempotence(config)
     if config.enable_idempotence and problem is not None:
         if "enable_idempotence" in keywords:

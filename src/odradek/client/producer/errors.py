@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from odradek.client.errors import ClientError
+from odradek.client.errors import ClientError, described
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 
 
 class DeliveryTimedOut(ClientError, TimeoutError):
-    """A record was not acknowledged within `delivery_timeout_ms`; it may or may not have been written."""
+    """A record was not acknowledged within `delivery_timeout_ms`; it may or may not have been written.
 
-    def __init__(self, partition: TopicPartition, timeout_ms: int, attempts: int) -> None:
+    `why` is the last thing that went wrong on its way, if anything did.
+    """
+
+    def __init__(
+        self, partition: TopicPartition, timeout_ms: int, attempts: int, why: BaseException | None = None
+    ) -> None:
         self.partition = partition
         self.timeout_ms = timeout_ms
         self.attempts = attempts
+        self.why = why
         tried = f"; it was repeated {attempts} times" if attempts else ""
-        super().__init__(f"a batch for {partition} was not acknowledged within {timeout_ms} ms{tried}")
+        because = f": {described(why)}" if why is not None else ""
+        super().__init__(
+            f"a batch for {partition} was not acknowledged within {timeout_ms} ms{tried}{because}"
+        )
 
     def __str__(self) -> str:
         return str(self.args[0])

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
+from odradek.client.config import check_function, check_interceptors
 from odradek.client.producer.accumulator import CHOOSE, TopicQueues, wall_clock_ms
 from odradek.client.producer.batch import RecordMetadata
 from odradek.client.producer.errors import SerializationFailed
@@ -71,6 +72,10 @@ class Preparation(Generic[Key, Value]):
         partitioner: Partitioner | None,
         interceptors: Sequence[Interceptor[Key, Value]],
     ) -> None:
+        check_function("key_serializer", key_serializer)
+        check_function("value_serializer", value_serializer)
+        check_function("partitioner", partitioner)
+        check_interceptors(interceptors, "on_send", "on_acknowledgement")
         self._key_serializer = key_serializer
         self._value_serializer = value_serializer
         self._partitioner = partitioner

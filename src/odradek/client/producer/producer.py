@@ -11,7 +11,9 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
+from odradek.client.arguments import topic_name
 from odradek.client.background import BackgroundLoop
+from odradek.client.config import check_keywords_only
 from odradek.client.errors import ClientForked
 from odradek.client.producer import batch as batch_module
 from odradek.client.producer.accumulator import OnDelivery, TopicQueues
@@ -31,7 +33,6 @@ from odradek.client.producer.outgoing import (
 from odradek.client.producer.partitioners import Partitioner
 from odradek.client.producer.send_path import SendPath
 from odradek.client.producer.statistics import ProducerStatistics
-from odradek.common.ids import check_topic_name
 
 if TYPE_CHECKING:
     from odradek.client.producer.tables import Table, TableDelivery
@@ -51,12 +52,15 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
     Callbacks run on the producer's thread: they must be quick, and may send but not wait.
     """
 
+    # A checker takes the first that fits, and `settings` would take a serializer too: the fullest first.
     @overload
     def __init__(
-        self: Producer[bytes, bytes],
+        self,
         *,
+        key_serializer: Serializer[Key],
+        value_serializer: Serializer[Value],
         partitioner: Partitioner | None = None,
-        interceptors: Sequence[Interceptor[bytes, bytes]] = (),
+        interceptors: Sequence[Interceptor[Key, Value]] = (),
         **settings: Any,
     ) -> None: ...
     @overload
@@ -79,23 +83,22 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
     ) -> None: ...
     @overload
     def __init__(
-        self,
+        self: Producer[bytes, bytes],
         *,
-        key_serializer: Serializer[Key],
-        value_serializer: Serializer[Value],
         partitioner: Partitioner | None = None,
-        interceptors: Sequence[Interceptor[Key, Value]] = (),
+        interceptors: Sequence[Interceptor[bytes, bytes]] = (),
         **settings: Any,
     ) -> None: ...
     def __init__(
         self,
-        *,
+        *misplaced: object,
         key_serializer: Serializer[Any] | None = None,
         value_serializer: Serializer[Any] | None = None,
         partitioner: Partitioner | None = None,
         interceptors: Sequence[Interceptor[Any, Any]] = (),
         **settings: Any,
     ) -> None:
+        check_keywords_only("Producer", misplaced)
         self.config = producer_config(settings)
         self._preparation: Preparation[Any, Any] = Preparation(
             key_serializer, value_serializer, partitioner, interceptors
@@ -137,7 +140,7 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
     def _find(self, topic: str, deadline: float) -> TopicQueues:
         queues = self._accumulator.topics.get(topic)
         if queues is None:
-            check_topic_name(topic)
+            topic_name(topic)
             left_ms = max(0, round((deadline - time.monotonic()) * 1000))
             self._background.call(self._engine.find_topic(topic, left_ms))
             queues = self._accumulator.topics[topic]
@@ -219,7 +222,11 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
         _alive.discard(self)
         self._background.close(self._engine.close(timeout))
 
+    def __repr__(self) -> str:
+        return f"<Producer to {', '.join(self.config.bootstrap_servers)}>"
+
     def __enter__(self) -> Self:
+        self._check_usable()
         return self
 
     def __exit__(

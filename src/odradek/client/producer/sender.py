@@ -8,7 +8,6 @@ done.
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import random
 import time
@@ -30,6 +29,7 @@ from odradek.client.producer.idempotence import NOT_NUMBERED, PartitionOrder, Pr
 from odradek.client.producer.producer_ids import ask_producer_id
 from odradek.client.producer.splitting import split_batch
 from odradek.client.producer.statistics import ProducerStatistics
+from odradek.client.producer.troubles import METADATA, PRODUCER_ID, Troubles
 from odradek.client.retries import Backoff
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
@@ -50,8 +50,6 @@ WRONG_NUMBER = frozenset(
 # The broker does not have the batch, and might take smaller ones.
 TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 FIRST_WITH_TOPIC_IDS = 13
-
-_log = logging.getLogger("odradek.producer")
 
 
 class Sent(NamedTuple):
@@ -86,6 +84,7 @@ class Sender:
         self._timer: asyncio.TimerHandle | None = None
         self._alarm_ms = math.inf
         self._is_stopped = False
+        self._troubles = Troubles()
 
     def stop(self) -> None:
         """Send nothing more."""
@@ -144,10 +143,10 @@ class Sender:
         while (oldest := self._accumulator.oldest()) is not None:
             if oldest.created_ms + timeout_ms > now_ms:
                 return oldest.created_ms + timeout_ms
-            error = DeliveryTimedOut(
-                TopicPartition(oldest.topic, oldest.partition), timeout_ms, oldest.attempts
-            )
-            self._fail(oldest, error)
+            queue = self._accumulator.topics[oldest.topic].queues[oldest.partition]
+            why = self._troubles.why(queue, self._brokers.metadata)
+            partition = TopicPartition(oldest.topic, oldest.partition)
+            self._fail(oldest, DeliveryTimedOut(partition, timeout_ms, oldest.attempts, why))
         return math.inf
 
     def _send_one_request_each(self, now_ms: float) -> bool:
@@ -273,6 +272,7 @@ class Sender:
                 self._retry(sent, broker_error(ErrorCode.UNKNOWN_TOPIC_ID, "the answer leaves it out"))
             elif fate.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
                 sent.queue.order.delivered(sent.batch)
+                self._troubles.over(sent.queue)
                 self._statistics.count_delivered(sent.batch.count)
                 self._accumulator.complete(sent.batch, fate.base_offset, fate.log_append_time_ms)
             else:
@@ -334,6 +334,7 @@ class Sender:
             self._fail(batch, error)
             return
         self._statistics.retries += 1
+        self._troubles.note(sent.queue, error)
         order.repeat(batch, self._retry_at_ms(batch))
         self._active[sent.queue] = None
 
@@ -350,16 +351,18 @@ class Sender:
     async def _connect(self, node_id: int) -> None:
         try:
             await self._brokers.connection(node_id)
+            self._troubles.over(node_id)
         except ClientError as error:
-            _log.debug("%s", error)
+            self._troubles.note(node_id, error)
             self._brokers.metadata.mark_stale()
             await asyncio.sleep(self._config.reconnect_backoff_ms / 1000)
 
     async def _refresh(self) -> None:
         try:
             await self._brokers.refresh()
+            self._troubles.over(METADATA)
         except (ClientError, BrokerError) as error:
-            _log.debug("%s", error)
+            self._troubles.note(METADATA, error)
             await asyncio.sleep(self._config.retry_backoff_ms / 1000)
         self.apply_metadata()
         if any(queue for queue in self._active if not self._has_leader(queue)):
@@ -383,8 +386,10 @@ class Sender:
     async def _get_producer_id(self) -> None:
         try:
             self._producer = await ask_producer_id(self._brokers)
+            self._troubles.over(PRODUCER_ID)
         except (ClientError, BrokerError) as error:
             if is_retriable(error):
+                self._troubles.note(PRODUCER_ID, error)
                 await asyncio.sleep(self._config.retry_backoff_ms / 1000)
                 return
             # Nothing can ever be sent: everybody is told, now and at every later send.

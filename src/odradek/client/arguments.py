@@ -1,0 +1,49 @@
+"""Checks of what users give to a client's methods: a wrong type is named here, not where it would break."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from odradek.common.ids import TopicPartition, check_topic_name
+
+
+def topic_name(given: Any) -> str:
+    """A topic's name; TypeError or Kafka's own complaint if it cannot be one."""
+    if not isinstance(given, str):
+        raise TypeError(f"a topic is a str, not {given!r}")
+    check_topic_name(given)
+    return given
+
+
+def topic_names(given: Any) -> list[str]:
+    """A list of topics, and not a single one by mistake."""
+    if isinstance(given, str):
+        raise TypeError(f"it takes a list of topics: [{given!r}]")
+    if not isinstance(given, Iterable):
+        raise TypeError(f"it takes a list of topics, not {given!r}")
+    return [topic_name(one) for one in given]
+
+
+def topic_partition(given: Any) -> TopicPartition:
+    """A partition; a pair of topic and number will do."""
+    if not isinstance(given, tuple) or len(given) != 2:
+        raise TypeError(f"a partition is TopicPartition(topic, number), not {given!r}")
+    topic, partition = given
+    if type(partition) is not int or partition < 0:
+        raise TypeError(f"the partition in {tuple(given)!r} is not a number from 0 on")
+    return TopicPartition(topic_name(topic), partition)
+
+
+def topic_partitions(given: Any) -> list[TopicPartition]:
+    """A list of partitions, and not a single one by mistake."""
+    if isinstance(given, TopicPartition | str) or not isinstance(given, Iterable):
+        raise TypeError(f"it takes a list of TopicPartition, not {given!r}")
+    return [topic_partition(one) for one in given]
+
+
+def seconds(given: Any) -> float:
+    """A time to wait."""
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        raise TypeError(f"a timeout is a number of seconds, not {given!r}")
+    return given

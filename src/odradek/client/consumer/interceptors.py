@@ -1,0 +1,56 @@
+"""What users want to see of every record that a consumer hands out, and of every commit."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+from odradek.client.committed_offsets import OffsetAndMetadata
+from odradek.client.config import check_interceptors
+from odradek.client.consumer.consumer_record import ConsumerRecord
+from odradek.common.ids import TopicPartition
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+_log = logging.getLogger("odradek.consumer")
+
+
+class ConsumerInterceptor(Generic[Key, Value]):
+    """Sees records before the user does, and what was committed. Inherit and override what you need.
+
+    One that raises is logged and passed over: records are not lost by it.
+    """
+
+    def on_consume(self, records: list[ConsumerRecord[Key, Value]]) -> list[ConsumerRecord[Key, Value]]:
+        """The records to hand out in place of these; their positions count as read in any case."""
+        return records
+
+    def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """The group has committed these. Called on the consumer's own thread or loop: be quick."""
+
+
+class Interceptors:
+    """All interceptors of one consumer, in their order."""
+
+    def __init__(self, given: Sequence[ConsumerInterceptor[Any, Any]]) -> None:
+        check_interceptors(given, "on_consume", "on_commit")
+        self._all = tuple(given)
+
+    def consumed(self, records: list[ConsumerRecord[Any, Any]]) -> list[ConsumerRecord[Any, Any]]:
+        """The records after all interceptors."""
+        for interceptor in self._all:
+            try:
+                records = list(interceptor.on_consume(records))
+            except Exception:
+                _log.exception("on_consume of %r raised", interceptor)
+        return records
+
+    def committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Tell all interceptors."""
+        for interceptor in self._all:
+            try:
+                interceptor.on_commit(offsets)
+            except Exception:
+                _log.exception("on_commit of %r raised", interceptor)

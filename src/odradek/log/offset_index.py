@@ -1,3 +1,4 @@
+# cython: annotation_typing=False
 """The offset index of a segment: where in the log file to start looking for an offset.
 
     position size field
@@ -6,6 +7,8 @@
 
 One entry per `index.interval.bytes` of log. Kafka writes one per append, so there the offset may be the
 last of several batches of which the first begins at the position.
+
+Compiled by Cython (offset_index.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations

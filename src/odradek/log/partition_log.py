@@ -28,31 +28,20 @@ from odradek.log.files import PartitionDirectory
 from odradek.log.flushing import FlushJob
 from odradek.log.follower_batches import whole_batches
 from odradek.log.leader_batches import Origin, max_decompressed_bytes, prepare, stamp_all
-from odradek.log.producers import BatchMetadata, Marker, ProducerStates
+from odradek.log.log_tail import AppendInfo, LogTail
+from odradek.log.producers import Marker, ProducerStates
 from odradek.log.reading import FetchData, Isolation, LogEnd, aborted_between, find_batches
 from odradek.log.replay import markers_of, replay
 from odradek.log.retention import Deletion, RetainedSegment, segments_to_delete
 from odradek.log.roll import IncomingBatches, RollReason, roll_reason
 from odradek.log.segment import Segment
 from odradek.log.segments import Segments
-from odradek.log.short_append import Terms, try_append
 from odradek.log.snapshot_files import SnapshotFiles
 from odradek.log.txn_index import AbortedTxn, aborted_txn
 from odradek.log.warmth import Warmth
 from odradek.records.batch import BatchHeader, Buffer
 
 PRODUCER_ID_EXPIRATION_MS = 86_400_000
-
-
-class AppendInfo(NamedTuple):
-    """Where batches went. For a duplicate: where they have been since the first time."""
-
-    base_offset: int
-    last_offset: int
-    log_append_time_ms: int  # -1 when records keep the producer's time
-    log_start_offset: int
-    is_duplicate: bool = False
-    roll_reason: RollReason | None = None
 
 
 class Garbage(NamedTuple):
@@ -62,7 +51,7 @@ class Garbage(NamedTuple):
     paths: tuple[str, ...]
 
 
-class PartitionLog:
+class PartitionLog(LogTail):
     """A partition on disk.
 
     Owned by the event loop, which is the only one to call what changes it: one writer, no lock. `read` and
@@ -73,22 +62,14 @@ class PartitionLog:
 
     __slots__ = (
         "_epochs_lock",
-        "_hw",
         "_replacement",
-        "config",
         "directory",
-        "epochs",
         "garbage",
         "last_flush_ms",
-        "log_end_offset",
-        "log_start_offset",
         "partition",
         "producer_id_expiration_ms",
-        "producers",
         "recovery_point",
-        "segments",
         "snapshots",
-        "terms",
         "topic_id",
         "truncation_count",
         "warmth",
@@ -114,13 +95,8 @@ class PartitionLog:
     ) -> None:
         self.partition = partition
         self.directory = directory
-        self.config = config
-        self.segments = segments
-        self.epochs = epochs
-        self.producers = producers
+        super().__init__(config, segments, epochs, producers, log_start_offset, log_end_offset)
         self.snapshots = snapshots
-        self.log_start_offset = log_start_offset
-        self.log_end_offset = log_end_offset
         self.recovery_point = recovery_point
         self.topic_id = topic_id
         self.last_flush_ms = now_ms
@@ -131,8 +107,6 @@ class PartitionLog:
         self._epochs_lock = threading.Lock()
         self._replacement: Iterator[None] | None = None
         self.warmth = Warmth()
-        self.terms: Terms | None = None
-        self._hw = log_start_offset
         self.update_high_watermark(high_watermark)
 
     def __repr__(self) -> str:
@@ -162,11 +136,6 @@ class PartitionLog:
         self.producers.on_high_watermark(self._hw)
         return self._hw
 
-    def commit_all(self) -> None:
-        """Move the high watermark to the log end, as there is no other replica."""
-        self._hw = self.log_end_offset
-        self.producers.on_high_watermark(self._hw)
-
     # Appending
 
     def append_as_leader(
@@ -184,7 +153,10 @@ class PartitionLog:
         batches are refused; then nothing has changed.
         """
         if origin is Origin.CLIENT and isinstance(records, memoryview):
-            info = self._append_shortly(records, leader_epoch, now_ms)
+            try:
+                info = self.append_shortly(records, leader_epoch, now_ms)
+            except OSError as error:
+                raise StorageError(error, self.directory.path) from error
             if info is not None:
                 return info
         payload, headers = prepare(records, self.config, now_ms=now_ms, origin=origin)
@@ -201,23 +173,6 @@ class PartitionLog:
         first, last = headers[0], headers[-1]
         return AppendInfo(
             first.base_offset, last.last_offset, time_ms, self.log_start_offset, roll_reason=reason
-        )
-
-    def _append_shortly(self, records: memoryview, leader_epoch: int, now_ms: int) -> AppendInfo | None:
-        try:
-            done = try_append(self, records, leader_epoch, now_ms)
-        except OSError as error:
-            raise StorageError(error, self.directory.path) from error
-        if done is None:
-            return None
-        if isinstance(done, BatchMetadata):
-            return self._info_of_duplicate(done, -1)
-        base_offset, last_offset = done
-        return AppendInfo(base_offset, last_offset, -1, self.log_start_offset)
-
-    def _info_of_duplicate(self, earlier: BatchMetadata, time_ms: int) -> AppendInfo:
-        return AppendInfo(
-            earlier.base_offset, earlier.last_offset, time_ms, self.log_start_offset, is_duplicate=True
         )
 
     def append_as_follower(self, records: Buffer, *, now_ms: int) -> AppendInfo | None:

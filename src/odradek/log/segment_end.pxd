@@ -2,6 +2,9 @@
 
 cimport cython
 
+from odradek.log.offset_index cimport OffsetIndex
+from odradek.log.time_index cimport TimeIndex
+
 cdef long long _BOUNDARIES_KEPT
 
 
@@ -9,8 +12,8 @@ cdef class SegmentEnd:
     cdef readonly long long base_offset
     cdef public long long index_interval_bytes
     cdef public object log
-    cdef public object offset_index
-    cdef public object time_index
+    cdef public OffsetIndex offset_index
+    cdef public TimeIndex time_index
     cdef public long long _bytes_since_index
     cdef public object _first_timestamp_ms
     cdef public object _max_timestamp

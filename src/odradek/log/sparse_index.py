@@ -1,3 +1,4 @@
+# cython: annotation_typing=False
 """A file of fixed-size entries, sorted by both their columns, that grows at its end: what both indexes are.
 
 Entries are found by reading the file, not by mapping it: ten thousand partitions would otherwise hold
@@ -9,6 +10,8 @@ that point moves.
 Unlike Kafka we do not preallocate the file of an active segment: a trimmed file is what Kafka itself leaves
 behind at every clean stop, so it accepts ours. A preallocated one, left by a Kafka that was killed, is
 rebuilt.
+
+Compiled by Cython (sparse_index.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations

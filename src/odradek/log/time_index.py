@@ -1,3 +1,4 @@
+# cython: annotation_typing=False
 """The time index of a segment: from which offset on to look for a timestamp.
 
     position size field
@@ -6,6 +7,8 @@
 
 Written together with the entries of the offset index, if the greatest timestamp has grown since; once more
 when the segment is closed, so that the last entry of a closed segment is its greatest timestamp.
+
+Compiled by Cython (time_index.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""One partition as this broker has it: leader or follower, and what is committed."""
+# cython: annotation_typing=False
+"""One partition as this broker has it: leader or follower, and what is committed.
+
+Compiled by Cython (partition.pxd has the C types), or interpreted as is.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,8 @@ from typing import NamedTuple
 
 from odradek.common.ids import TopicPartition
 from odradek.log.leader_batches import Origin
-from odradek.log.partition_log import AppendInfo, PartitionLog
+from odradek.log.log_tail import AppendInfo
+from odradek.log.partition_log import PartitionLog
 from odradek.log.reading import FetchData, Isolation
 from odradek.metrics.counters import TopicTraffic
 from odradek.records.batch import Buffer
@@ -38,11 +43,13 @@ class Partition:
     """A partition that has a replica here. Owned by the replica manager, on the loop.
 
     `on_progress` is called when more can be read than before, or when the partition has changed hands.
+    `leads_alone`: this broker leads, and there is no other replica to wait for.
     """
 
     __slots__ = (
         "_end_offsets",
         "broker_id",
+        "leads_alone",
         "log",
         "on_progress",
         "state",
@@ -67,18 +74,13 @@ class Partition:
         self.on_progress = on_progress
         self.traffic = traffic or TopicTraffic()
         self.state = PartitionState(NO_LEADER, NO_EPOCH, (), (), -1)
+        self.leads_alone = False
         self._end_offsets: dict[int, int] = {}
 
     @property
     def is_leader(self) -> bool:
         """Whether this broker leads."""
         return self.state.leader_id == self.broker_id
-
-    @property
-    def leads_alone(self) -> bool:
-        """Whether this broker leads and has no other replica to wait for."""
-        state = self.state
-        return state.leader_id == self.broker_id and len(state.replicas) == 1
 
     def become(self, state: PartitionState) -> bool:
         """Take over the controller's decision; False if it is not newer than what is known."""
@@ -89,6 +91,7 @@ class Partition:
             return False
         was_leader_epoch = self.state.leader_epoch
         self.state = state
+        self.leads_alone = self.is_leader and len(state.replicas) == 1
         if self.is_leader and state.leader_epoch > was_leader_epoch:
             self.log.assign_leader_epoch(state.leader_epoch)
             self._end_offsets = {}
@@ -110,21 +113,26 @@ class Partition:
             raise NotLeaderOrFollower(self.topic_partition, state.leader_id, state.leader_epoch)
 
     def append(
-        self, records: Buffer, *, required_acks: int, now_ms: int, origin: Origin = Origin.CLIENT
+        self, records: Buffer, required_acks: int, now_ms: int, origin: Origin = Origin.CLIENT
     ) -> AppendInfo:
         """Write batches as the leader. Nothing was written if it raises."""
         state = self.state
-        if state.leader_id != self.broker_id:
-            raise NotLeaderOrFollower(self.topic_partition, state.leader_id, state.leader_epoch)
-        if required_acks == ALL_IN_SYNC and len(state.isr) < self._min_in_sync():
-            raise NotEnoughReplicas(self.topic_partition, len(state.isr), self._min_in_sync())
+        if not self.leads_alone:
+            self._require_appendable(required_acks)
         info = self.log.append_as_leader(records, state.leader_epoch, now_ms=now_ms, origin=origin)
         self._advance()
         self.on_progress(self)
         if not info.is_duplicate:
-            self.traffic.bytes_in += len(records)
-            self.traffic.messages_in += info.last_offset - info.base_offset + 1
+            traffic = self.traffic
+            traffic.bytes_in += len(records)
+            traffic.messages_in += info.last_offset - info.base_offset + 1
         return info
+
+    def _require_appendable(self, required_acks: int) -> None:
+        self.require_leader()
+        in_sync = len(self.state.isr)
+        if required_acks == ALL_IN_SYNC and in_sync < self._min_in_sync():
+            raise NotEnoughReplicas(self.topic_partition, in_sync, self._min_in_sync())
 
     def read(
         self,
@@ -153,7 +161,7 @@ class Partition:
 
     def _advance(self) -> None:
         """Move the high watermark as far as the replicas in sync allow."""
-        if len(self.state.replicas) == 1:
+        if self.leads_alone:
             self.log.commit_all()
             return
         self._end_offsets[self.broker_id] = self.log.log_end_offset

@@ -16,7 +16,7 @@ from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.log.errors import StorageError
-from odradek.log.partition_log import AppendInfo
+from odradek.log.log_tail import AppendInfo
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import ProduceRequest, ProduceResponse
 from odradek.protocol.produce_frames import TOPIC_IDS_FROM

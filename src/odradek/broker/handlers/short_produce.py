@@ -20,7 +20,7 @@ from odradek.broker.handlers.produce import (
 from odradek.broker.services import Services
 from odradek.cluster.metadata_answers import INTERNAL_TOPICS
 from odradek.common.errors import KafkaError
-from odradek.log.partition_log import AppendInfo
+from odradek.log.log_tail import AppendInfo
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.headers import encode_response
 from odradek.protocol.messages import ProduceResponse
@@ -68,7 +68,7 @@ def _append_all(services: Services, request: ProduceFrame, appends: list[Append]
         try:
             if outcomes and services.loop.time() > deadline:
                 raise too_late()
-            outcomes.append(partition.append(records, required_acks=request.acks, now_ms=now_ms))
+            outcomes.append(partition.append(records, request.acks, now_ms))
         except KafkaError as error:
             outcomes.append(error)
             has_errors = True

@@ -1,0 +1,197 @@
+# cython: annotation_typing=False
+"""The tail of a partition's log, and the way of nearly every batch into it: check, stamp, write, index.
+
+What `PartitionLog.append_as_leader` asks for each append (another codec? the broker's time? a new segment?)
+has the same answer for thousands of batches. Those answers are kept as `Terms`, and a batch within them takes
+this way, at a fraction of the cost. For any other batch it answers None before anything has changed.
+
+Compiled by Cython (log_tail.pxd has the C types), or interpreted as is. A base class of the log, so that
+nothing lies between an append and the segment.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from odradek.log.config import LogConfig
+from odradek.log.epochs import LeaderEpochs
+from odradek.log.leader_batches import max_decompressed_bytes
+from odradek.log.producers import BatchMetadata, ProducerStates
+from odradek.log.roll import MAX_RELATIVE_OFFSET, RollReason
+from odradek.log.segment import Segment
+from odradek.log.segments import Segments
+from odradek.records.acceptance import ENDLESS_MS
+from odradek.records.batch import LOG_OVERHEAD, BatchHeader
+
+try:
+    import cython
+except ImportError:
+    from odradek.records import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.records.acceptance import accepted_fields
+else:
+    from odradek.records.acceptance import accepted_fields
+
+# Places in a header, as C integers.
+_LAST_OFFSET_DELTA = BatchHeader._fields.index("last_offset_delta")
+_MAX_TIMESTAMP_MS = BatchHeader._fields.index("max_timestamp_ms")
+_PRODUCER_ID = BatchHeader._fields.index("producer_id")
+
+# What a leader writes over: the first field of a batch, and the one behind its length; no CRC covers them.
+_pack_base_offset = struct.Struct(">q").pack_into
+_pack_leader_epoch = struct.Struct(">i").pack_into
+
+
+class AppendInfo(NamedTuple):
+    """Where batches went. For a duplicate: where they have been since the first time."""
+
+    base_offset: int
+    last_offset: int
+    log_append_time_ms: int  # -1 when records keep the producer's time
+    log_start_offset: int
+    is_duplicate: bool = False
+    roll_reason: RollReason | None = None
+
+
+class Terms:
+    """What holds for appends to one segment, in one leader epoch, under one configuration; limits inclusive.
+
+    `was_empty`: the segment had no time to roll by yet, and the terms end with its first batch.
+    """
+
+    config: LogConfig
+    segment: Segment
+    epochs: LeaderEpochs
+    was_empty: bool
+    is_ordinary: bool
+    leader_epoch: int
+    max_message_bytes: int
+    max_decompressed_bytes: int
+    max_index_bytes: int
+    requires_key: bool
+    before_max_ms: int
+    after_max_ms: int
+    max_size: int
+    max_timestamp_ms: int
+    max_offset: int
+
+    def __init__(self, config: LogConfig, segment: Segment, epochs: LeaderEpochs) -> None:
+        first_ms = segment.first_timestamp_ms()
+        self.config = config
+        self.segment = segment
+        self.epochs = epochs
+        self.was_empty = segment.size == 0
+        self.is_ordinary = (
+            first_ms >= 0
+            and config.compression_type == "producer"
+            and config.message_timestamp_type == "CreateTime"
+        )
+        self.leader_epoch = epochs.latest
+        self.max_message_bytes = config.max_message_bytes
+        self.max_decompressed_bytes = max_decompressed_bytes(config)
+        self.max_index_bytes = config.segment_index_bytes
+        self.requires_key = config.is_compacted
+        self.before_max_ms = min(config.message_timestamp_before_max_ms, ENDLESS_MS)
+        self.after_max_ms = min(config.message_timestamp_after_max_ms, ENDLESS_MS)
+        self.max_size = config.max_segment_bytes
+        self.max_timestamp_ms = first_ms + min(config.max_segment_ms, ENDLESS_MS) - segment.roll_jitter_ms
+        self.max_offset = segment.base_offset + MAX_RELATIVE_OFFSET
+
+
+class LogTail:
+    """What an append reads and moves; everything else of a log is in the class that inherits."""
+
+    config: LogConfig
+    segments: Segments
+    epochs: LeaderEpochs
+    producers: ProducerStates
+    log_start_offset: int
+    log_end_offset: int
+    _hw: int
+    terms: Terms | None
+
+    def __init__(
+        self,
+        config: LogConfig,
+        segments: Segments,
+        epochs: LeaderEpochs,
+        producers: ProducerStates,
+        log_start_offset: int,
+        log_end_offset: int,
+    ) -> None:
+        self.config = config
+        self.segments = segments
+        self.epochs = epochs
+        self.producers = producers
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = log_end_offset
+        self._hw = log_start_offset
+        self.terms = None
+
+    def commit_all(self) -> None:
+        """Move the high watermark to the log end, as there is no other replica."""
+        self._hw = self.log_end_offset
+        self.producers.on_high_watermark(self._hw)
+
+    def append_shortly(self, records: memoryview, leader_epoch: int, now_ms: int) -> AppendInfo | None:
+        """Append a client's batch if it is ordinary in every way. OSError if the disk fails."""
+        segment = self.segments.active
+        terms = self._terms_for(segment)
+        size = segment.log.size
+        if not terms.is_ordinary or size + len(records) > terms.max_size or records.readonly:
+            if terms.was_empty and size > 0:
+                self.terms = None
+            return None
+        if leader_epoch != terms.leader_epoch or segment.wants_room(terms.max_index_bytes):
+            return None
+        fields = accepted_fields(
+            records,
+            terms.max_message_bytes,
+            terms.max_decompressed_bytes,
+            terms.requires_key,
+            now_ms - terms.before_max_ms,
+            now_ms + terms.after_max_ms,
+        )
+        if fields is None:
+            return None
+        max_timestamp_ms = fields[_MAX_TIMESTAMP_MS]
+        base_offset = self.log_end_offset
+        last_offset = base_offset + fields[_LAST_OFFSET_DELTA]
+        if max_timestamp_ms > terms.max_timestamp_ms or last_offset > terms.max_offset:
+            return None
+        header = None
+        if fields[_PRODUCER_ID] >= 0:
+            header = BatchHeader._make(fields)
+            earlier = self.producers.duplicate_of(header)
+            if earlier is not None:
+                return self._info_of_duplicate(earlier, -1)
+            self.producers.check(header)
+        _pack_base_offset(records, 0, base_offset)
+        _pack_leader_epoch(records, LOG_OVERHEAD, leader_epoch)
+        segment.append(records, base_offset, last_offset, max_timestamp_ms)
+        if header is not None:
+            self.producers.apply(
+                header._replace(base_offset=base_offset, partition_leader_epoch=leader_epoch)
+            )
+        else:
+            self.producers.end_offset = last_offset + 1
+        self.log_end_offset = last_offset + 1
+        return AppendInfo._make((base_offset, last_offset, -1, self.log_start_offset, False, None))
+
+    def _terms_for(self, segment: Segment) -> Terms:
+        terms = self.terms
+        if (
+            terms is None
+            or terms.segment is not segment
+            or terms.config is not self.config
+            or terms.epochs is not self.epochs
+        ):
+            terms = self.terms = Terms(self.config, segment, self.epochs)
+        return terms
+
+    def _info_of_duplicate(self, earlier: BatchMetadata, time_ms: int) -> AppendInfo:
+        return AppendInfo(
+            earlier.base_offset, earlier.last_offset, time_ms, self.log_start_offset, is_duplicate=True
+        )

@@ -1,0 +1,13 @@
+# C types of offset_index.py.
+
+cimport cython
+
+from odradek.log.sparse_index cimport SparseIndex
+
+
+@cython.final
+cdef class OffsetIndex:
+    cdef readonly long long base_offset
+    cdef SparseIndex _rows
+
+    cpdef append(self, long long offset, long long position)

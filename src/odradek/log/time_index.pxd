@@ -1,0 +1,13 @@
+# C types of time_index.py.
+
+cimport cython
+
+from odradek.log.sparse_index cimport SparseIndex
+
+
+@cython.final
+cdef class TimeIndex:
+    cdef readonly long long base_offset
+    cdef SparseIndex _rows
+
+    cpdef append_if_later(self, long long timestamp_ms, long long offset)

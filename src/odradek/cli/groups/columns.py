@@ -19,6 +19,14 @@ class Column(NamedTuple):
     margin: int = 0
 
 
+class View(NamedTuple):
+    """Something to print: what it is called, rows for people and programs, lines for scripts."""
+
+    title: str
+    rows: list[dict[str, Any]]
+    lines: list[str]
+
+
 def column_lines(columns: Sequence[Column], rows: Iterable[dict[str, Any]]) -> list[str]:
     """An empty line, the titles, and a line for each row."""
     cells = [[_cell(row[column.key]) for column in columns] for row in rows]

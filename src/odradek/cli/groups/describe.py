@@ -66,7 +66,7 @@ def command(
                 view = state_view(described, verbose)
             else:
                 view = offset_view(admin, described, verbose)
-            print_rows(output, view.rows, view.lines, title="offsets")
+            print_rows(output, view.rows, view.lines, view.title)
         if refused:
             raise Failed(problems_of(admin, refused))
 

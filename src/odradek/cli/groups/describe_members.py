@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from odradek.cli.groups.columns import Column, column_lines
-from odradek.cli.groups.describe_state import View
+from odradek.cli.groups.columns import Column, View, column_lines
 from odradek.common.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def member_view(group: GroupDescription, verbose: bool) -> View:
     has_instances = any(member.group_instance_id is not None for member in members)
     columns = [*_FIRST, *(_INSTANCE if has_instances else []), *_THEN, *(_VERBOSE if verbose else [])]
     lines = column_lines(columns, [_cells(group, member) for member in members])
-    return View([_row(group, member, verbose) for member in members], lines)
+    return View("members", [_row(group, member, verbose) for member in members], lines)
 
 
 def _row(group: GroupDescription, member: MemberDescription, verbose: bool) -> dict[str, Any]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.cli.groups.columns import Column, column_lines
-from odradek.cli.groups.describe_state import View
+from odradek.cli.groups.columns import Column, View, column_lines
 from odradek.common.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def offset_view(admin: Admin, group: GroupDescription, verbose: bool) -> View:
     if not verbose:
         for row in rows:
             del row["leader_epoch"]
-    return View(rows, lines)
+    return View("offsets", rows, lines)
 
 
 def committed_offsets(admin: Admin, group: str) -> dict[TopicPartition, OffsetAndMetadata]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
-from odradek.cli.groups.columns import Column, column_lines
+from odradek.cli.groups.columns import Column, View, column_lines
 
 if TYPE_CHECKING:
     from odradek.client.admin.groups import GroupDescription
@@ -20,13 +20,6 @@ _EPOCHS = [
     Column("TARGET-ASSIGNMENT-EPOCH", "target_assignment_epoch", 25),
 ]
 _LAST = [Column("#MEMBERS", "members", 0)]
-
-
-class View(NamedTuple):
-    """What there is to print of a group: rows for programs, lines for scripts."""
-
-    rows: list[dict[str, Any]]
-    lines: list[str]
 
 
 def state_view(group: GroupDescription, verbose: bool) -> View:
@@ -46,4 +39,4 @@ def state_view(group: GroupDescription, verbose: bool) -> View:
     told = {"coordinator": f"{node.host}:{node.port}", "coordinator_id": node.node_id}
     if not verbose:
         row = {key: value for key, value in row.items() if "epoch" not in key}
-    return View([{**row, **told}], lines)
+    return View("state", [{**row, **told}], lines)

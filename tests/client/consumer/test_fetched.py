@@ -12,7 +12,8 @@ from odradek.client.consumer.consumer_record import ConsumerRecord
 from odradek.client.consumer.errors import CorruptRecords
 from odradek.client.consumer.fetched import Fetched
 from odradek.client.consumer.positions import PartitionState
-from odradek.records.batch import TimestampType
+from odradek.client.consumer.tables import to_table
+from odradek.records.batch import TimestampType, stamp
 from odradek.records.builder import build_batch
 from odradek.records.compression import Codec
 from odradek.records.control import ControlType, EndTransactionMarker, build_end_transaction_marker
@@ -79,6 +80,39 @@ def test_a_batch_that_is_cut_off_is_left_for_the_next_fetch() -> None:
 
     assert data.next_fetch_offset == 5
     assert len(drain(data)) == 5
+
+
+@given(
+    kinds=st.lists(st.sampled_from(["plain", "lz4", "append time", "empty", "other epoch"]), max_size=12),
+    limit=st.integers(1, 40),
+)
+def test_tables_and_records_agree_whatever_batches_are_mixed(kinds: list[str], limit: int) -> None:
+    settings: dict[str, dict[str, Any]] = {
+        "plain": {},
+        "lz4": {"codec": Codec.LZ4},
+        "append time": {"timestamp_type": TimestampType.LOG_APPEND_TIME, "max_timestamp_ms": 5000},
+        "empty": {"last_offset_delta": 2, "max_timestamp_ms": 0},
+        "other epoch": {},
+    }
+    batches = []
+    for number, kind in enumerate(kinds):
+        batch = a_batch(3 * number, 0 if kind == "empty" else 3, **settings[kind])
+        stamp(batch, 0, 3 * number, 8 if kind == "other epoch" else 7)
+        batches.append(batch)
+
+    records = drain(fetched(*batches), limit)
+    data, rows = fetched(*batches), []
+    while not data.is_empty:
+        taken = data.take_batches(limit)
+        rows += to_table([(STATE, taken)] if taken else []).to_pylist()
+
+    assert [record.offset for record in records] == [
+        3 * number + n for number, kind in enumerate(kinds) if kind != "empty" for n in range(3)
+    ]
+    assert [(row["offset"], row["value"], row["timestamp_type"]) for row in rows] == [
+        (record.offset, record.value, record.timestamp_type) for record in records
+    ]
+    assert [round(row["timestamp"].timestamp() * 1000) for row in rows] == [one.timestamp for one in records]
 
 
 def test_the_brokers_time_is_told_as_such() -> None:

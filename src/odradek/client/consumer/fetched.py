@@ -21,13 +21,16 @@ from odradek.records.batch import (
     has_valid_crc,
     read_header,
 )
+from odradek.records.checksums import count_whole
 from odradek.records.control import ControlType, read_control_type
 from odradek.records.errors import CorruptBatch, RecordsError
-from odradek.records.kernels import scan_batches
-from odradek.records.layout import BatchColumn
+from odradek.records.kernels import find_run, index_run, new_bytearray, scan_batches
+from odradek.records.layout import BATCH_ROW_WIDTH, ROW_WIDTH, BatchColumn
 from odradek.records.record import RecordIndex, index_batch, read_records
 
 MAX_DECOMPRESSED_BYTES = 2**31 - 1
+MOST_ROWS = 4096
+"""Records that are indexed together: batches cost nothing then, and they fit a cache."""
 NOT_PLAIN = TRANSACTIONAL_FLAG | CONTROL_FLAG
 
 Aborted = Iterable[tuple[int, int]]
@@ -62,7 +65,7 @@ class Fetched:
         self._aborting: set[int] = set()
         scan = scan_batches(content, 0, len(content), max_batches=2**20)
         # The last batch of an answer may be cut off; the next fetch begins there.
-        self._positions = scan.column(BatchColumn.POSITION).tolist()
+        self._scan = scan
         last_offset = scan.field(scan.count - 1, BatchColumn.LAST_OFFSET) if scan.count else -1
         self.last_leader_epoch = (
             scan.field(scan.count - 1, BatchColumn.PARTITION_LEADER_EPOCH) if scan.count else NO_EPOCH
@@ -80,13 +83,13 @@ class Fetched:
     @property
     def is_empty(self) -> bool:
         """Whether there is no batch left to look at."""
-        return self._rows is None and self._next_batch >= len(self._positions)
+        return self._rows is None and self._next_batch >= self._scan.count
 
     def take(self, limit: int, key_deserializer: Any, value_deserializer: Any, records: list[Any]) -> None:
         """Append up to `limit` records. After an error `offset` is that of the record at fault."""
         wanted = len(records) + limit
         while len(records) < wanted:
-            if self._rows is None and not self._open_next():
+            if self._rows is None and not self._open_next(MOST_ROWS):
                 break
             assert self._rows is not None
             end = min(self._row_count, self._row + wanted - len(records))
@@ -113,7 +116,7 @@ class Fetched:
         """Whole batches of at least `limit` records, or what is left."""
         batches: list[IndexedBatch] = []
         count = 0
-        while count < limit and (self._rows is not None or self._open_next()):
+        while count < limit and (self._rows is not None or self._open_next(min(limit - count, MOST_ROWS))):
             assert self._open is not None
             batches.append(IndexedBatch(*self._open, self._row))
             count += self._row_count - self._row
@@ -121,8 +124,8 @@ class Fetched:
             self.offset = self._last_offset + 1
         return batches
 
-    def _open_next(self) -> bool:
-        found = self._next_data_batch()
+    def _open_next(self, max_rows: int) -> bool:
+        found = self._next_data(max_rows)
         if found is None:
             return False
         header, index = self._open = found
@@ -139,24 +142,42 @@ class Fetched:
         )
         self._row_count = index.count
         self._row = self._rows.first_at(self.offset, index.count)
-        self._last_offset = header.last_offset
+        self._last_offset = self._scan.field(self._next_batch - 1, BatchColumn.LAST_OFFSET)
         return True
 
-    def _next_data_batch(self) -> tuple[BatchHeader, RecordIndex] | None:
-        """The next batch with records for the reader, checked and indexed."""
-        while self._next_batch < len(self._positions):
-            position = self._positions[self._next_batch]
-            header = read_header(self._content, position)
-            self.leader_epoch = header.partition_leader_epoch
-            if header.last_offset >= self.offset:
-                index = self._index(header, position)
+    def _next_data(self, max_rows: int) -> tuple[BatchHeader, RecordIndex] | None:
+        """The next batches with records for the reader, checked and indexed: a run, or one."""
+        while self._next_batch < self._scan.count:
+            last_offset = self._scan.field(self._next_batch, BatchColumn.LAST_OFFSET)
+            if last_offset < self.offset:
                 self._next_batch += 1
-                if index is not None and index.count:
-                    return header, index
-                self.offset = header.next_offset
-            else:
-                self._next_batch += 1
+                continue
+            header = read_header(self._content, self._scan.field(self._next_batch, BatchColumn.POSITION))
+            run = self._index_run(max_rows)
+            if run is not None:
+                return header._replace(base_offset=0, base_timestamp_ms=0), run
+            index = self._index(header, self._scan.field(self._next_batch, BatchColumn.POSITION))
+            self._next_batch += 1
+            if index is not None and index.count:
+                return header, index
+            self.offset = last_offset + 1
         return None
+
+    def _index_run(self, max_rows: int) -> RecordIndex | None:
+        """The records of several batches at once, which must be the plainest, with whole offsets and times.
+
+        None where there are none, or the first is damaged, or has no records: who looks closer finds out.
+        """
+        batches, first = self._scan.table, self._next_batch
+        end, rows = find_run(batches, first, self._scan.count, max_rows)
+        if self._checks_crc and rows:
+            end = first + count_whole(self._content, batches[first * BATCH_ROW_WIDTH :], end - first)
+        table = memoryview(new_bytearray(rows * ROW_WIDTH * 8)).cast("q")
+        end, rows = index_run(self._content, batches, first, end, table)
+        if not rows:
+            return None
+        self._next_batch = end
+        return RecordIndex(self._content, table, rows)
 
     def _index(self, header: BatchHeader, position: int) -> RecordIndex | None:
         """Where the records of a batch are; None if they are not for the reader."""

@@ -79,6 +79,8 @@ class Brokers:
         self._retry = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self._reconnect = Backoff(config.reconnect_backoff_ms, config.reconnect_backoff_max_ms)
         self._is_closed = False
+        self.last_failure: BaseException | None = None
+        """Of the last attempt that did not succeed, since one did: for those who wait and are asked why."""
 
     def now_ms(self) -> float:
         """The loop's clock, which never goes back."""
@@ -314,11 +316,15 @@ class Brokers:
             async with asyncio.timeout_at(deadline_ms / 1000):
                 while True:
                     try:
-                        return await attempt()
+                        result = await attempt()
                     except (BrokerError, ClientError) as error:
                         if not is_retriable(error):
                             raise
                         failures, last = failures + 1, error
+                        self.last_failure = error
+                    else:
+                        self.last_failure = None
+                        return result
                     self._doubt(last)
                     await asyncio.sleep(self._retry.pause_ms(failures, random.random()) / 1000)
         except TimeoutError as over:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from uuid import UUID
@@ -69,6 +69,8 @@ class Metadata:
         self.errors: dict[str, int] = {}
         self.names: dict[bytes, str] = {}
         self.updated_ms: float | None = None
+        self.on_update: Callable[[], object] | None = None
+        """Called after each answer was taken over, by whoever must look at all that is told."""
         self._wanted: set[str] = set()
         self._held: Counter[str] = Counter()
         self._wants_all = False
@@ -152,6 +154,8 @@ class Metadata:
             self._take(row)
         self.updated_ms = now_ms
         self._settled = self._asked
+        if self.on_update is not None:
+            self.on_update()
 
     def take_leader(self, partition: TopicPartition, leader_id: int, leader_epoch: int) -> bool:
         """A broker told who leads now, within another answer (KIP-951); whether that was news."""

@@ -55,6 +55,7 @@ def test_each_record_is_seen_once_and_what_is_left_out_counts_as_read(
         bootstrap_servers=cluster.bootstrap,
         group_id=filled.topic,
         auto_offset_reset="earliest",
+        enable_auto_commit=False,
         max_poll_records=4,
         interceptors=[Broken(), even],
     ) as consumer:

@@ -212,8 +212,9 @@ class AsyncConsumer(Generic[Key, Value]):
                 raise
             settle(call.done, answer, None)
             await asyncio.sleep(0)  # often the next call follows at once
-        if inbox.errors:
-            raise inbox.errors.popleft()
+        problem = inbox.problem()
+        if problem is not None:
+            raise problem.with_traceback(None)
 
     async def __aiter__(self) -> AsyncIterator[ConsumerRecord[Key, Value]]:
         """Records one by one, for ever; ends when the consumer is closed."""

@@ -222,8 +222,9 @@ class Consumer(Generic[Key, Value]):
             self._background.call_soon(settle, call.done, answer, None)
             # What the call was about goes on in the background; often the next call follows at once.
             self._inbox.wait(0.01)
-        if inbox.errors:
-            raise inbox.errors.popleft()
+        problem = inbox.problem()
+        if problem is not None:
+            raise problem.with_traceback(None)
 
     def _fetch_more(self) -> None:
         if self._reader.has_drained:

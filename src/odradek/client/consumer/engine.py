@@ -6,6 +6,7 @@ import asyncio
 import logging
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
@@ -24,9 +25,11 @@ from odradek.client.consumer.positions import EARLIEST, LATEST, NO_EPOCH, Partit
 from odradek.client.consumer.subscription import RebalanceListener, Wish
 from odradek.client.consumer.truncation import EpochEnd
 from odradek.client.coordinators import Coordinators
-from odradek.client.errors import BrokerError, ClientError, is_retriable
+from odradek.client.errors import BrokerError, ClientError, DeadlineExceeded, is_retriable
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
+
+REFUSED_TOPICS = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION})
 
 _log = logging.getLogger("odradek.consumer")
 
@@ -50,7 +53,9 @@ class Engine:
         self.inbox = inbox
         self.states: dict[TopicPartition, PartitionState] = {}
         self.brokers = Brokers(config, "consumer", creates_topics=config.allow_auto_create_topics)
+        self.brokers.metadata.on_update = self._look_at_topics
         self.polled_ms = time.monotonic() * 1000
+        self._missing: Counter[str] = Counter()
         self._release = release
         self._on_committed = on_committed
         self._wish = Wish()
@@ -80,6 +85,7 @@ class Engine:
         """Share topics with the group."""
         if self._offsets is None:
             raise NotSubscribed("subscribe() needs a group_id; without a group, assign() partitions")
+        self.inbox.fatal = None
         is_new = self.config.group_protocol == "consumer"
         self._wish.subscribe(topics, pattern, listener, broker_matches=is_new)
         self.brokers.metadata.want(self._wish.topics)
@@ -110,6 +116,7 @@ class Engine:
             state.lose_position()
         self.states.clear()
         self._wish.clear()
+        self.inbox.fatal = None
 
     async def _run(self, member: Membership | HeartbeatMembership) -> None:
         try:
@@ -117,7 +124,7 @@ class Engine:
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            self.inbox.fail(error)
+            self.inbox.end(error)
 
     async def _watch_topics(self) -> None:
         """Topics come and go: a pattern must be compared with all there are, now and then."""
@@ -190,6 +197,21 @@ class Engine:
             new = sorted(partitions)
             await self.inbox.call(lambda: listener.on_partitions_assigned(new))
         self.pump()
+
+    def fail(self, error: BaseException) -> None:
+        """The next poll raises this."""
+        self.inbox.fail(error)
+
+    def _look_at_topics(self) -> None:
+        """Topics that the cluster refuses are told as long as it does; missing ones may still come."""
+        errors = self.brokers.metadata.errors
+        for topic in self._wish.topics.union(partition.topic for partition in self.states) & errors.keys():
+            if errors[topic] in REFUSED_TOPICS:
+                self.inbox.fail_once(broker_error(errors[topic], f"topic {topic}"))
+            elif errors[topic] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                self._missing[topic] += 1
+                if self._missing[topic] == 2:  # the first time it may be made at this moment
+                    _log.warning("topic %s does not exist; it will be read when it does", topic)
 
     # Positions.
 
@@ -299,10 +321,12 @@ class Engine:
         deadline_ms = time.monotonic() * 1000 + timeout_ms
         while state.position is None:
             self.pump()
-            if self.inbox.errors:
-                raise self.inbox.errors.popleft()
+            problem = self.inbox.problem()
+            if problem is not None:
+                raise problem
             if time.monotonic() * 1000 > deadline_ms:
-                raise TimeoutError(f"the position in {partition} is not known after {timeout_ms} ms")
+                what = f"finding the position in {partition}"
+                raise DeadlineExceeded(what, timeout_ms, self.brokers.last_failure)
             await asyncio.sleep(0.005)
         return state.position
 

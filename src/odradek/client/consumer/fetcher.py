@@ -20,6 +20,7 @@ from odradek.client.chores import Chores
 from odradek.client.consumer.config import ConsumerConfig
 from odradek.client.consumer.fetch_session import Asked, FetchSession, Wanted
 from odradek.client.consumer.fetched import Fetched
+from odradek.client.consumer.first_contact import FirstContact
 from odradek.client.consumer.positions import PartitionState
 from odradek.client.consumer.truncation import EpochEnd, Validation
 from odradek.client.errors import BrokerError, ClientError
@@ -85,6 +86,7 @@ class Fetcher:
         self._chores = Chores("fetcher", self._loop, self.pump)
         self._timer: asyncio.TimerHandle | None = None
         self._is_stopped = False
+        self._contact = FirstContact("fetching", config.default_api_timeout_ms)
 
     def stop(self) -> None:
         """Fetch nothing more."""
@@ -228,6 +230,7 @@ class Fetcher:
         _error: BaseException | None,
     ) -> None:
         self._asking.discard(node_id)
+        self._contact.worked()
         if frame is None:
             self._sessions[node_id].doubt(is_known=False)
             self._brokers.metadata.mark_stale()
@@ -322,7 +325,7 @@ class Fetcher:
         try:
             await self._brokers.connection(node_id, PURPOSE)
         except ClientError as error:
-            _log.debug("%s", error)
+            self._complain(error)
             self._brokers.metadata.mark_stale()
             await asyncio.sleep(self._config.reconnect_backoff_ms / 1000)
 
@@ -330,12 +333,20 @@ class Fetcher:
         try:
             await self._brokers.refresh()
         except (ClientError, BrokerError) as error:
-            _log.debug("%s", error)
+            self._complain(error)
             await asyncio.sleep(self._config.retry_backoff_ms / 1000)
             return
         if any(self._brokers.metadata.leader(partition) is None for partition in self._states):
             self._brokers.metadata.mark_stale()
             await asyncio.sleep(self._config.retry_backoff_ms / 1000)
+
+    def _complain(self, error: BaseException) -> None:
+        _log.debug("%s", error)
+        # Whoever looks for positions has complaints of its own.
+        if any(state.fetch_offset is not None for state in self._states.values()):
+            told = self._contact.failed(error, time.monotonic() * 1000)
+            if told is not None:
+                self._fail(told)
 
 
 def _forgotten(asked: Asked, has_ids: bool) -> list[FetchRequest.ForgottenTopicsData]:

@@ -20,6 +20,7 @@ from odradek.client.broker_errors import check
 from odradek.client.brokers import Brokers
 from odradek.client.committed_offsets import MemberIdentity
 from odradek.client.consumer.config import ConsumerConfig
+from odradek.client.consumer.first_contact import FirstContact
 from odradek.client.consumer.group_offsets import GroupOffsets
 from odradek.client.consumer.membership import GroupOwner
 from odradek.client.errors import BrokerError, ClientError, is_retriable
@@ -57,6 +58,7 @@ class HeartbeatMembership:
         self._epoch = JOINING
         self._interval_ms = FIRST_HEARTBEAT_MS
         self._target: dict[bytes, list[int]] | None = None  # by topic id, as the broker told it
+        self._contact = FirstContact(f"joining group {config.group_id}", config.default_api_timeout_ms)
         self._told_wish: tuple[frozenset[str], str | None] | None = None
         self._told_owned: frozenset[TopicPartition] | None = None
         self._must_beat = asyncio.Event()
@@ -81,6 +83,7 @@ class HeartbeatMembership:
                 try:
                     await self._live_on()
                     failures = 0
+                    self._contact.worked()
                 except (BrokerError, ClientError) as error:
                     self._offsets.doubt(error)
                     if isinstance(error, BrokerError) and error.error_code in FENCED:
@@ -90,6 +93,9 @@ class HeartbeatMembership:
                         raise
                     _log.debug("group %s: %s", self._group_id, error)
                     failures += 1
+                    told = self._contact.failed(error, time.monotonic() * 1000)
+                    if told is not None:
+                        self._owner.fail(told)
                     await asyncio.sleep(self._backoff.pause_ms(failures, random.random()) / 1000)
         finally:
             self._stop_reconciling()

@@ -27,6 +27,8 @@ class Inbox:
         self.fetched: deque[Fetched] = deque()
         self.errors: deque[BaseException] = deque()
         self.calls: deque[Call] = deque()
+        self.fatal: BaseException | None = None
+        """Every poll raises this: nothing will come any more unless the user wants something else."""
         self.on_news: Callable[[], object] = self._release
         self._lock = threading.Lock()
         self._waiting: Any = None
@@ -43,10 +45,18 @@ class Inbox:
         self.errors.append(error)
         self.on_news()
 
-    def fail_once(self, error: LogTruncated) -> None:
+    def end(self, error: BaseException) -> None:
+        """This poll and all later ones raise this."""
+        self.fatal = error
+        self.on_news()
+
+    def problem(self) -> BaseException | None:
+        """What a poll must raise now; the thread that polls asks."""
+        return self.errors.popleft() if self.errors else self.fatal
+
+    def fail_once(self, error: BaseException) -> None:
         """The next poll raises this, however often it is found out until then."""
-        known = [one.partition for one in list(self.errors) if isinstance(one, LogTruncated)]
-        if error.partition not in known:
+        if (type(error), str(error)) not in [(type(one), str(one)) for one in list(self.errors)]:
             self.fail(error)
 
     def forget_errors_of(self, partition: TopicPartition) -> None:
@@ -82,7 +92,7 @@ class Inbox:
     @property
     def has_news(self) -> bool:
         """Whether there is anything to look at."""
-        return bool(self.fetched or self.errors or self.calls)
+        return bool(self.fetched or self.errors or self.calls or self.fatal)
 
     def wait(self, timeout_s: float) -> None:
         """Until there is news, or the time is over."""

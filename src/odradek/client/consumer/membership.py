@@ -30,6 +30,7 @@ from odradek.client.consumer.consumer_protocol import (
     write_assignment,
     write_subscription,
 )
+from odradek.client.consumer.first_contact import FirstContact
 from odradek.client.consumer.group_offsets import GroupOffsets
 from odradek.client.errors import BrokerError, ClientError, is_retriable
 from odradek.client.retries import Backoff
@@ -80,6 +81,9 @@ class GroupOwner(Protocol):
     async def take(self, partitions: Collection[TopicPartition]) -> None:
         """Begin with more partitions."""
 
+    def fail(self, error: BaseException) -> None:
+        """The user should hear of this with the next poll."""
+
 
 class Membership:
     """One member's life. `run` ends only by an error that no time heals, or by being cancelled."""
@@ -94,6 +98,7 @@ class Membership:
         self._offsets = offsets
         self._owner = owner
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+        self._contact = FirstContact(f"joining group {config.group_id}", config.default_api_timeout_ms)
         self._member_id = ""
         self._generation_id = NO_GENERATION
         self._must_rejoin = asyncio.Event()
@@ -118,6 +123,7 @@ class Membership:
                 await self._wait_for_polls()
                 await self._join()
                 failures = 0
+                self._contact.worked()
                 await self._stay()
             except (BrokerError, ClientError) as error:
                 self._offsets.doubt(error)
@@ -129,6 +135,9 @@ class Membership:
                     raise
                 _log.debug("group %s: %s", self._group_id, error)
                 failures += 1
+                told = self._contact.failed(error, time.monotonic() * 1000)
+                if told is not None:
+                    self._owner.fail(told)
                 await asyncio.sleep(self._backoff.pause_ms(failures, random.random()) / 1000)
 
     async def _wait_for_polls(self) -> None:

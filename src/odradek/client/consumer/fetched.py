@@ -153,6 +153,7 @@ class Fetched:
                 self._next_batch += 1
                 continue
             header = read_header(self._content, self._scan.field(self._next_batch, BatchColumn.POSITION))
+            self.leader_epoch = header.partition_leader_epoch
             run = self._index_run(max_rows)
             if run is not None:
                 return header._replace(base_offset=0, base_timestamp_ms=0), run

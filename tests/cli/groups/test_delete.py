@@ -20,4 +20,11 @@ def test_one_group_that_cannot_go_does_not_keep_the_other(cli, left, join, group
 def test_json_names_what_was_deleted(cli, left):
     (line,) = cli.lines("groups", "delete", left, "-o", "json")
     assert json.loads(line) == {"group": left, "deleted": True}
-    assert "which groups?" in cli.error("groups", "delete", exit_code=2)
+    assert "give groups, or --all-groups" in cli.error("groups", "delete", exit_code=2)
+
+
+def test_all_groups_may_be_deleted_at_once(cli, left, join, group):
+    join("reader", group_id=f"{group}-2")
+    done = cli.run("groups", "delete", "--all-groups", exit_code=1)
+    assert f"'{left}'" in done.stdout
+    assert cli.lines("groups", "list") == [f"{group}-2"]

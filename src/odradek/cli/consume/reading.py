@@ -7,6 +7,7 @@ import dataclasses
 import signal
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
@@ -18,6 +19,7 @@ from odradek.client.admin.offsets import IsolationLevel
 from odradek.client.config import ClientConfig
 from odradek.client.consumer.async_consumer import AsyncConsumer
 from odradek.client.consumer.consumer_record import ConsumerRecord
+from odradek.client.consumer.errors import NotSubscribed
 from odradek.common.ids import TopicPartition
 
 Record = ConsumerRecord[bytes, bytes]
@@ -147,8 +149,9 @@ class _Ends:
         unread = self._consumer.assignment() - self._consumer.paused()
         await self._find(unread - self._ends.keys())
         for partition in unread:
-            if await self._consumer.position(partition) >= self._ends[partition]:
-                self._consumer.pause([partition])
+            with suppress(NotSubscribed):  # it may have gone to another member by now
+                if await self._consumer.position(partition) >= self._ends[partition]:
+                    self._consumer.pause([partition])
         mine = self._consumer.assignment()
         return bool(mine) and mine == self._consumer.paused()
 

@@ -5,26 +5,27 @@ from __future__ import annotations
 import click
 
 from odradek.cli.connecting import Failed, admin_client, bootstrap_option
-from odradek.cli.groups.group_names import groups_argument, problems_of
+from odradek.cli.groups.group_names import groups_argument, groups_of_consumers, problems_of
 from odradek.cli.options import UsageProblem
 from odradek.cli.output import output_option, to_json
 
 
 @click.command("delete")
 @groups_argument()
+@click.option("--all-groups", is_flag=True, help="All groups that list shows.")
 @bootstrap_option
 @output_option
-def command(groups: tuple[str, ...], bootstrap: str, output: str | None) -> None:
+def command(groups: tuple[str, ...], all_groups: bool, bootstrap: str, output: str | None) -> None:
     """Delete groups that nobody is in, with their offsets.
 
     odradek groups delete billing shipping
     """
     from odradek.client.errors import BrokerError  # noqa: PLC0415
 
-    if not groups:
-        raise UsageProblem("which groups? `odradek groups list` shows all")
+    if bool(groups) == all_groups:
+        raise UsageProblem("give groups, or --all-groups; `odradek groups list` shows all")
     with admin_client(bootstrap) as admin:
-        outcomes = admin.delete_groups(groups)
+        outcomes = admin.delete_groups(groups or groups_of_consumers(admin))
         refused = [(name, one) for name, one in outcomes.items() if isinstance(one, BrokerError)]
         deleted = [name for name, one in outcomes.items() if one is None]
         _say(output, deleted, is_all=not refused)

@@ -10,7 +10,7 @@ from odradek.cli.connecting import Failed, admin_client, bootstrap_option
 from odradek.cli.groups.describe_members import member_view
 from odradek.cli.groups.describe_offsets import offset_view
 from odradek.cli.groups.describe_state import state_view
-from odradek.cli.groups.group_names import groups_argument, problems_of
+from odradek.cli.groups.group_names import groups_argument, groups_of_consumers, problems_of
 from odradek.cli.options import UsageProblem
 from odradek.cli.output import output_option, print_rows
 
@@ -53,7 +53,7 @@ def command(
     if bool(groups) == all_groups:
         raise UsageProblem("give groups, or --all-groups; `odradek groups list` shows all")
     with admin_client(bootstrap) as admin:
-        wanted = groups or [one.group_id for one in admin.list_groups()]
+        wanted = groups or groups_of_consumers(admin)
         outcomes = admin.describe_groups(wanted)
         refused = [(name, one) for name, one in outcomes.items() if isinstance(one, BrokerError)]
         for described in outcomes.values():

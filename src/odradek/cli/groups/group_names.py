@@ -13,7 +13,10 @@ from odradek.cli.options import UsageProblem
 
 if TYPE_CHECKING:
     from odradek.client.admin.admin import Admin
+    from odradek.client.admin.groups import GroupListing
     from odradek.client.errors import BrokerError
+
+_CONSUMERS = ("", "consumer")
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -48,6 +51,16 @@ def only_group(groups: tuple[str, ...]) -> str:
     if len(groups) > 1:
         raise UsageProblem(f"one group at a time; these are {len(groups)}: {', '.join(groups)}")
     return groups[0]
+
+
+def groups_of_consumers(admin: Admin) -> list[str]:
+    """All groups, without those of other programs such as Kafka Connect."""
+    return [listed.group_id for listed in admin.list_groups() if is_of_consumers(listed)]
+
+
+def is_of_consumers(listed: GroupListing) -> bool:
+    """Whether consumers use the group, by joining it or only for its offsets."""
+    return listed.protocol_type in _CONSUMERS
 
 
 def no_such_group(admin: Admin, name: str) -> str:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from odradek.cli.connecting import admin_client, bootstrap_option
 from odradek.cli.groups.columns import Column, column_lines
+from odradek.cli.groups.group_names import is_of_consumers
 from odradek.cli.options import UsageProblem
 from odradek.cli.output import output_option, print_rows
 
-if TYPE_CHECKING:
-    from odradek.client.admin.groups import GroupListing
-
 _WORD_WIDTH = 20
-_CONSUMERS = ("", "consumer")
 
 
 @click.command("list")
@@ -51,7 +46,7 @@ def command(states: str | None, types: str | None, is_all: bool, bootstrap: str,
     rows = [
         {"group": one.group_id, "type": str(one.group_type), "state": str(one.state)}
         for one in listed
-        if is_all or _is_of_consumers(one)
+        if is_all or is_of_consumers(one)
     ]
     shown = [
         Column("GROUP", "group", grows=True, margin=10),
@@ -64,7 +59,3 @@ def command(states: str | None, types: str | None, is_all: bool, bootstrap: str,
 
 def _words(text: str | None) -> list[str]:
     return [word.strip() for word in (text or "").split(",") if word.strip()]
-
-
-def _is_of_consumers(listed: GroupListing) -> bool:
-    return listed.protocol_type in _CONSUMERS

@@ -122,14 +122,14 @@ def _goal(group: str, targets: dict[str, Any]) -> Goal:
 
 def _check_idle(admin: Admin, group: str) -> None:
     """Failed if somebody is in the group: its members would commit over what we commit."""
-    from odradek.client.errors import BrokerError  # noqa: PLC0415
+    from odradek.client.broker_errors import GroupIdNotFound  # noqa: PLC0415
 
-    described = admin.describe_groups([group])[group]
-    if isinstance(described, BrokerError):
-        if described.error_code.name != "GROUP_ID_NOT_FOUND":
-            raise described
+    try:
+        described = admin.describe_group(group)
+    except GroupIdNotFound:
         click.echo(f"There is no group {group!r} yet; committing offsets makes it.", err=True)
-    elif described.members:
+        return
+    if described.members:
         count = len(described.members)
         how = f"it is {described.state} and has {count} member{'s' if count > 1 else ''}"
         raise Failed(still_read(group, how))

@@ -2,8 +2,10 @@
 
     python member.py LIBRARY '{"bootstrap": …, "group": …, "topic": …, "instance": …, "protocol": …}'
 
-It prints `read PARTITION OFFSET` for each record and `committed PARTITION OFFSET` for each commit, which it
-makes after every batch, before anything can be taken from it. It leaves when its standard input is closed.
+It prints, each with topic and partition, `read … OFFSET` for a record, `committed … OFFSET` for a commit,
+which it makes after every batch, before anything can be taken from it, and one line `assigned …` for the
+partitions of an assignment; `fenced` before it ends because another member took its instance id. A line on
+its standard input names the topics to subscribe to from now on; it leaves when its input is closed.
 """
 
 from __future__ import annotations
@@ -13,39 +15,99 @@ import json
 import sys
 import threading
 import warnings
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from queue import SimpleQueue
 from typing import Any
 
 SESSION_MS = 3_000
 HEARTBEAT_MS = 300
+BATCH = 50
+
+Record = tuple[str, int, int]
+Offsets = dict[tuple[str, int], int]
 
 
-def tell_read(records: Iterable[tuple[int, int]]) -> dict[int, int]:
+def tell(*words: object) -> None:
+    print(*words, flush=True)
+
+
+def tell_read(records: Iterable[Record]) -> Offsets:
     """Print what was read; the offsets to commit."""
     following = {}
-    for partition, offset in records:
-        print("read", partition, offset)
-        following[partition] = offset + 1
+    for topic, partition, offset in records:
+        print("read", topic, partition, offset)
+        following[topic, partition] = offset + 1
     sys.stdout.flush()
     return following
 
 
-def tell_committed(following: dict[int, int]) -> None:
-    for partition, offset in following.items():
-        print("committed", partition, offset)
+def tell_committed(following: Offsets) -> None:
+    for (topic, partition), offset in following.items():
+        print("committed", topic, partition, offset)
     sys.stdout.flush()
 
 
-def stop_event() -> threading.Event:
-    """Set when whoever started us closes our input."""
-    event = threading.Event()
+def tell_assigned(partitions: Iterable[Any]) -> None:
+    tell("assigned", *(f"{one.topic}:{one.partition}" for one in partitions))
 
-    def wait() -> None:
-        sys.stdin.read()
-        event.set()
 
-    threading.Thread(target=wait, daemon=True).start()
-    return event
+class Orders:
+    """What whoever started us wants: other topics, and in the end that we leave."""
+
+    def __init__(self) -> None:
+        self.are_over = threading.Event()
+        self._wishes: SimpleQueue[list[str]] = SimpleQueue()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        for line in sys.stdin:
+            self._wishes.put(line.split())
+        self.are_over.set()
+
+    def new_topics(self) -> list[str]:
+        """The topics to subscribe to from now on; nothing if that has not changed."""
+        return [] if self._wishes.empty() else self._wishes.get()
+
+
+def odradek(options: dict[str, Any]) -> None:
+    from odradek import Consumer, TopicPartition
+    from odradek.client.broker_errors import FencedInstanceId
+    from odradek.client.consumer.subscription import RebalanceListener
+
+    class Listener(RebalanceListener):
+        def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
+            tell_assigned(partitions)
+
+    settings: dict[str, Any] = {
+        "session_timeout_ms": SESSION_MS,
+        "heartbeat_interval_ms": HEARTBEAT_MS,
+        "partition_assignment_strategy": [options.get("assignor", "roundrobin")],
+    }
+    if options.get("protocol") == "consumer":
+        settings = {"group_protocol": "consumer"}
+    consumer = Consumer(
+        bootstrap_servers=options["bootstrap"],
+        group_id=options["group"],
+        group_instance_id=options.get("instance"),
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        metadata_max_age_ms=1_000,
+        max_poll_records=BATCH,
+        **settings,
+    )
+    consumer.subscribe([options["topic"]], listener=Listener())
+    orders = Orders()
+    try:
+        while not orders.are_over.is_set():
+            if topics := orders.new_topics():
+                consumer.subscribe(topics, listener=Listener())
+            following = tell_read((one.topic, one.partition, one.offset) for one in consumer.poll(0.1))
+            if following:
+                consumer.commit({TopicPartition(*place): offset for place, offset in following.items()})
+                tell_committed(following)
+    except FencedInstanceId:
+        tell("fenced")
+    consumer.close()
 
 
 def librdkafka(options: dict[str, Any]) -> None:
@@ -71,16 +133,38 @@ def librdkafka(options: dict[str, Any]) -> None:
             "partition.assignment.strategy": options.get("assignor", "roundrobin"),
         }
     consumer = confluent_kafka.Consumer(settings)
-    # With callbacks of ours, partitions are only taken away while we poll.
-    consumer.subscribe([options["topic"]], on_assign=lambda *_: None, on_revoke=lambda *_: None)
-    stopping = stop_event()
-    while not stopping.is_set():
-        messages = [one for one in consumer.consume(50, 0.1) if one.error() is None]
-        following = tell_read((one.partition(), one.offset()) for one in messages)
+
+    def subscribe(topics: list[str]) -> None:
+        # With callbacks of ours, partitions are only taken away while we poll.
+        consumer.subscribe(
+            topics, on_assign=lambda _, partitions: tell_assigned(partitions), on_revoke=lambda *_: None
+        )
+
+    def is_fenced(error: confluent_kafka.KafkaError | None) -> bool:
+        return error is not None and error.code() == confluent_kafka.KafkaError._FATAL
+
+    subscribe([options["topic"]])
+    orders = Orders()
+    while not orders.are_over.is_set():
+        if topics := orders.new_topics():
+            subscribe(topics)
+        messages = consumer.consume(BATCH, 0.1)
+        if any(is_fenced(one.error()) for one in messages):
+            tell("fenced")
+            break
+        following = tell_read(
+            (one.topic(), one.partition(), one.offset()) for one in messages if one.error() is None
+        )
         if following:
-            offsets = [confluent_kafka.TopicPartition(options["topic"], *one) for one in following.items()]
-            consumer.commit(offsets=offsets, asynchronous=False)
-            tell_committed(following)
+            offsets = [confluent_kafka.TopicPartition(*place, offset) for place, offset in following.items()]
+            try:
+                consumer.commit(offsets=offsets, asynchronous=False)
+            except confluent_kafka.KafkaException as refused:
+                # The next poll tells the same.
+                if not is_fenced(refused.args[0]):
+                    raise
+            else:
+                tell_committed(following)
     consumer.close()
 
 
@@ -90,8 +174,14 @@ def kafka_python(options: dict[str, Any]) -> None:
         import kafka
         from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 
+    class Listener(kafka.ConsumerRebalanceListener):
+        def on_partitions_revoked(self, revoked: object) -> None:
+            return
+
+        def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+            tell_assigned(assigned)
+
     consumer = kafka.KafkaConsumer(
-        options["topic"],
         bootstrap_servers=options["bootstrap"],
         group_id=options["group"],
         group_instance_id=options.get("instance"),
@@ -102,10 +192,15 @@ def kafka_python(options: dict[str, Any]) -> None:
         metadata_max_age_ms=1_000,
         partition_assignment_strategy=[RoundRobinPartitionAssignor],
     )
-    stopping = stop_event()
-    while not stopping.is_set():
-        polled = consumer.poll(100, max_records=50)
-        following = tell_read((one.partition, one.offset) for batch in polled.values() for one in batch)
+    consumer.subscribe([options["topic"]], listener=Listener())
+    orders = Orders()
+    while not orders.are_over.is_set():
+        if topics := orders.new_topics():
+            consumer.subscribe(topics, listener=Listener())
+        polled = consumer.poll(100, max_records=BATCH)
+        following = tell_read(
+            (one.topic, one.partition, one.offset) for batch in polled.values() for one in batch
+        )
         if following:
             consumer.commit()
             tell_committed(following)
@@ -135,18 +230,20 @@ def aio(options: dict[str, Any]) -> None:
                 async with busy:
                     return
 
-            async def on_partitions_assigned(self, assigned: object) -> None:
-                return
+            async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+                tell_assigned(assigned)
 
         consumer.subscribe([options["topic"]], listener=Listener())
         await consumer.start()
-        stopping = stop_event()
-        while not stopping.is_set():
-            polled = await consumer.getmany(timeout_ms=100, max_records=50)
+        orders = Orders()
+        while not orders.are_over.is_set():
+            if topics := orders.new_topics():
+                consumer.subscribe(topics, listener=Listener())
+            polled = await consumer.getmany(timeout_ms=100, max_records=BATCH)
             # Nothing is awaited between the two: partitions are not taken away with records in our hands.
             async with busy:
                 following = tell_read(
-                    (one.partition, one.offset) for batch in polled.values() for one in batch
+                    (one.topic, one.partition, one.offset) for batch in polled.values() for one in batch
                 )
                 if following:
                     await consumer.commit()
@@ -156,7 +253,7 @@ def aio(options: dict[str, Any]) -> None:
     asyncio.run(run())
 
 
-LIBRARIES = {"librdkafka": librdkafka, "kafka-python": kafka_python, "aiokafka": aio}
+LIBRARIES = {"odradek": odradek, "librdkafka": librdkafka, "kafka-python": kafka_python, "aiokafka": aio}
 
 if __name__ == "__main__":
     LIBRARIES[sys.argv[1]](json.loads(sys.argv[2]))

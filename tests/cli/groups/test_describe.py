@@ -58,7 +58,7 @@ def test_members_of_the_new_protocol_have_epochs(cli, join, filled, group):
     assert member["current_assignment"] == member["target_assignment"] == [f"{filled}:0", f"{filled}:1"]
     (state,) = cli.objects("groups", "describe", group, "--state", "--verbose")
     assert state["group_epoch"] == state["target_assignment_epoch"] == member["current_epoch"]
-    assert (state["type"], state["assignment_strategy"]) == ("Consumer", "uniform")
+    assert (state["type"], state["assignor"]) == ("Consumer", "uniform")
 
 
 def test_a_member_without_a_partition_is_among_the_members(cli, topic, make_topic):
@@ -98,7 +98,7 @@ def test_the_state_is_one_line(cli, left):
         "group": left,
         "coordinator": cli.bootstrap,
         "coordinator_id": 0,
-        "assignment_strategy": None,
+        "assignor": None,
         "state": "Empty",
         "type": "Classic",
         "members": 0,

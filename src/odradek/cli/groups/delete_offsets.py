@@ -18,7 +18,7 @@ _COLUMNS = [
 
 
 @click.command("delete-offsets")
-@groups_argument()
+@groups_argument("GROUP")
 @scope_options
 @bootstrap_option
 @output_option

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _FIRST = [
     Column("GROUP", "group", grows=True),
     Column("COORDINATOR (ID)", "coordinator", 25, grows=True),
-    Column("ASSIGNMENT-STRATEGY", "assignment_strategy", 20, grows=True),
+    Column("ASSIGNMENT-STRATEGY", "assignor", 20, grows=True),
     Column("STATE", "state", 20),
 ]
 _EPOCHS = [
@@ -25,18 +25,19 @@ _LAST = [Column("#MEMBERS", "members", 0)]
 def state_view(group: GroupDescription, verbose: bool) -> View:
     """Coordinator, assignor, state, and how many members there are."""
     node = group.coordinator
-    row = {
-        "group": group.group_id,
-        "coordinator": f"{node.host}:{node.port}  ({node.node_id})",
-        "assignment_strategy": group.assignor or None,
-        "state": str(group.state),
-        "type": str(group.group_type),
+    epochs = {
         "group_epoch": group.group_epoch,
         "target_assignment_epoch": group.target_assignment_epoch,
+    }
+    row = {
+        "group": group.group_id,
+        "coordinator": f"{node.host}:{node.port}",
+        "coordinator_id": node.node_id,
+        "assignor": group.assignor or None,
+        "state": str(group.state),
+        "type": str(group.group_type),
+        **(epochs if verbose else {}),
         "members": len(group.members),
     }
-    lines = column_lines([*_FIRST, *(_EPOCHS if verbose else []), *_LAST], [row])
-    told = {"coordinator": f"{node.host}:{node.port}", "coordinator_id": node.node_id}
-    if not verbose:
-        row = {key: value for key, value in row.items() if "epoch" not in key}
-    return View("state", [{**row, **told}], lines)
+    cells = {**row, "coordinator": f"{node.host}:{node.port}  ({node.node_id})"}
+    return View("state", [row], column_lines([*_FIRST, *(_EPOCHS if verbose else []), *_LAST], [cells]))

@@ -26,7 +26,7 @@ def complete_group(ctx: click.Context, _: click.Parameter, incomplete: str) -> l
     return complete_names(ctx, incomplete, lambda admin: [listed.group_id for listed in admin.list_groups()])
 
 
-def groups_argument() -> Decorator:
+def groups_argument(metavar: str = "[GROUP]...") -> Decorator:
     """Groups by position or, as for Kafka's tool, by `--group`; both end in `groups`."""
     option = click.option(
         "--group",
@@ -36,7 +36,9 @@ def groups_argument() -> Decorator:
         hidden=True,
         shell_complete=complete_group,
     )
-    argument = click.argument("groups", nargs=-1, callback=_join, shell_complete=complete_group)
+    argument = click.argument(
+        "groups", nargs=-1, metavar=metavar, callback=_join, shell_complete=complete_group
+    )
     return lambda function: option(argument(function))
 
 

@@ -38,7 +38,7 @@ _DRY_RUN = "Dry run: nothing is changed. The same command with --execute does it
 
 
 @click.command("reset-offsets")
-@groups_argument()
+@groups_argument("GROUP")
 @scope_options
 @click.option("--to-earliest", is_flag=True, help="To the first record there is.")
 @click.option("--to-latest", is_flag=True, help="To what comes next.")

@@ -70,3 +70,12 @@ def test_the_cluster_is_described(kafka):
 def test_a_refusal_is_told_in_kafkas_words(kafka):
     told = kafka.error("topics", "create", "wide", "--replication-factor", "3")
     assert "replication" in told.lower()
+
+
+@pytest.mark.parametrize("flags", [[], ["--table"]], ids=["records", "tables"])
+def test_kafka_is_measured(kafka, flags):
+    (sent,) = kafka.objects("bench", "produce", "--records", "500", "--partitions", "2", *flags)
+    (read,) = kafka.objects("bench", "consume", "--records", "500", "--group", "measuring", *flags)
+    assert (sent["records"], read["records"]) == (500, 500)
+    assert [row["records"] for row in kafka.objects("bench", "latency", "--records", "5")] == [5, 5]
+    eventually(lambda: not any(name.startswith("odradek-bench") for name in kafka.lines("topics", "list")))

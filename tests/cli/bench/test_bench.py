@@ -165,6 +165,26 @@ def test_ctrl_c_tells_the_figures_so_far_and_cleans_up(cli, words, unit):
     eventually(lambda: made_topics(cli) == [])
 
 
+def test_ctrl_c_ends_consume_with_what_it_has(cli, topic, make_topic):
+    make_topic()
+    cli.run("bench", "produce", "--topic", topic, "--records", "5")
+    flags = ["--topic", topic, "--records", "9", "--timeout", "60000", "--reporting-interval", "20"]
+    with subprocess.Popen(
+        [*COMMAND, "consume", *flags, "-o", "json", "-b", cli.bootstrap],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        while "5 of 9 records" not in process.stderr.readline():
+            pass
+        process.send_signal(signal.SIGINT)
+        told, complaint = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert json.loads(told)["records"] == 5
+    assert "Traceback" not in complaint
+
+
 @pytest.mark.parametrize("what", ["produce", "consume", "latency"])
 def test_nobody_there_is_told_with_the_next_step(what):
     told = Cli("127.0.0.1:1").error("bench", what)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,9 @@ from odradek.client.admin.configs import (
     ResourceType,
 )
 from odradek.client.broker_errors import InvalidConfig
+from odradek.cluster.entity_configs import change_configs
 from odradek.common.error_codes import ErrorCode
+from odradek.coordination.paths import group_entity
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import (
     ConsumerGroupDescribeRequest,
@@ -124,6 +127,23 @@ def test_groups_with_settings_are_listed_and_survive_a_restart(tmp_path: Path):
         deletion = [ConfigChange(name, operation=AlterOperation.DELETE) for name in (SESSION, HEARTBEAT)]
         require(admin.alter_configs({group("plain"): deletion})[group("plain")])
         assert group("plain") not in admin.list_config_resources([ResourceType.GROUP])
+
+
+def test_what_a_foreign_tool_wrote_and_cannot_be_is_logged_and_not_applied(broker, caplog):
+    def write(value: str) -> None:
+        written = broker.look(
+            lambda server: asyncio.run_coroutine_threadsafe(
+                change_configs(server.node.store, group_entity("foreign"), lambda _: {HEARTBEAT: value}),
+                server.services.loop,
+            )
+        )
+        written.result(20)
+
+    write("800")
+    eventually(lambda: beat(broker, "foreign").heartbeat_interval_ms == 800)
+    write("soon")
+    eventually(lambda: beat(broker, "foreign").heartbeat_interval_ms == 5000)
+    assert "the settings of group foreign are not applied: Invalid value soon" in caplog.text
 
 
 def test_a_change_that_is_only_validated_changes_nothing(admin):

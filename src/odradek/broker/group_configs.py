@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from odradek.broker.config.alter import Change, alter_group
 from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.group import parse_group_overrides
 from odradek.broker.config.groups import GroupConfig
 from odradek.cluster.entity_configs import Configs, change_configs, read_configs
 from odradek.common.errors import ConfigError
 from odradek.coordination.errors import NoNode
 from odradek.coordination.paths import group_entity, parse_entity_path
 from odradek.coordination.store import Store
+
+logger = logging.getLogger(__name__)
 
 MakeChanges = Callable[[Configs], Sequence[Change]]
 
@@ -48,6 +52,12 @@ class GroupConfigs:
         """Read one group's settings anew; from now on they count."""
         async with self._loading:
             overrides = await self.read(group_id)
+            try:
+                parse_group_overrides(overrides)
+            except ConfigError as problem:
+                # A foreign tool wrote it, or a version that knew more.
+                logger.error("the settings of group %s are not applied: %s", group_id, problem)
+                overrides = {}
             if overrides:
                 self._overrides[group_id] = overrides
             else:
@@ -76,10 +86,4 @@ class GroupConfigs:
     def find(self, group_id: str) -> GroupConfig | None:
         """What counts for a group that has settings of its own."""
         overrides = self._overrides.get(group_id)
-        if overrides is None:
-            return None
-        try:
-            return self._config().group(overrides)
-        except ConfigError:
-            # Written by a foreign tool, or by a version that knew more: the broker's own values are safe.
-            return None
+        return None if overrides is None else self._config().group(overrides)

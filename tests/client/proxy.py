@@ -20,6 +20,7 @@ class Proxy:
         self.connections = 0
         self._is_up = True
         self._answers_until_cut: int | None = None
+        self._request_bytes_until_cut: int | None = None
         self._may_flow = asyncio.Event()
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -53,6 +54,10 @@ class Proxy:
     def cut_instead_of_answer(self, answers: int) -> None:
         """Let so many chunks of answers pass; in place of the next one, end the connection."""
         self._answers_until_cut = answers
+
+    def cut_in_request(self, count: int) -> None:
+        """Let so many bytes of requests pass, and with the next one end the connection."""
+        self._request_bytes_until_cut = count
 
     def __enter__(self) -> Proxy:
         self._thread.start()
@@ -121,6 +126,13 @@ class Proxy:
     async def _copy(self, source: asyncio.StreamReader, to: asyncio.StreamWriter, *, is_answer: bool) -> None:
         while chunk := await source.read(CHUNK_BYTES):
             await self._may_flow.wait()
+            if not is_answer and self._request_bytes_until_cut is not None:
+                left = self._request_bytes_until_cut - len(chunk)
+                self._request_bytes_until_cut = left if left >= 0 else None
+                if left < 0:
+                    to.write(chunk[:left])
+                    await to.drain()
+                    raise ConnectionResetError
             if is_answer and self._answers_until_cut is not None:
                 self._answers_until_cut -= 1
                 if self._answers_until_cut < 0:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
+from collections.abc import Iterator
 
 import pytest
 
+from client.eventually import eventually
 from client.proxy import Proxy
 from client.reading import read_back
 from odradek import Producer
 from odradek.client.errors import ClientClosed
-from odradek.client.producer.errors import DeliveryTimedOut
+from odradek.client.producer.errors import BufferExhausted, DeliveryTimedOut
 from odradek.testing import Cluster
+from odradek.testing.broker_process import BrokerProcess
 
 QUICK = {"retry_backoff_ms": 5, "reconnect_backoff_ms": 5, "reconnect_backoff_max_ms": 50}
 
@@ -47,6 +52,21 @@ def test_an_answer_that_gets_lost_is_asked_for_again_and_written_once(
         assert producer.statistics().retries >= 1
 
     assert values(proxied[1], topic) == [b"first", b"second"]
+
+
+@pytest.mark.parametrize("count", [0, 3, 60, 5_000, 19_000])
+def test_a_request_cut_in_the_middle_is_sent_again_and_written_once(
+    proxied: tuple[Proxy, Cluster], proxy: Proxy, topic: str, count: int
+) -> None:
+    large = b"x" * 20_000
+    with Producer(bootstrap_servers=proxy.address, linger_ms=0, **QUICK) as producer:
+        producer.send(topic, b"first").result(20)
+        proxy.cut_in_request(count)
+        futures = [producer.send(topic, value) for value in (large, b"behind it")]
+        assert [future.result(20).offset for future in futures] == [1, 2]
+        assert producer.statistics().retries >= 1
+
+    assert values(proxied[1], topic) == [b"first", large, b"behind it"]
 
 
 def test_a_broker_that_does_not_answer_is_asked_again_on_a_new_connection(
@@ -91,6 +111,40 @@ def test_a_broker_that_stays_away_ends_in_a_delivery_timeout_and_the_next_record
     assert set(arrived[1:]) == {b"after"}, "those that could not be sent were never written"
 
 
+def test_a_buffer_that_stays_full_is_told_and_what_was_taken_arrives(
+    proxied: tuple[Proxy, Cluster], proxy: Proxy, topic: str
+) -> None:
+    with Producer(
+        bootstrap_servers=proxy.address, buffer_memory=20_000, batch_size=5_000, max_block_ms=200, **QUICK
+    ) as producer:
+        producer.send(topic, b"0").result(20)
+        proxy.pause()
+        taken = 1
+        with pytest.raises(BufferExhausted, match="in buffer_memory within max_block_ms=200"):  # noqa: PT012
+            while taken < 1000:
+                producer.send(topic, b"%d" % taken + b"." * 1000)
+                taken += 1
+        proxy.resume()
+        assert producer.flush(20)
+        assert producer.send(topic, b"%d" % taken).result(20).offset == taken
+
+    assert [int((value or b"").rstrip(b".")) for value in values(proxied[1], topic)] == list(range(taken + 1))
+
+
+def test_close_without_a_limit_ends_when_the_records_have_failed(proxy: Proxy, topic: str) -> None:
+    producer = Producer(
+        bootstrap_servers=proxy.address, linger_ms=0, request_timeout_ms=100, delivery_timeout_ms=200, **QUICK
+    )
+    producer.send(topic, b"first").result(20)
+    proxy.go_down()
+    left = producer.send(topic, b"left")
+
+    producer.close()
+
+    with pytest.raises(DeliveryTimedOut, match=r"not acknowledged within 200 ms.*connection"):
+        left.result(0)
+
+
 def test_close_ends_in_its_time_and_fails_what_is_left(proxy: Proxy, topic: str) -> None:
     producer = Producer(bootstrap_servers=proxy.address, linger_ms=0, **QUICK)
     producer.send(topic, b"first").result(20)
@@ -102,6 +156,61 @@ def test_close_ends_in_its_time_and_fails_what_is_left(proxy: Proxy, topic: str)
 
     with pytest.raises(ClientClosed):
         left.result(0)
+
+
+@pytest.fixture
+def stoppable() -> Iterator[tuple[Cluster, int]]:
+    """A broker in a process of its own, and that process's id; it runs again whatever a test did to it."""
+    with Cluster(process=True, num_partitions=1) as cluster:
+        life = cluster._life
+        assert isinstance(life, BrokerProcess)
+        process_id = life.process.pid
+        try:
+            yield cluster, process_id
+        finally:
+            os.kill(process_id, signal.SIGCONT)
+
+
+@pytest.mark.slow
+def test_a_broker_that_is_paused_and_goes_on_has_everything_once_and_in_order(
+    stoppable: tuple[Cluster, int], topic: str
+) -> None:
+    cluster, process_id = stoppable
+    with Producer(
+        bootstrap_servers=cluster.bootstrap, linger_ms=0, request_timeout_ms=300, **QUICK
+    ) as producer:
+        producer.send(topic, b"0").result(20)
+        os.kill(process_id, signal.SIGSTOP)
+        futures = [producer.send(topic, b"%d" % number) for number in range(1, 50)]
+        assert not producer.flush(0.1)
+        eventually(lambda: producer.statistics().retries > 0)
+        os.kill(process_id, signal.SIGCONT)
+        assert [future.result(60).offset for future in futures] == list(range(1, 50))
+
+    assert values(cluster, topic) == [b"%d" % number for number in range(50)]
+
+
+@pytest.mark.slow
+def test_a_broker_that_stays_paused_ends_in_delivery_timeouts(
+    stoppable: tuple[Cluster, int], topic: str
+) -> None:
+    cluster, process_id = stoppable
+    producer = Producer(
+        bootstrap_servers=cluster.bootstrap,
+        linger_ms=0,
+        request_timeout_ms=200,
+        delivery_timeout_ms=500,
+        **QUICK,
+    )
+    producer.send(topic, b"first").result(20)
+    os.kill(process_id, signal.SIGSTOP)
+    futures = [producer.send(topic, b"%d" % number) for number in range(5)]
+
+    assert producer.flush(20), "all have met their fate"
+    for future in futures:
+        with pytest.raises(DeliveryTimedOut, match=r"within 500 ms.*no answer to|cannot connect"):
+            future.result(0)
+    producer.close()
 
 
 @pytest.mark.slow

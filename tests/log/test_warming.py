@@ -9,6 +9,7 @@ from log.given_logs import NOW_MS
 from log.test_moving import a_manager, append
 from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig
+from odradek.log.files import PartitionDirectory
 from odradek.log.partition_log import PartitionLog
 from odradek.log.warming import is_warm, warm_up
 from odradek.log.warmth import READ_AHEAD_BYTES
@@ -96,20 +97,14 @@ def test_a_file_that_is_renamed_at_that_moment_is_looked_for_again(log: Partitio
     real = segment.log.directory
     opened: list[str] = []
 
-    class Renaming:
+    class Renaming(PartitionDirectory):
         """A directory whose first answer about a path is outdated when it is used."""
-
-        path, handles = real.path, real.handles
-
-        @property
-        def files(self):
-            return real.files
 
         def join(self, name: str) -> str:
             opened.append(name)
             return real.join(name if len(opened) > 1 else name + ".gone")
 
-    segment.log.directory = Renaming()
+    segment.log.directory = Renaming(real.path, real.handles)
     warm_up(log, 0, 1 << 20)
     segment.log.directory = real
     assert len(opened) > 1

@@ -41,7 +41,7 @@ versions = st.integers(FIRST_VERSION, LAST_VERSION)
 partitions = st.builds(
     ProduceRequest.TopicData.PartitionData,
     index=st.integers(-(2**31), 2**31 - 1),
-    records=st.binary(min_size=1),
+    records=st.binary(min_size=1, max_size=20) | st.binary(max_size=60).map(lambda rest: bytes(23) + rest),
 )
 topics = st.builds(
     ProduceRequest.TopicData,
@@ -155,6 +155,14 @@ def test_what_is_not_ordinary_is_left_to_the_schema(frames):
         name="t", partition_data=[ProduceRequest.TopicData.PartitionData(index=0)]
     )
     assert frames.read_produce(memoryview(frame_of(9, ProduceRequest(acks=1, topic_data=[empty])))) is None
+    of_transaction = ProduceRequest.TopicData(
+        name="t",
+        partition_data=[ProduceRequest.TopicData.PartitionData(index=0, records=bytes(22) + b"\x10")],
+    )
+    assert (
+        frames.read_produce(memoryview(frame_of(9, ProduceRequest(acks=1, topic_data=[of_transaction]))))
+        is None
+    )
     parts = encode_request(ApiKey.PRODUCE, 8, 77, "me", ordinary)
     assert frames.read_produce(memoryview(bytearray(b"".join(bytes(part) for part in parts)[4:]))) is None
 

@@ -1,8 +1,9 @@
+# cython: annotation_typing=False
 """The file seam: every call that the log makes to the operating system, and file handles bounded in number.
 
 Three layers, thin each: `FileSystem` has one method per system call, so that a test can make any of them
 fail; `HandleCache` keeps the most recently used descriptors open; `LogFile` is one file that grows at its
-end.
+end. Compiled by Cython (files.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations
@@ -285,7 +286,7 @@ class LogFile:
         """Write at the end; the position where it begins. After an error nothing was appended."""
         position = self.size
         try:
-            self.directory.files.write_at(self.handle(), payload, position)
+            self.directory.handles.files.write_at(self.handle(), payload, position)
         except OSError:
             # Half a batch may be there. The size did not move, so it is invisible and the next append
             # overwrites it; cutting it off keeps the file whole for everyone else, if the disk still can.

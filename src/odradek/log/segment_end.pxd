@@ -2,6 +2,7 @@
 
 cimport cython
 
+from odradek.log.files cimport LogFile
 from odradek.log.offset_index cimport OffsetIndex
 from odradek.log.time_index cimport TimeIndex
 
@@ -11,7 +12,7 @@ cdef long long _BOUNDARIES_KEPT
 cdef class SegmentEnd:
     cdef readonly long long base_offset
     cdef public long long index_interval_bytes
-    cdef public object log
+    cdef public LogFile log
     cdef public OffsetIndex offset_index
     cdef public TimeIndex time_index
     cdef public long long _bytes_since_index
@@ -23,7 +24,7 @@ cdef class SegmentEnd:
     cdef public bint _is_index_full
 
     @cython.locals(position="long long")
-    cpdef long long append(self, payload, long long base_offset, long long last_offset, long long max_timestamp_ms) except -1
+    cpdef Py_ssize_t append(self, payload, long long base_offset, long long last_offset, long long max_timestamp_ms) except -1
     @cython.locals(boundaries=dict, greatest_ms="long long")
     cpdef note(
         self, long long position, long long size, long long base_offset, long long last_offset, long long max_timestamp_ms

@@ -3,7 +3,8 @@
 cimport cython
 
 cdef long long _FIRST_VERSION, _LAST_VERSION, _TOPIC_IDS_FROM, _BAD
-cdef Py_ssize_t _CLIENT_ID_POSITION, _TOPIC_ID_BYTES, _SHORTEST
+cdef Py_ssize_t _CLIENT_ID_POSITION, _TOPIC_ID_BYTES, _SHORTEST, _ATTRIBUTES_POSITION
+cdef int _TRANSACTIONAL_FLAG
 
 @cython.locals(
     octets="const unsigned char[::1]", end=Py_ssize_t, position=Py_ssize_t, start=Py_ssize_t, length=Py_ssize_t,

@@ -8,7 +8,7 @@ schema's own decoder.
     int16 api key 0, int16 version 9-13, int32 correlation id, string client id, no tagged fields
     no transactional id, int16 acks 1 or -1, int32 time-out
     topics, compact: name, compact (up to version 12) or 16 bytes id
-        partitions, compact: int32 index, batch as compact bytes, no tagged fields
+        partitions, compact: int32 index, batch without transaction as compact bytes, no tagged fields
         no tagged fields
     no tagged fields
 
@@ -34,6 +34,9 @@ _TOPIC_IDS_FROM = TOPIC_IDS_FROM
 _CLIENT_ID_POSITION = 8
 _SHORTEST = 20  # without client id and topics
 _TOPIC_ID_BYTES = 16
+# Of a batch: where the low byte of its attributes is, and the bit that says it belongs to a transaction.
+_ATTRIBUTES_POSITION = 22
+_TRANSACTIONAL_FLAG = 0x10
 _BAD = -1
 
 _pack_start = struct.Struct(">iib").pack
@@ -150,6 +153,8 @@ def _read_batches(
         length = _compact_length(octets, position, end)
         position += _varint_size(octets, position, end)
         if length <= 0 or position + length >= end or octets[position + length] != 0:
+            return _BAD
+        if length > _ATTRIBUTES_POSITION and octets[position + _ATTRIBUTES_POSITION] & _TRANSACTIONAL_FLAG:
             return _BAD
         batches.append((index, frame[position : position + length]))
         position += length + 1

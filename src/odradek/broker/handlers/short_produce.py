@@ -1,7 +1,9 @@
+# cython: annotation_typing=False
 """The way of nearly every produce request: from its bytes to its batches in the logs to the answer's bytes.
 
 `handlers.produce` sees all others. Ordinary is a request for partitions that this broker leads, that have no
-other replica to wait for, and that any client may write to.
+other replica to wait for, and that any client may write to. Compiled by Cython (short_produce.pxd has the C
+types), or interpreted as is.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ from typing import Any
 
 from odradek.broker.dispatch import answers_shortly
 from odradek.broker.handlers.produce import (
-    LOW_ATTRIBUTES_POSITION,
     MAX_SECONDS,
     tell_error,
     tell_place,
@@ -25,13 +26,11 @@ from odradek.protocol.api_key import ApiKey
 from odradek.protocol.headers import encode_response
 from odradek.protocol.messages import ProduceResponse
 from odradek.protocol.produce_frames import TOPIC_IDS_FROM, ProduceFrame, answer_produce, read_produce
-from odradek.records.batch import TRANSACTIONAL_FLAG
 from odradek.replication.partition import Partition
 
 Append = tuple[Partition, memoryview]
 
 
-@answers_shortly(ApiKey.PRODUCE)
 def answer_shortly(services: Services, frame: memoryview) -> Sequence[Any] | None:
     """The parts of the answer to an ordinary request; None, and nothing has happened, for any other."""
     request = read_produce(frame)
@@ -47,16 +46,10 @@ def answer_shortly(services: Services, frame: memoryview) -> Sequence[Any] | Non
             return None
         for index, records in topic.batches:
             partition = replicas.find(name, index)
-            if partition is None or not partition.leads_alone or _is_transactional(records):
+            if partition is None or not partition.leads_alone:
                 return None
             appends.append((partition, records))
     return _append_all(services, request, appends)
-
-
-def _is_transactional(records: memoryview) -> bool:
-    return len(records) > LOW_ATTRIBUTES_POSITION and bool(
-        records[LOW_ATTRIBUTES_POSITION] & TRANSACTIONAL_FLAG
-    )
 
 
 def _append_all(services: Services, request: ProduceFrame, appends: list[Append]) -> Sequence[Any]:
@@ -102,3 +95,6 @@ def _answer_with_errors(
         responses.append(response)
     answer = ProduceResponse(responses=responses)
     return encode_response(ApiKey.PRODUCE, request.version, request.correlation_id, answer)
+
+
+answers_shortly(ApiKey.PRODUCE)(answer_shortly)  # a C function takes no decorator

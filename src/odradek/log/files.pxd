@@ -1,0 +1,36 @@
+# C types of files.py.
+
+cimport cython
+
+
+@cython.final
+cdef class OpenFile:
+    cdef readonly int fd
+
+
+@cython.final
+cdef class HandleCache:
+    cdef public object files
+    cdef public Py_ssize_t limit
+    cdef object _open
+
+    cpdef touch(self, LogFile file)
+    cpdef admit(self, LogFile file)
+
+
+cdef class PartitionDirectory:
+    cdef public str path
+    cdef readonly HandleCache handles
+
+
+@cython.final
+cdef class LogFile:
+    cdef public PartitionDirectory directory
+    cdef public str name
+    cdef public long long size
+    cdef OpenFile _handle
+
+    @cython.locals(handle=OpenFile)
+    cpdef OpenFile handle(self)
+    @cython.locals(position=Py_ssize_t)
+    cpdef Py_ssize_t append(self, payload) except -1

@@ -21,7 +21,7 @@ from odradek.client.consumer.config import ConsumerConfig
 from odradek.client.consumer.fetch_session import Asked, FetchSession, Wanted
 from odradek.client.consumer.fetched import Fetched
 from odradek.client.consumer.first_contact import FirstContact
-from odradek.client.consumer.positions import PartitionState
+from odradek.client.consumer.positions import MOST_BUFFERED, PartitionState
 from odradek.client.consumer.truncation import EpochEnd, Validation
 from odradek.client.errors import BrokerError, ClientError
 from odradek.client.in_flight import Called
@@ -35,7 +35,6 @@ from odradek.protocol.messages import FetchRequest, FetchResponse
 from odradek.records.errors import RecordsError
 
 PURPOSE = "fetch"
-MOST_BUFFERED = 2
 HURRIED_WAIT_MS = 10
 LAST_WITH_TOPIC_NAMES = 12
 NO_TOPIC_ID = bytes(16)
@@ -151,10 +150,11 @@ class Fetcher:
             self._chores.begin(node_id, partial(self._connect, node_id))
             return
         version = connection.versions.best(ApiKey.FETCH)
-        if any(self._topic_id(state.topic) == NO_TOPIC_ID for state in states.values()):
+        wanted = {partition: self._wanted(state) for partition, state in states.items()}
+        if any(one.topic_id == NO_TOPIC_ID for one in wanted.values()):
             version = min(version, LAST_WITH_TOPIC_NAMES)
         session = self._sessions.setdefault(node_id, FetchSession())
-        asked = session.ask({partition: self._wanted(state) for partition, state in states.items()})
+        asked = session.ask(wanted)
         expected = {
             partition: Expected(state, state.generation, cast("int", state.fetch_offset))
             for partition, state in states.items()

@@ -15,6 +15,8 @@ from odradek.common.ids import TopicPartition
 EARLIEST = -2
 LATEST = -1
 NO_EPOCH = -1
+MOST_BUFFERED = 2
+"""Answers of a partition that may wait to be handed out: while there are so many, no more are fetched."""
 
 
 @dataclass(slots=True, eq=False)

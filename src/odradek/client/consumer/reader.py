@@ -12,7 +12,7 @@ from odradek.client.consumer.consumer_record import ConsumerRecord
 from odradek.client.consumer.errors import CorruptRecords, DeserializationFailed
 from odradek.client.consumer.fetched import Fetched, IndexedBatch
 from odradek.client.consumer.inbox import Inbox
-from odradek.client.consumer.positions import PartitionState
+from odradek.client.consumer.positions import MOST_BUFFERED, PartitionState
 from odradek.client.consumer.statistics import ConsumerStatistics
 from odradek.common.ids import TopicPartition
 
@@ -103,7 +103,10 @@ class Reader:
         if fetched.is_empty:
             self.inbox.fetched.popleft()
             state.buffered -= 1
-            self.has_drained = True
+            # One less than too many for more: the fetcher may have stopped. Below that it goes on by itself,
+            # and would be woken for nothing. (Looked at after the change: it may add one at any time.)
+            if state.buffered >= MOST_BUFFERED - 1:
+                self.has_drained = True
             self.statistics.fetches += 1
             self.statistics.bytes_fetched += fetched.size
 

@@ -7,12 +7,12 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from brokers import Broker
-from clients.task import MOST_SECONDS, Task, Told
+from clients.task import DEFAULT_BATCH_BYTES, LARGE_BATCH_BYTES, MOST_SECONDS, Task, Told
 from harness import alternate
 from processes import resident_bytes
 from results import MB, Outcome
@@ -65,14 +65,15 @@ class Round:
         run_task(CONFLUENT, Task("produce", self.broker.bootstrap, topic, records, record_bytes))
         return topic
 
-    def writing(self, kind: str, rows: int = 0) -> Outcome:
+    def writing(self, kind: str, rows: int = 0, batch_bytes: int = LARGE_BATCH_BYTES) -> Outcome:
         """Every library writes, each time to a topic of its own."""
         told: Outcome = {who: {"rate": [], "cpu": []} for who in MODULES}
         for number in range(self.rounds):
             for who in alternate(list(MODULES), number):
                 self.tell.begin(f"{self.broker.name}: {kind} by {who}")
                 topic = self.fresh_topic()
-                _note(told[who], run_task(who, self._task(kind, who, topic, rows)))
+                task = replace(self._task(kind, who, topic, rows), batch_bytes=batch_bytes)
+                _note(told[who], run_task(who, task))
                 self.broker.delete_topic(topic)
                 self.tell.done()
         return told
@@ -156,7 +157,7 @@ def _percentiles(times: list[float]) -> dict[str, float]:
 
 
 def steps(rounds: int, with_memory: bool) -> int:
-    kinds = 2 + 2 * len(TABLE_ROWS) + 2
+    kinds = 3 + 2 * len(TABLE_ROWS) + 2
     return kinds * rounds * len(MODULES) + (2 if with_memory else 0)
 
 
@@ -166,7 +167,11 @@ def measure(broker: Broker, rounds: int, *, is_quick: bool, with_memory: bool) -
         one = Round(broker, rounds, tell, is_quick=is_quick)
         tell.begin(f"{broker.name}: filling a topic")
         topic = one.filled_topic(one.records, 100)
-        outcome: Outcome = {"produce": one.writing("produce"), "consume": one.reading("consume", topic)}
+        outcome: Outcome = {
+            "produce": one.writing("produce"),
+            "produce, default batches": one.writing("produce", batch_bytes=DEFAULT_BATCH_BYTES),
+            "consume": one.reading("consume", topic),
+        }
         for rows in TABLE_ROWS:
             outcome[f"produce tables of {rows:,}"] = one.writing("produce_table", rows)
             outcome[f"consume tables of {rows:,}"] = one.reading("consume_table", topic, rows)

@@ -12,7 +12,6 @@ import pyarrow as pa
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from clients.task import (
-    BATCH_BYTES,
     LINGER_MS,
     RECORDS_PER_POLL,
     TIMEOUT_SECONDS,
@@ -28,7 +27,7 @@ TIMEOUT_MS = int(TIMEOUT_SECONDS * 1000)
 @asynccontextmanager
 async def producing(task: Task, linger_ms: int) -> AsyncIterator[Any]:
     sender = AIOKafkaProducer(
-        bootstrap_servers=task.bootstrap, acks=1, linger_ms=linger_ms, max_batch_size=BATCH_BYTES
+        bootstrap_servers=task.bootstrap, acks=1, linger_ms=linger_ms, max_batch_size=task.batch_bytes
     )
     await sender.start()
     try:

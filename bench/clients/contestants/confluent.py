@@ -9,6 +9,7 @@ import pyarrow as pa
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, TopicPartition
 
 from clients.task import (
+    LARGE_BATCH_BYTES,
     LINGER_MS,
     RECORDS_PER_POLL,
     TIMEOUT_SECONDS,
@@ -19,6 +20,8 @@ from clients.task import (
 )
 
 RECORDS_PER_CALLBACK_POLL = 1_000
+OWN_BATCH_BYTES = 1_000_000
+"""librdkafka's default, and its best."""
 
 
 def producer(task: Task, linger_ms: int) -> Any:
@@ -30,6 +33,7 @@ def producer(task: Task, linger_ms: int) -> Any:
             "acks": 1,
             "linger.ms": linger_ms,
             "batch.num.messages": 100_000,
+            "batch.size": OWN_BATCH_BYTES if task.batch_bytes == LARGE_BATCH_BYTES else task.batch_bytes,
             "queue.buffering.max.messages": 1_000_000,
             "queue.buffering.max.kbytes": 1_048_576,
         }

@@ -9,7 +9,6 @@ import pyarrow as pa
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from clients.task import (
-    BATCH_BYTES,
     LINGER_MS,
     RECORDS_PER_POLL,
     TIMEOUT_SECONDS,
@@ -28,7 +27,7 @@ def producer(task: Task, linger_ms: int) -> Any:
         acks=1,
         enable_idempotence=False,
         linger_ms=linger_ms,
-        batch_size=BATCH_BYTES,
+        batch_size=task.batch_bytes,
     )
 
 

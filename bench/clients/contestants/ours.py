@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 
 from clients.task import (
-    BATCH_BYTES,
     LINGER_MS,
     RECORDS_PER_POLL,
     TIMEOUT_SECONDS,
@@ -21,7 +20,9 @@ from odradek import Producer, TopicPartition
 
 
 def producer(task: Task, linger_ms: int) -> Any:
-    return Producer(bootstrap_servers=task.bootstrap, acks=1, linger_ms=linger_ms, batch_size=BATCH_BYTES)
+    return Producer(
+        bootstrap_servers=task.bootstrap, acks=1, linger_ms=linger_ms, batch_size=task.batch_bytes
+    )
 
 
 def consumer(task: Task, records_per_poll: int = RECORDS_PER_POLL) -> Any:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,13 @@ import odradek
 
 @pytest.mark.parametrize("name", [name for name in odradek.__all__ if name != "__version__"])
 def test_every_public_name_is_there(name):
-    assert getattr(odradek, name).__name__ == name
+    assert getattr(odradek, name).__name__.rpartition(".")[2] == name
+
+
+def test_type_checkers_are_told_the_same_names():
+    stub = Path(odradek.__file__).with_suffix(".pyi").read_text()
+    told = {line.rpartition(" as ")[2] for line in stub.splitlines() if " as " in line}
+    assert told == set(odradek.__all__) - {"__version__"}
 
 
 def test_an_unknown_name_is_an_error_as_of_any_module():

@@ -1,6 +1,6 @@
 """odradek: Kafka's commit log in Python.
 
-from odradek import Admin, AsyncAdmin, TopicPartition
+from odradek import Admin, Consumer, Producer, TopicPartition, broker_errors
 
 The names are looked up at first use, so that importing a low room costs nothing. `__init__.pyi` has them for
 type checkers: an import here, even one that never runs, would make every room depend on the clients.
@@ -17,18 +17,44 @@ _HOMES = {
     "AsyncAdmin": "odradek.client.admin.admin",
     "AsyncConsumer": "odradek.client.consumer.async_consumer",
     "AsyncProducer": "odradek.client.producer.async_producer",
+    "BrokerError": "odradek.client.errors",
+    "BufferExhausted": "odradek.client.producer.errors",
+    "ClientClosed": "odradek.client.errors",
+    "ClientError": "odradek.client.errors",
+    "ConfigError": "odradek.common.errors",
     "Consumer": "odradek.client.consumer.consumer",
+    "ConsumerInterceptor": "odradek.client.consumer.interceptors",
+    "ConsumerRecord": "odradek.client.consumer.consumer_record",
+    "DeadlineExceeded": "odradek.client.errors",
+    "DeliveryTimedOut": "odradek.client.producer.errors",
+    "DeserializationFailed": "odradek.client.consumer.errors",
+    "Interceptor": "odradek.client.producer.outgoing",
+    "KafkaError": "odradek.common.errors",
+    "LogTruncated": "odradek.client.consumer.errors",
+    "NoOffset": "odradek.client.consumer.errors",
+    "OdradekError": "odradek.common.errors",
+    "OffsetAndMetadata": "odradek.client.committed_offsets",
     "Producer": "odradek.client.producer.producer",
+    "ProducerRecord": "odradek.client.producer.outgoing",
+    "RebalanceListener": "odradek.client.consumer.subscription",
+    "RecordMetadata": "odradek.client.producer.batch",
+    "RecordTooLarge": "odradek.client.producer.errors",
+    "RoundRobinPartitioner": "odradek.client.producer.partitioners",
+    "SerializationFailed": "odradek.client.producer.errors",
     "TopicPartition": "odradek.common.ids",
 }
-__all__ = ["__version__", *_HOMES]  # noqa: PLE0604
+_MODULES = {"broker_errors": "odradek.client.broker_errors"}
+__all__ = ["__version__", *_HOMES, *_MODULES]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
+    if name in _HOMES:
+        found: object = getattr(import_module(_HOMES[name]), name)
+    elif name in _MODULES:
+        found = import_module(_MODULES[name])
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(home), name)
+    globals()[name] = found
     return found
 
 

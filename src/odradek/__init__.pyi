@@ -1,11 +1,34 @@
 """The public names for type checkers; __init__.py looks them up at first use."""
 
+from odradek.client import broker_errors as broker_errors
 from odradek.client.admin.admin import Admin as Admin
 from odradek.client.admin.admin import AsyncAdmin as AsyncAdmin
+from odradek.client.committed_offsets import OffsetAndMetadata as OffsetAndMetadata
 from odradek.client.consumer.async_consumer import AsyncConsumer as AsyncConsumer
 from odradek.client.consumer.consumer import Consumer as Consumer
+from odradek.client.consumer.consumer_record import ConsumerRecord as ConsumerRecord
+from odradek.client.consumer.errors import DeserializationFailed as DeserializationFailed
+from odradek.client.consumer.errors import LogTruncated as LogTruncated
+from odradek.client.consumer.errors import NoOffset as NoOffset
+from odradek.client.consumer.interceptors import ConsumerInterceptor as ConsumerInterceptor
+from odradek.client.consumer.subscription import RebalanceListener as RebalanceListener
+from odradek.client.errors import BrokerError as BrokerError
+from odradek.client.errors import ClientClosed as ClientClosed
+from odradek.client.errors import ClientError as ClientError
+from odradek.client.errors import DeadlineExceeded as DeadlineExceeded
 from odradek.client.producer.async_producer import AsyncProducer as AsyncProducer
+from odradek.client.producer.batch import RecordMetadata as RecordMetadata
+from odradek.client.producer.errors import BufferExhausted as BufferExhausted
+from odradek.client.producer.errors import DeliveryTimedOut as DeliveryTimedOut
+from odradek.client.producer.errors import RecordTooLarge as RecordTooLarge
+from odradek.client.producer.errors import SerializationFailed as SerializationFailed
+from odradek.client.producer.outgoing import Interceptor as Interceptor
+from odradek.client.producer.outgoing import ProducerRecord as ProducerRecord
+from odradek.client.producer.partitioners import RoundRobinPartitioner as RoundRobinPartitioner
 from odradek.client.producer.producer import Producer as Producer
+from odradek.common.errors import ConfigError as ConfigError
+from odradek.common.errors import KafkaError as KafkaError
+from odradek.common.errors import OdradekError as OdradekError
 from odradek.common.ids import TopicPartition as TopicPartition
 
 __version__: str

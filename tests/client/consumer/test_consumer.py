@@ -328,18 +328,25 @@ def test_a_closed_consumer_says_so(make: Make, topic: str) -> None:
     assert list(consumer) == []
 
 
-def test_after_a_fork_the_child_is_told(make: Make, topic: str) -> None:
+def test_after_a_fork_the_child_is_told_and_the_parent_reads_on(
+    cluster: Cluster, topic: str, make: Make
+) -> None:
     consumer = make(topic)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
-        try:
-            consumer.poll(1)
-        except ClientForked:
-            os._exit(42)
-        os._exit(1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 42
+        told = 0
+        for use in (lambda: consumer.poll(60), consumer.commit, lambda: next(iter(consumer))):
+            try:
+                use()
+            except ClientForked:
+                told += 1
+        consumer.close()
+        os._exit(told)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+    fill(cluster, topic, 3)
+    assert len(read(consumer, 3)) == 3
 
 
 def test_a_consumer_that_was_not_closed_warns(cluster: Cluster) -> None:

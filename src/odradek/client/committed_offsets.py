@@ -14,6 +14,7 @@ from odradek.protocol.messages import (
 
 LAST_COMMIT_WITH_NAMES = 9
 LAST_FETCH_WITH_NAMES = 9
+_FIRST_COMMIT_WITH_EPOCHS = 6
 _FIRST_FETCH_WITH_STABLE = 7
 _FIRST_FETCH_WITH_GROUPS = 8
 _FIRST_FETCH_WITH_MEMBERS = 9
@@ -46,11 +47,12 @@ class CommittedRow(NamedTuple):
 
 
 def commit_request(
+    version: int,
     group_id: str,
     offsets: Mapping[TopicPartition, OffsetAndMetadata],
     identity: MemberIdentity = MemberIdentity(),  # noqa: B008 (it is immutable)
 ) -> OffsetCommitRequest:
-    """Commit these offsets; for versions up to LAST_COMMIT_WITH_NAMES."""
+    """Commit these offsets; for versions up to LAST_COMMIT_WITH_NAMES. Old brokers know no leader epochs."""
     request = OffsetCommitRequest(
         group_id=group_id,
         generation_id_or_member_epoch=identity.generation_id,
@@ -63,9 +65,10 @@ def commit_request(
         row = OffsetCommitRequest.Topics.Partitions(
             partition_index=partition.partition,
             committed_offset=committed.offset,
-            committed_leader_epoch=committed.leader_epoch,
             committed_metadata=committed.metadata,
         )
+        if version >= _FIRST_COMMIT_WITH_EPOCHS:
+            row.committed_leader_epoch = committed.leader_epoch
         topic = topics.setdefault(partition.topic, OffsetCommitRequest.Topics(name=partition.topic))
         topic.partitions.append(row)
     request.topics = list(topics.values())

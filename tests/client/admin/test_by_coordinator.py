@@ -6,16 +6,18 @@ import pytest
 
 from client.scripted_broker import SERVED, ScriptedBroker, api_versions, run
 from odradek.client.admin.admin import AsyncAdmin
-from odradek.client.admin.groups import GroupState
+from odradek.client.admin.groups import GroupState, GroupType
 from odradek.client.broker_errors import (
     CoordinatorLoadInProgress,
     GroupAuthorizationFailed,
     GroupIdNotFound,
 )
+from odradek.client.errors import UnsupportedByBroker
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import (
+    ApiVersionsResponse,
     DeleteGroupsResponse,
     DescribeGroupsResponse,
     FindCoordinatorResponse,
@@ -163,6 +165,32 @@ def test_every_broker_is_asked_for_its_groups():
             assert {group.state for group in listed} == {GroupState.UNKNOWN}
 
     run(scenario())
+
+
+def test_a_broker_too_old_for_a_filter_says_so_or_has_only_classic_groups():
+    async def scenario() -> None:
+        async with ScriptedBroker(1) as one, ScriptedBroker(2) as two:
+            Coordinating(one, two)
+            rows = [ListGroupsResponse.Groups(group_id="billing", protocol_type="consumer")]
+            for broker in (one, two):
+                broker.say[ApiKey.API_VERSIONS] = lambda _: with_list_groups_up_to(3)
+                broker.say[ApiKey.LIST_GROUPS] = lambda _: ListGroupsResponse(groups=rows)
+            async with AsyncAdmin(bootstrap_servers=one.address) as admin:
+                (listed,) = await admin.list_groups(types=["Classic"])
+                assert await admin.list_groups(types=["Consumer"]) == []
+                with pytest.raises(UnsupportedByBroker, match="4 or later for states"):
+                    await admin.list_groups(states=["Empty"])
+            assert (listed.group_type, listed.state) == (GroupType.CLASSIC, GroupState.UNKNOWN)
+
+    run(scenario())
+
+
+def with_list_groups_up_to(version: int) -> ApiVersionsResponse:
+    answer = api_versions(*SERVED, *GROUP_APIS)
+    for row in answer.api_keys:
+        if row.api_key == ApiKey.LIST_GROUPS:
+            row.max_version = version
+    return answer
 
 
 def test_what_a_foreign_leader_assigned_need_not_be_readable():

@@ -79,9 +79,9 @@ class GroupOffsetAdmin(CoordinatorAdmin):
         }
 
         async def ask(_: Node, connection: BrokerConnection) -> dict[TopicPartition, Outcome[None]]:
-            answer = await connection.ask(
-                commit_request(group_id, given), OffsetCommitResponse, max_version=LAST_COMMIT_WITH_NAMES
-            )
+            version = connection.versions.best(ApiKey.OFFSET_COMMIT, LAST_COMMIT_WITH_NAMES)
+            request = commit_request(version, group_id, given)
+            answer = await connection.ask(request, OffsetCommitResponse, max_version=LAST_COMMIT_WITH_NAMES)
             outcomes = {
                 TopicPartition(topic.name, row.partition_index): outcome_of(None, row.error_code)
                 for topic in answer.topics

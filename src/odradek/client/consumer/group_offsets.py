@@ -100,7 +100,8 @@ class GroupOffsets:
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
     ) -> None:
         connection = await self.connection()
-        request = commit_request(self.group_id, offsets, identity)
+        version = connection.versions.best(ApiKey.OFFSET_COMMIT, LAST_COMMIT_WITH_NAMES)
+        request = commit_request(version, self.group_id, offsets, identity)
         answer = await connection.ask(request, OffsetCommitResponse, max_version=LAST_COMMIT_WITH_NAMES)
         for told in answer.topics:
             for one in told.partitions:

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer as ConfluentConsumer
 
 from kafka_peer import running_kafka
-from odradek import Admin, Consumer, Producer, TopicPartition
+from odradek import Admin, Consumer, Producer, TopicPartition, broker_errors
 from odradek.testing import Cluster
 
 with warnings.catch_warnings():
@@ -82,6 +82,21 @@ def test_tables_go_both_ways(bootstrap: str, made_topic: str) -> None:
         while len(keys) < 10_000:
             keys += consumer.poll_table(10).column("key").to_pylist()
     assert sorted(keys) == sorted(table.column("key").to_pylist())
+
+
+def test_batches_that_are_too_large_are_halved(bootstrap: str, topic: str) -> None:
+    name = topic.replace("-ours", "").replace("-kafka", "")
+    with Admin(bootstrap_servers=bootstrap) as admin:
+        admin.create_topic(name, num_partitions=1, configs={"max.message.bytes": "2000"})
+    with Producer(bootstrap_servers=bootstrap, linger_ms=50) as producer:
+        sizes = [100] * 300 + [3000] + [100] * 300
+        futures = [producer.send(name, b"x" * size) for size in sizes]
+        assert producer.flush(60)
+        assert producer.statistics().batches_split > 0
+    failed = [number for number, future in enumerate(futures) if future.exception(0) is not None]
+    assert failed == [300]
+    assert isinstance(futures[300].exception(0), broker_errors.MessageTooLarge)
+    assert [future.result(0).offset for future in futures[:300] + futures[301:]] == list(range(600))
 
 
 @pytest.mark.slow

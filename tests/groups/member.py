@@ -69,6 +69,10 @@ class Orders:
         return [] if self._wishes.empty() else self._wishes.get()
 
 
+def session_ms(options: dict[str, Any]) -> int:
+    return int(options.get("session_ms", SESSION_MS))
+
+
 def odradek(options: dict[str, Any]) -> None:
     from odradek import Consumer, TopicPartition
     from odradek.client.broker_errors import FencedInstanceId
@@ -79,7 +83,7 @@ def odradek(options: dict[str, Any]) -> None:
             tell_assigned(partitions)
 
     settings: dict[str, Any] = {
-        "session_timeout_ms": SESSION_MS,
+        "session_timeout_ms": session_ms(options),
         "heartbeat_interval_ms": HEARTBEAT_MS,
         "partition_assignment_strategy": [options.get("assignor", "roundrobin")],
     }
@@ -128,7 +132,7 @@ def librdkafka(options: dict[str, Any]) -> None:
         settings["group.protocol"] = "consumer"
     else:
         settings |= {
-            "session.timeout.ms": SESSION_MS,
+            "session.timeout.ms": session_ms(options),
             "heartbeat.interval.ms": HEARTBEAT_MS,
             "partition.assignment.strategy": options.get("assignor", "roundrobin"),
         }
@@ -187,7 +191,7 @@ def kafka_python(options: dict[str, Any]) -> None:
         group_instance_id=options.get("instance"),
         auto_offset_reset="earliest",
         enable_auto_commit=False,
-        session_timeout_ms=SESSION_MS,
+        session_timeout_ms=session_ms(options),
         heartbeat_interval_ms=HEARTBEAT_MS,
         metadata_max_age_ms=1_000,
         partition_assignment_strategy=[RoundRobinPartitionAssignor],
@@ -218,7 +222,7 @@ def aio(options: dict[str, Any]) -> None:
             group_instance_id=options.get("instance"),
             auto_offset_reset="earliest",
             enable_auto_commit=False,
-            session_timeout_ms=SESSION_MS,
+            session_timeout_ms=session_ms(options),
             heartbeat_interval_ms=HEARTBEAT_MS,
             metadata_max_age_ms=1_000,
             partition_assignment_strategy=[RoundRobinPartitionAssignor],

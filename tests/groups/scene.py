@@ -30,15 +30,17 @@ Partition = tuple[str, int]
 class RunningMember:
     """A consumer in a process of its own, and what it said it did."""
 
-    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
-        self.process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env=environment,
-        )
+    def __init__(self, command: list[str], complaints: Path) -> None:
+        self.complaints = complaints
+        with complaints.open("w") as stderr:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+                env=os.environ | {"KAFKA_HEAP_OPTS": QUICK_JVM},
+            )
         self.read: list[Position] = []
         self.committed: dict[Partition, int] = {}
         self.assignments: list[frozenset[Partition]] = []
@@ -71,10 +73,15 @@ class RunningMember:
 
     def stop(self) -> None:
         """Leave the group in order."""
+        self.check_alive()
         assert self.process.stdin is not None
         self.process.stdin.close()
-        assert self.process.wait(TIMEOUT_S) == 0
+        assert self.process.wait(TIMEOUT_S) == 0, self.complaints.read_text()
         self._end()
+
+    def check_alive(self) -> None:
+        """Fail with its last words if it ended by itself."""
+        assert self.is_fenced or self.process.poll() is None, self.complaints.read_text()
 
     def kill(self) -> None:
         """Vanish; the coordinator has to find out."""
@@ -82,6 +89,11 @@ class RunningMember:
         self.process.kill()
         self.process.wait()
         self._end()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it was stopped or killed."""
+        return self.process.stdout is None or self.process.stdout.closed
 
     def _end(self) -> None:
         self._listener.join()
@@ -114,19 +126,21 @@ class JavaMember(RunningMember):
 
     def stop(self) -> None:
         """It leaves when it is terminated."""
+        self.check_alive()
         self.process.terminate()
         self.process.wait(TIMEOUT_S)
         self._end()
 
 
-def start_member(library: str, options: dict[str, str], directory: Path) -> RunningMember:
-    """A member of any library; one of Java needs a directory for its settings."""
+def start_member(library: str, options: dict[str, str], place: Path) -> RunningMember:
+    """A member of any library; `place` is the beginning of the names of its files."""
+    complaints = place.with_suffix(".stderr")
     if library == JAVA:
-        return JavaMember(_java_command(options, directory), os.environ | {"KAFKA_HEAP_OPTS": QUICK_JVM})
-    return RunningMember([sys.executable, str(MEMBER), library, json.dumps(options)], dict(os.environ))
+        return JavaMember(_java_command(options, place.with_suffix(".properties")), complaints)
+    return RunningMember([sys.executable, str(MEMBER), library, json.dumps(options)], complaints)
 
 
-def _java_command(options: dict[str, str], directory: Path) -> list[str]:
+def _java_command(options: dict[str, str], properties: Path) -> list[str]:
     protocol = options.get("protocol", "classic")
     settings = {"metadata.max.age.ms": 1_000}
     flags = {
@@ -137,11 +151,10 @@ def _java_command(options: dict[str, str], directory: Path) -> list[str]:
     }
     if protocol == "classic":
         settings["heartbeat.interval.ms"] = HEARTBEAT_MS
-        flags["session-timeout"] = str(SESSION_MS)
+        flags["session-timeout"] = options.get("session_ms", str(SESSION_MS))
         flags["assignment-strategy"] = "org.apache.kafka.clients.consumer.RoundRobinAssignor"
     if "instance" in options:
         flags["group-instance-id"] = options["instance"]
-    properties = directory / "member.properties"
     properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
     flags["command-config"] = str(properties)
     words = [word for flag, value in flags.items() for word in (f"--{flag}", value)]
@@ -172,7 +185,8 @@ class Scene:
 
     def start(self, library: str, **options: str) -> RunningMember:
         options |= {"bootstrap": self.cluster.bootstrap, "group": self.name, "topic": self.name}
-        self.members.append(start_member(library, options, self._directory))
+        place = self._directory / f"{len(self.members)}-{library}"
+        self.members.append(start_member(library, options, place))
         return self.members[-1]
 
     def write(self, count: int = 30) -> None:
@@ -211,6 +225,9 @@ class Scene:
         deadline = time.monotonic() + TIMEOUT_S
         while not is_so():
             assert time.monotonic() < deadline, "it did not come to pass"
+            for member in self.members:
+                if not member.has_ended:
+                    member.check_alive()
             self.write(1)
             time.sleep(0.05)
 
@@ -218,7 +235,7 @@ class Scene:
         """Nothing is skipped, and nothing read twice without an excuse."""
         self.wait_until_all_is_read()
         for member in self.members:
-            if not member.is_killed and member.process.poll() is None:
+            if not member.has_ended:
                 member.stop()
         times = Counter(one for member in self.members for one in member.read)
         assert set(times) == self.written
@@ -231,7 +248,7 @@ class Scene:
 
     def close(self) -> None:
         for member in self.members:
-            if member.process.poll() is None:
+            if not member.has_ended:
                 member.kill()
 
 

@@ -53,13 +53,15 @@ def test_java_is_killed_in_a_group_of_the_new_protocol(scene):
 
 def test_a_static_member_of_java_is_killed_and_comes_back_unnoticed(scene):
     on = scene(4)
-    other, killed = on.start("odradek", instance="i2"), on.start(JAVA, instance="i1")
+    # A Java machine takes a while to start.
+    java = {"library": JAVA, "instance": "i1", "session_ms": "60000"}
+    other, killed = on.start("odradek", instance="i2", session_ms="60000"), on.start(**java)
     wait_for(lambda: killed.assignments and other.assignments[-1:] and len(other.assignments[-1]) == 2)
     on.wait_until_everybody_reads(other, killed)
     heard = list(other.assignments)
 
     killed.kill()
-    back = on.start(JAVA, instance="i1")
+    back = on.start(**java)
     on.wait_until_everybody_reads(other, back)
 
     assert back.assignments == [killed.assignments[-1]], "the same partitions"

@@ -326,3 +326,25 @@ def test_a_slow_listener_does_not_cost_the_membership(cluster: Cluster, topic: s
     threading.Timer(0.5, released.set).start()
     poll_until(lambda: bool(second.assignment()) and bool(first.assignment()), first, second)
     assert not first.assignment() & second.assignment()
+
+
+def test_a_cooperative_member_commits_while_others_come_and_go(
+    cluster: Cluster, topic: str, make: Make
+) -> None:
+    fill(cluster, topic, 0, 300)
+    settings = {"partition_assignment_strategy": ["cooperative-sticky"], "enable_auto_commit": False}
+    constant = make(max_poll_records=1, heartbeat_interval_ms=10, **settings)
+    constant.subscribe([topic])
+    poll_until(lambda: constant.assignment() == all_of(topic), constant)
+
+    for _ in range(3):
+        guest = make(**settings)
+        guest.subscribe([topic])
+        deadline = time.monotonic() + 60
+        while not guest.assignment():
+            assert time.monotonic() < deadline
+            guest.poll()
+            constant.poll()
+            # In the midst of a rebalance or not: what it still has, it can commit.
+            constant.commit()
+        guest.close()

@@ -38,6 +38,9 @@ States = Mapping[TopicPartition, PartitionState]
 Release = Callable[[States, Collection[TopicPartition]], Offsets]
 """Called during a poll: hand out no more of these partitions, and tell how far the user has come in them."""
 
+# What a commit hears that came while its member was on the way to the next generation.
+BETWEEN_GENERATIONS = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION})
+
 
 class Engine:
     """Keeps `states` filled and fetched. Made and used on one loop; `inbox` leads to the user."""
@@ -347,9 +350,33 @@ class Engine:
 
     async def commit(self, offsets: Offsets, timeout_ms: int | None = None) -> None:
         """Commit as who we are in the group."""
-        await self.group.commit(offsets, self._identity, timeout_ms)
+        while True:
+            who = self._identity()
+            try:
+                await self.group.commit(offsets, self._identity, timeout_ms)
+            except BrokerError as error:
+                if not await self._is_over(error, who, offsets):
+                    raise
+            else:
+                break
         if offsets:
             self._on_committed(offsets)
+
+    async def _is_over(self, error: BrokerError, who: MemberIdentity, offsets: Offsets) -> bool:
+        """Whether the commit was refused only because of a rebalance that is over now.
+
+        A cooperative member joins again in the background while the user still works on what it keeps.
+        """
+        if error.error_code not in BETWEEN_GENERATIONS or not isinstance(self._member, Membership):
+            return False
+        was_joining = not self._member.has_joined.is_set()
+        try:
+            async with asyncio.timeout(self.config.default_api_timeout_ms / 1000):
+                await self._member.has_joined.wait()
+        except TimeoutError:
+            return False
+        has_news = was_joining or self._identity() != who
+        return has_news and all(partition in self.states for partition in offsets)
 
     def _identity(self) -> MemberIdentity:
         return self._member.identity if self._member is not None else MemberIdentity()

@@ -102,6 +102,9 @@ class Membership:
         self._member_id = ""
         self._generation_id = NO_GENERATION
         self._must_rejoin = asyncio.Event()
+        # Not while it is asked what the next generation is; set also when nobody knows yet of any.
+        self.has_joined = asyncio.Event()
+        self.has_joined.set()
         self._leads_with: dict[str, int] | None = None  # as leader: the partition counts it assigned by
         self._joined_topics: frozenset[str] = frozenset()
         self._former: tuple[tuple[TopicPartition, ...], int] = ((), NO_GENERATION)
@@ -158,6 +161,14 @@ class Membership:
         await self._prepare()
         self._must_rejoin.clear()
         self._joined_topics = self._owner.topics()
+        self.has_joined.clear()
+        try:
+            assigned = await self._ask_for_assignment()
+        finally:
+            self.has_joined.set()
+        await self._apply(assigned)
+
+    async def _ask_for_assignment(self) -> frozenset[TopicPartition]:
         joined = await self._ask_to_join()
         self._generation_id = joined.generation_id
         assignments = await self._assign(joined) if joined.leader == joined.member_id else []
@@ -173,7 +184,7 @@ class Membership:
         connection = await self._offsets.connection()
         answer = await connection.ask(sync, SyncGroupResponse, timeout_ms=self._longest_wait_ms)
         check(answer.error_code)
-        await self._apply(read_assignment(answer.assignment))
+        return read_assignment(answer.assignment)
 
     async def _prepare(self) -> None:
         """Before an eager rebalance everything is given up; a cooperative member keeps what it has."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from client.conftest import free_port
+from client.conftest import QUICK_GROUPS, free_port
 from client.eventually import eventually
 from odradek import Admin, Consumer, Producer, TopicPartition
 from odradek.client.errors import AdvertisedListenerUnreachable, DeadlineExceeded
@@ -127,7 +127,7 @@ def test_an_admin_explains_a_wrong_advertised_listener(astray: str) -> None:
 @pytest.fixture(scope="module")
 def strict() -> Iterator[Cluster]:
     """A broker that makes no topics by itself."""
-    with Cluster(auto_create_topics_enable=False) as cluster:
+    with Cluster(QUICK_GROUPS, auto_create_topics_enable=False) as cluster:
         yield cluster
 
 
@@ -148,14 +148,34 @@ def test_a_consumer_says_that_there_is_no_such_topic(strict: Cluster, use: Use) 
         use(consumer)
 
 
+def test_a_consumer_says_that_there_is_no_such_partition(strict: Cluster) -> None:
+    with Admin(bootstrap_servers=strict.bootstrap) as admin:
+        admin.create_topic("small", num_partitions=2)
+    with (
+        Consumer(bootstrap_servers=strict.bootstrap, **QUICK) as consumer,
+        pytest.raises(DeadlineExceeded, match="topic small has 2 partitions, and no 2"),
+    ):
+        consumer.end_offsets([TopicPartition("small", 2)])
+
+
+@pytest.mark.parametrize("group_protocol", ["classic", "consumer"])
 def test_a_subscription_waits_for_its_topic_and_says_so(
-    strict: Cluster, caplog: pytest.LogCaptureFixture
+    strict: Cluster, caplog: pytest.LogCaptureFixture, group_protocol: str
 ) -> None:
+    topic = f"not-yet-{group_protocol}"
+    settings: dict[str, Any] = {"auto_offset_reset": "earliest", "retry_backoff_max_ms": 50, **QUICK}
+    if group_protocol == "classic":
+        settings["heartbeat_interval_ms"] = 50
     with Consumer(
-        bootstrap_servers=strict.bootstrap, group_id="g", metadata_max_age_ms=50, **QUICK
+        bootstrap_servers=strict.bootstrap, group_id=topic, group_protocol=group_protocol, **settings
     ) as consumer:
-        consumer.subscribe(["not-yet"])
-        eventually(lambda: consumer.poll(0.05) == [] and "topic not-yet does not exist" in caplog.text)
+        consumer.subscribe([topic])
+        eventually(lambda: consumer.poll(0.05) == [] and f"topic {topic} does not exist" in caplog.text)
+        with Admin(bootstrap_servers=strict.bootstrap) as admin:
+            admin.create_topic(topic, num_partitions=1)
+        with Producer(bootstrap_servers=strict.bootstrap) as producer:
+            producer.send(topic, b"v").result(20)
+        eventually(lambda: [record.value for record in consumer.poll(0.1)] == [b"v"])
 
 
 @pytest.mark.parametrize("bad", ["a/b", "", "x" * 300, None, b"t"])

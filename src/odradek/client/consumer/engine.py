@@ -59,6 +59,7 @@ class Engine:
         self.brokers.metadata.on_update = self._look_at_topics
         self.polled_ms = time.monotonic() * 1000
         self._missing: Counter[str] = Counter()
+        self._looking: asyncio.TimerHandle | None = None
         self._release = release
         self._on_committed = on_committed
         self._wish = Wish()
@@ -212,9 +213,19 @@ class Engine:
             if errors[topic] in REFUSED_TOPICS:
                 self.inbox.fail_once(broker_error(errors[topic], f"topic {topic}"))
             elif errors[topic] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                self._look_again_soon()
                 self._missing[topic] += 1
                 if self._missing[topic] == 2:  # the first time it may be made at this moment
                     _log.warning("topic %s does not exist; it will be read when it does", topic)
+
+    def _look_again_soon(self) -> None:
+        if self._looking is None:
+            delay_s = self.config.retry_backoff_max_ms / 1000
+            self._looking = asyncio.get_running_loop().call_later(delay_s, self._look_again)
+
+    def _look_again(self) -> None:
+        self._looking = None
+        self.brokers.metadata.mark_stale()
 
     # Positions.
 
@@ -461,6 +472,8 @@ class Engine:
         except TimeoutError:
             _log.warning("closing the consumer took longer than %s s", timeout_s)
         self._fetcher.stop()
+        if self._looking is not None:
+            self._looking.cancel()
         for task in (self._running, self._finding, self._watching, *self._commits):
             if task is not None:
                 task.cancel()

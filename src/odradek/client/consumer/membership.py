@@ -160,6 +160,7 @@ class Membership:
     async def _join(self) -> None:
         await self._prepare()
         self._must_rejoin.clear()
+        self._leads_with = None
         self._joined_topics = self._owner.topics()
         self.has_joined.clear()
         try:
@@ -244,8 +245,8 @@ class Membership:
         while not topics <= self._brokers.metadata.topics.keys() | self._brokers.metadata.errors.keys():
             self._brokers.metadata.mark_stale()
             await self._brokers.ensure_fresh()
-        counts = self._counts(topics)
-        self._leads_with = counts
+        self._leads_with = self._counts(topics)
+        counts = {topic: count for topic, count in self._leads_with.items() if count}
         if joined.skip_assignment:
             return []
         shared = ASSIGNORS[name](members, counts)
@@ -255,8 +256,9 @@ class Membership:
         ]
 
     def _counts(self, topics: Collection[str]) -> dict[str, int]:
+        """How many partitions topics have; one that does not exist may come, and has none until then."""
         known = self._brokers.metadata.topics
-        return {topic: len(known[topic].partitions) for topic in topics if topic in known}
+        return {topic: len(known[topic].partitions) if topic in known else 0 for topic in topics}
 
     async def _apply(self, assigned: frozenset[TopicPartition]) -> None:
         owned = self._owner.assigned()

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from odradek.client.broker_errors import broker_error, check
 from odradek.client.brokers import STALE_VIEW, Brokers
 from odradek.client.errors import BrokerError, is_retriable
+from odradek.client.metadata import Metadata
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 from odradek.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
@@ -39,8 +40,7 @@ async def list_offsets(
             view = brokers.metadata.leader(partition)
             if view is None:
                 brokers.metadata.mark_stale()
-                code = brokers.metadata.errors.get(partition.topic, ErrorCode.LEADER_NOT_AVAILABLE)
-                raise broker_error(code, str(partition))
+                raise _why_nobody_leads(brokers.metadata, partition)
             by_node.setdefault(view.leader_id, []).append(partition)
         asked = (
             _ask(brokers, node_id, group, times, reads_committed, found) for node_id, group in by_node.items()
@@ -51,6 +51,15 @@ async def list_offsets(
 
     await brokers.retry("looking up offsets", attempt, timeout_ms=timeout_ms)
     return found
+
+
+def _why_nobody_leads(metadata: Metadata, partition: TopicPartition) -> BrokerError:
+    topic = metadata.topics.get(partition.topic)
+    if topic is not None and partition.partition not in topic.partitions:
+        count = len(topic.partitions)
+        problem = f"topic {partition.topic} has {count} partitions, and no {partition.partition}"
+        return broker_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, problem)
+    return broker_error(metadata.errors.get(partition.topic, ErrorCode.LEADER_NOT_AVAILABLE), str(partition))
 
 
 async def _ask(

@@ -108,8 +108,8 @@ def test_the_state_is_one_line(cli, left):
     assert line.split() == [left, cli.bootstrap, "(0)", "-", "Empty", "0"]
 
 
-def test_all_groups_are_described_one_after_the_other(cli, left):
-    cli.run("groups", "reset-offsets", f"{left}-2", "--topic", left[9:], "--to-latest", "--execute")
+def test_all_groups_are_described_one_after_the_other(cli, left, filled):
+    cli.run("groups", "reset-offsets", f"{left}-2", "--topic", filled, "--to-latest", "--execute")
     described = {row["group"] for row in cli.objects("groups", "describe", "--all-groups")}
     assert {left, f"{left}-2"} <= described
     assert {row["group"] for row in cli.objects("groups", "describe", "--group", left)} == {left}

@@ -4,6 +4,10 @@ import time
 
 import pytest
 
+from odradek import Admin, TopicPartition
+from odradek.cli.connecting import Failed
+from odradek.cli.groups.reset_offsets import Reset, commit_resets
+
 RESET = ("groups", "reset-offsets")
 
 
@@ -85,6 +89,14 @@ def test_a_group_in_use_is_refused_with_what_to_do(cli, join, filled, group, pro
     told = cli.error(*RESET, group, "--all-topics", "--to-earliest", mode)
     assert f"group '{group}' is in use: it is Stable and has 1 member. Stop them and try again" in told
     assert f"`odradek groups describe {group} --members` shows who they are" in told
+    assert offsets(cli, group) == [5, 1]
+
+
+def test_a_member_that_joins_at_the_last_moment_keeps_its_offsets(cli, join, filled, group):
+    join("reader")
+    resets = [Reset(TopicPartition(filled, 0), 5, 0)]
+    with Admin(bootstrap_servers=cli.bootstrap) as admin, pytest.raises(Failed, match="have just joined"):
+        commit_resets(admin, group, resets)
     assert offsets(cli, group) == [5, 1]
 
 

@@ -87,7 +87,7 @@ def command(
         resets = _plan(admin, goal, partitions, committed)
         _print(output, group, resets, is_export=is_export)
         if execute:
-            _execute(admin, group, resets)
+            commit_resets(admin, group, resets)
     if not execute:
         click.echo(_DRY_RUN, err=True)
 
@@ -180,7 +180,8 @@ def _print(output: str | None, group: str, resets: list[Reset], *, is_export: bo
         print_rows(output, rows, column_lines(_COLUMNS, rows), title="offsets")
 
 
-def _execute(admin: Admin, group: str, resets: list[Reset]) -> None:
+def commit_resets(admin: Admin, group: str, resets: list[Reset]) -> None:
+    """Commit new offsets for a group; Failed if somebody has joined since it was looked at."""
     from odradek.client.broker_errors import UnknownMemberId  # noqa: PLC0415
     from odradek.client.errors import BrokerError  # noqa: PLC0415
 

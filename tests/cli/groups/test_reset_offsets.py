@@ -37,6 +37,8 @@ def test_with_execute_it_is_done(cli, left, filled):
         (["--to-latest"], [5, 1]),
         (["--to-current"], [3, 1]),
         (["--to-offset", "1"], [1, 1]),
+        (["--to-offset", "0"], [0, 0]),
+        (["--shift-by", "0"], [3, 1]),
         (["--to-offset", "99"], [5, 1]),
         (["--shift-by", "1"], [4, 1]),
         (["--shift-by", "-2"], [1, 0]),
@@ -112,6 +114,7 @@ def test_a_member_that_joins_at_the_last_moment_keeps_its_offsets(cli, join, fil
         (["--all-topics", "--by-duration", "1h"], 2, "--by-duration '1h' is no duration"),
         (["--all-topics", "--to-earliest", "--execute", "--dry-run"], 2, "exclude each other"),
         (["--from-file", "nowhere.csv"], 2, "no such file"),
+        (["--from-file", __file__, "--all-topics"], 2, "is not [GROUP,]TOPIC,PARTITION,OFFSET"),
         (["--topic", "not-there", "--to-earliest"], 1, "there is no topic 'not-there'"),
         (["--all-topics", "--to-earliest"], 1, "the group has no offsets"),
     ],
@@ -127,6 +130,13 @@ def test_mistakes_about_groups_and_partitions_are_told(cli, filled):
     assert "has no partition 7; it has 0 to 1" in told
     told = cli.error(*RESET, "nobody", "--topic", filled, "--shift-by", "1", exit_code=2)
     assert "no offset of" in told
+
+
+def test_a_file_and_a_topic_are_one_too_many(cli, tmp_path):
+    file = tmp_path / "offsets.csv"
+    file.write_text("orders,0,5\n")
+    told = cli.error(*RESET, "nobody", "--from-file", str(file), "--topic", "orders", exit_code=2)
+    assert "leave --topic and --all-topics out" in told
 
 
 def test_a_file_that_has_no_offsets_is_told(cli, tmp_path):

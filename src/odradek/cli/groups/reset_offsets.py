@@ -76,6 +76,8 @@ def command(
     goal = _goal(group, targets)
     if goal.target is not Target.FILE:
         check_scope(topics, all_topics)
+    elif topics or all_topics:
+        raise UsageProblem("--from-file says by itself what to move; leave --topic and --all-topics out")
     wanted = parse_topics(topics)
     with admin_client(bootstrap) as admin:
         _check_idle(admin, group)
@@ -102,7 +104,8 @@ class Reset(NamedTuple):
 
 def _goal(group: str, targets: dict[str, Any]) -> Goal:
     """What the one flag says that must be given."""
-    given = {name: value for name, value in targets.items() if value not in (None, False)}
+    # Not by equality: 0 is an offset.
+    given = {name: value for name, value in targets.items() if value is not None and value is not False}
     if len(given) != 1:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in (given or targets))
         raise UsageProblem(f"{flags}: give exactly one of them")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import stubs
+from client_settings import client_settings
 from odradek.broker.config.document import configuration_document
 from odradek.client.broker_errors import class_name
 from odradek.common.error_codes import ErrorCode
@@ -68,6 +69,7 @@ def broker_errors() -> str:
 GENERATED: dict[Path, Callable[[], str]] = {
     SOURCE / "common/error_codes.py": error_codes,
     SOURCE / "client/broker_errors.pyi": broker_errors,
+    SOURCE / "client/settings.py": client_settings,
     SOURCE / "protocol/api_key.py": stubs.api_keys,
     SOURCE / "protocol/messages.pyi": stubs.message_stubs,
     ROOT / "docs/configuration.md": configuration_document,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek import AsyncConsumer, AsyncProducer, Consumer, Producer
+from odradek import Admin, AsyncAdmin, AsyncConsumer, AsyncProducer, Consumer, Producer
 from odradek.client.config import ClientConfig, from_keywords
 from odradek.common.errors import ConfigError
 
@@ -63,20 +63,25 @@ def test_a_wrong_name_or_value_is_refused_with_the_reason(keywords, words):
         made(**keywords)
 
 
+@pytest.mark.parametrize("client", [Producer, AsyncProducer, Consumer, AsyncConsumer, Admin, AsyncAdmin])
+@pytest.mark.parametrize("misplaced", [{"bootstrap.servers": "x"}, "localhost:9092"])
+def test_settings_are_keywords(client, misplaced):
+    with pytest.raises(ConfigError, match="settings are keyword arguments"):
+        client(misplaced)
+
+
 @pytest.mark.parametrize("client", [Producer, AsyncProducer, Consumer, AsyncConsumer])
 @pytest.mark.parametrize(
-    ("misplaced", "keywords", "words"),
+    ("keywords", "words"),
     [
-        ([{"bootstrap.servers": "x"}], {}, "settings are keyword arguments"),
-        (["localhost:9092"], {}, "settings are keyword arguments"),
-        ([], {"config": {}}, "a keyword argument of its own"),
-        ([], {"interceptors": [print]}, "not an object with on_"),
-        ([], {"interceptors": print}, "it must be a list of interceptors"),
+        ({"config": {}}, "a keyword argument of its own"),
+        ({"interceptors": [print]}, "not an object with on_"),
+        ({"interceptors": print}, "it must be a list of interceptors"),
     ],
 )
-def test_what_other_libraries_want_is_refused_with_the_reason(client, misplaced, keywords, words):
+def test_what_other_libraries_want_is_refused_with_the_reason(client, keywords, words):
     with pytest.raises(ConfigError, match=words):
-        client(*misplaced, **keywords)
+        client(**keywords)
 
 
 @pytest.mark.parametrize(

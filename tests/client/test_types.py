@@ -12,7 +12,7 @@ import pytest
 PROGRAM = """
 import json
 from typing import Any
-from odradek import AsyncConsumer, AsyncProducer, Consumer, Producer
+from odradek import Admin, AsyncConsumer, AsyncProducer, Consumer, Producer
 
 def to_json(value: dict[str, int]) -> bytes:
     return json.dumps(value).encode()
@@ -43,6 +43,14 @@ producer.send("t", "text", key="k")  # wrong
 producer.send("t", b"v", key=b"k")  # wrong
 other: Producer[str, bytes] = Producer()  # wrong
 Producer("localhost:9092")  # wrong
+Producer(ackss=1)  # wrong
+Producer(linger_ms="5")  # wrong
+Producer(acks=1, bootstrap_servers=["localhost:9092"], linger_ms=0.5)
+Consumer(auto_offset_reset=True)  # wrong
+Admin("localhost:9092")  # wrong
+Admin(bootstrap_server="localhost:9092")  # wrong
+settings: dict[str, Any] = {}
+Consumer(**settings, group_id=None)
 """
 
 REVEALED = [

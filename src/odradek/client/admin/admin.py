@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Coroutine
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
+from typing import Any, Concatenate, Never, ParamSpec, Self, TypeVar, Unpack, cast
 
 from odradek.client.admin.cluster import ClusterAdmin
 from odradek.client.admin.configs import ConfigAdmin
@@ -15,8 +15,9 @@ from odradek.client.admin.offsets import OffsetAdmin
 from odradek.client.admin.producers import ProducerAdmin
 from odradek.client.admin.topics import TopicAdmin
 from odradek.client.background import BackgroundLoop
-from odradek.client.config import ClientConfig, from_keywords
+from odradek.client.config import ClientConfig, check_keywords_only, from_keywords
 from odradek.client.errors import ClientClosed
+from odradek.client.settings import ClientSettings
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -41,7 +42,8 @@ class AsyncAdmin(
     about several has errors among its results.
     """
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, *misplaced: Never, **settings: Unpack[ClientSettings]) -> None:
+        check_keywords_only("Admin", misplaced)
         super().__init__(from_keywords(ClientConfig, settings))
 
     async def connect(self) -> None:
@@ -86,8 +88,8 @@ class Admin:
         admin.create_topic("orders", num_partitions=6)
     """
 
-    def __init__(self, **settings: Any) -> None:
-        self._admin = AsyncAdmin(**settings)
+    def __init__(self, *misplaced: Never, **settings: Unpack[ClientSettings]) -> None:
+        self._admin = AsyncAdmin(*misplaced, **settings)
         self._background = BackgroundLoop("admin client")
 
     @property

@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, overload
 
 from odradek.client.arguments import seconds, topic_name, topic_names, topic_partition, topic_partitions
 from odradek.client.committed_offsets import OffsetAndMetadata
@@ -39,6 +39,7 @@ from odradek.client.consumer.reader import AutoCommit, Reader
 from odradek.client.consumer.statistics import ConsumerStatistics
 from odradek.client.consumer.subscription import RebalanceListener
 from odradek.client.errors import ClientClosed
+from odradek.client.settings import ConsumerSettings
 from odradek.common.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -56,7 +57,6 @@ class AsyncConsumer(Generic[Key, Value]):
     A listener's methods may be coroutine functions.
     """
 
-    # A checker takes the first that fits, and `settings` would take a deserializer too: the fullest first.
     @overload
     def __init__(
         self,
@@ -64,7 +64,7 @@ class AsyncConsumer(Generic[Key, Value]):
         key_deserializer: Deserializer[Key],
         value_deserializer: Deserializer[Value],
         interceptors: Sequence[ConsumerInterceptor[Key, Value]] = (),
-        **settings: Any,
+        **settings: Unpack[ConsumerSettings],
     ) -> None: ...
     @overload
     def __init__(
@@ -72,7 +72,7 @@ class AsyncConsumer(Generic[Key, Value]):
         *,
         key_deserializer: Deserializer[Key],
         interceptors: Sequence[ConsumerInterceptor[Key, bytes]] = (),
-        **settings: Any,
+        **settings: Unpack[ConsumerSettings],
     ) -> None: ...
     @overload
     def __init__(
@@ -80,14 +80,14 @@ class AsyncConsumer(Generic[Key, Value]):
         *,
         value_deserializer: Deserializer[Value],
         interceptors: Sequence[ConsumerInterceptor[bytes, Value]] = (),
-        **settings: Any,
+        **settings: Unpack[ConsumerSettings],
     ) -> None: ...
     @overload
     def __init__(
         self: AsyncConsumer[bytes, bytes],
         *,
         interceptors: Sequence[ConsumerInterceptor[bytes, bytes]] = (),
-        **settings: Any,
+        **settings: Unpack[ConsumerSettings],
     ) -> None: ...
     def __init__(
         self,

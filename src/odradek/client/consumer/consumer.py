@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, Unpack, overload
 
 from odradek.client.arguments import seconds, topic_name, topic_names, topic_partition, topic_partitions
 from odradek.client.background import BackgroundLoop
@@ -28,6 +28,7 @@ from odradek.client.consumer.reader import AutoCommit, Reader
 from odradek.client.consumer.statistics import ConsumerStatistics
 from odradek.client.consumer.subscription import RebalanceListener
 from odradek.client.errors import ClientClosed
+from odradek.client.settings import ConsumerSettings
 from odradek.common.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -64,7 +65,6 @@ class Consumer(Generic[Key, Value]):
 
     _is_open = False  # until everything has started
 
-    # A checker takes the first that fits, and `settings` would take a deserializer too: the fullest first.
     @overload
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Consumer(Generic[Key, Value]):
         key_deserializer: Deserializer[Key],
         value_deserializer: Deserializer[Value],
         interceptors: Sequence[ConsumerInterceptor[Key, Value]] = (),
-        **settings: Any,
+        **settings: Unpack[ConsumerSettings],
     ) -> None: ...
     @overload
     def __init__(
@@ -80,7 +80,7 @@ class Consumer(Generic[Key, Value]):
         *,
         key_deserializer: Deserializer[Key],
         interceptors: Sequence[ConsumerInterceptor[Key, bytes]] = (),
-        **settings: Any,
+        **settings: Unpack[ConsumerSettings],
     ) -> None: ...
     @overload
     def __init__(
@@ -88,14 +88,14 @@ class Consumer(Generic[Key, Value]):
         *,
         value_deserializer: Deserializer[Value],
         interceptors: Sequence[ConsumerInterceptor[bytes, Value]] = (),
-        **settings: Any,
+        **settings: Unpack[ConsumerSettings],
     ) -> None: ...
     @overload
     def __init__(
         self: Consumer[bytes, bytes],
         *,
         interceptors: Sequence[ConsumerInterceptor[bytes, bytes]] = (),
-        **settings: Any,
+        **settings: Unpack[ConsumerSettings],
     ) -> None: ...
     def __init__(
         self,

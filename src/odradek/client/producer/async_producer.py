@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, overload
 
 from odradek.client.arguments import topic_name
 from odradek.client.config import check_keywords_only
@@ -29,6 +29,7 @@ from odradek.client.producer.outgoing import (
 )
 from odradek.client.producer.partitioners import Partitioner
 from odradek.client.producer.statistics import ProducerStatistics
+from odradek.client.settings import ProducerSettings
 
 if TYPE_CHECKING:
     from odradek.client.producer.tables import Table, TableDelivery
@@ -43,7 +44,6 @@ class AsyncProducer(Generic[Key, Value]):
     `send` waits only until the record is taken, and gives a future to await; callbacks run on the loop.
     """
 
-    # A checker takes the first that fits, and `settings` would take a serializer too: the fullest first.
     @overload
     def __init__(
         self,
@@ -52,7 +52,7 @@ class AsyncProducer(Generic[Key, Value]):
         value_serializer: Serializer[Value],
         partitioner: Partitioner | None = None,
         interceptors: Sequence[Interceptor[Key, Value]] = (),
-        **settings: Any,
+        **settings: Unpack[ProducerSettings],
     ) -> None: ...
     @overload
     def __init__(
@@ -61,7 +61,7 @@ class AsyncProducer(Generic[Key, Value]):
         key_serializer: Serializer[Key],
         partitioner: Partitioner | None = None,
         interceptors: Sequence[Interceptor[Key, bytes]] = (),
-        **settings: Any,
+        **settings: Unpack[ProducerSettings],
     ) -> None: ...
     @overload
     def __init__(
@@ -70,7 +70,7 @@ class AsyncProducer(Generic[Key, Value]):
         value_serializer: Serializer[Value],
         partitioner: Partitioner | None = None,
         interceptors: Sequence[Interceptor[bytes, Value]] = (),
-        **settings: Any,
+        **settings: Unpack[ProducerSettings],
     ) -> None: ...
     @overload
     def __init__(
@@ -78,7 +78,7 @@ class AsyncProducer(Generic[Key, Value]):
         *,
         partitioner: Partitioner | None = None,
         interceptors: Sequence[Interceptor[bytes, bytes]] = (),
-        **settings: Any,
+        **settings: Unpack[ProducerSettings],
     ) -> None: ...
     def __init__(
         self,

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, overload
 
 from odradek.client.arguments import topic_name
 from odradek.client.background import BackgroundLoop
@@ -33,6 +33,7 @@ from odradek.client.producer.outgoing import (
 from odradek.client.producer.partitioners import Partitioner
 from odradek.client.producer.send_path import SendPath
 from odradek.client.producer.statistics import ProducerStatistics
+from odradek.client.settings import ProducerSettings
 
 if TYPE_CHECKING:
     from odradek.client.producer.tables import Table, TableDelivery
@@ -52,7 +53,6 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
     Callbacks run on the producer's thread: they must be quick, and may send but not wait.
     """
 
-    # A checker takes the first that fits, and `settings` would take a serializer too: the fullest first.
     @overload
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
         value_serializer: Serializer[Value],
         partitioner: Partitioner | None = None,
         interceptors: Sequence[Interceptor[Key, Value]] = (),
-        **settings: Any,
+        **settings: Unpack[ProducerSettings],
     ) -> None: ...
     @overload
     def __init__(
@@ -70,7 +70,7 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
         key_serializer: Serializer[Key],
         partitioner: Partitioner | None = None,
         interceptors: Sequence[Interceptor[Key, bytes]] = (),
-        **settings: Any,
+        **settings: Unpack[ProducerSettings],
     ) -> None: ...
     @overload
     def __init__(
@@ -79,7 +79,7 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
         value_serializer: Serializer[Value],
         partitioner: Partitioner | None = None,
         interceptors: Sequence[Interceptor[bytes, Value]] = (),
-        **settings: Any,
+        **settings: Unpack[ProducerSettings],
     ) -> None: ...
     @overload
     def __init__(
@@ -87,7 +87,7 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
         *,
         partitioner: Partitioner | None = None,
         interceptors: Sequence[Interceptor[bytes, bytes]] = (),
-        **settings: Any,
+        **settings: Unpack[ProducerSettings],
     ) -> None: ...
     def __init__(
         self,

@@ -9,6 +9,7 @@ def test_offsets_are_forgotten(cli, left, filled):
     assert [row["partition"] for row in cli.objects("groups", "describe", left)] == [0]
     rows = cli.objects("groups", "delete-offsets", left, "--all-topics")
     assert rows == [{"topic": filled, "partition": 0, "status": "Successful"}]
+    assert f"group '{left}' has no offsets" in cli.error("groups", "delete-offsets", left, "--all-topics")
 
 
 def test_what_is_still_read_is_kept(cli, join, filled, group):

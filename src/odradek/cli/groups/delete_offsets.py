@@ -42,6 +42,8 @@ def command(
             outcomes = admin.delete_group_offsets(group, wanted)
         except BrokerError as error:
             raise Failed(refusal(admin, group, error)) from None
+    if not outcomes:
+        raise Failed(f"group {group!r} has no offsets")
     rows, problems = [], []
     for partition, outcome in sorted(outcomes.items()):
         row = {"topic": partition.topic, "partition": partition.partition}

@@ -380,14 +380,15 @@ class Engine:
         """
         if error.error_code not in BETWEEN_GENERATIONS or not isinstance(self._member, Membership):
             return False
-        was_joining = not self._member.has_joined.is_set()
+        # A generation that waits for its assignments takes no commits, and will when it has them.
+        has_news = error.error_code == ErrorCode.REBALANCE_IN_PROGRESS or not self._member.has_joined.is_set()
         try:
             async with asyncio.timeout(self.config.default_api_timeout_ms / 1000):
                 await self._member.has_joined.wait()
         except TimeoutError:
             return False
-        has_news = was_joining or self._identity() != who
-        return has_news and all(partition in self.states for partition in offsets)
+        is_ours = all(partition in self.states for partition in offsets)
+        return is_ours and (has_news or self._identity() != who)
 
     def _identity(self) -> MemberIdentity:
         return self._member.identity if self._member is not None else MemberIdentity()

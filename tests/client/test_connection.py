@@ -60,6 +60,31 @@ def test_an_older_broker_is_asked_again_in_its_own_version():
     run(scenario())
 
 
+def test_a_request_of_another_thread_goes_only_where_nothing_else_is_on_its_way():
+    async def scenario() -> None:
+        async with ScriptedBroker() as broker:
+            broker.say[ApiKey.METADATA] = lambda _: MetadataResponse(cluster_id="c")
+            connection = await connected(broker)
+            loop = asyncio.get_running_loop()
+            answers = [loop.create_future() for _ in range(3)]
+
+            def send(number: int) -> asyncio.Future[bool]:
+                return loop.run_in_executor(
+                    None, connection.send_from_any_thread, answers[number], MetadataRequest(), 13
+                )
+
+            waiting = connection.send(MetadataRequest(), 13)
+            assert not await asyncio.wait_for(send(0), 20)
+            await waiting
+            assert await send(1)
+            await asyncio.wait_for(answers[1], 20)
+            await connection.close()
+            assert not await send(2)
+            assert [answer.done() for answer in answers] == [False, True, False]
+
+    run(scenario())
+
+
 def test_many_requests_share_a_connection_and_each_gets_its_own_answer():
     async def scenario() -> None:
         async with ScriptedBroker() as broker:

@@ -1,9 +1,14 @@
-"""One connection to a broker: requests out, answers in, in order, each with a deadline."""
+"""One connection to a broker: requests out, answers in, in order, each with a deadline.
+
+Everything happens on one loop, but for `send_from_any_thread`.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
+import threading
 from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar, cast
@@ -56,6 +61,9 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._ended: ClientError | None = None
         self._closed = self._loop.create_future()
         self._afterwards: dict[Callable[[], object], None] = {}
+        # Held while a request is written and noted: the order of both must be the same.
+        self._sending = threading.Lock()
+        self._descriptor: int | None = None
 
     @property
     def is_open(self) -> bool:
@@ -89,11 +97,44 @@ class BrokerConnection(asyncio.BufferedProtocol):
         """Send a request whose answer goes to `answer`."""
         api_key = _api_key(request)
         timeout_ms = self._request_timeout_ms if timeout_ms is None else timeout_ms
-        correlation_id = self._write(api_key, version, request)
-        deadline_ms = self.last_used_ms + timeout_ms
-        self._in_flight.add(Waiting(correlation_id, api_key, timeout_ms, deadline_ms, answer))
+        with self._sending:
+            correlation_id = self._write(api_key, version, request)
+            deadline_ms = self.last_used_ms + timeout_ms
+            self._in_flight.add(Waiting(correlation_id, api_key, timeout_ms, deadline_ms, answer))
         if self._deadline_timer is None or self._deadline_timer.when() * 1000 > deadline_ms:
             self._set_timer(deadline_ms)
+
+    def send_from_any_thread(self, answer: PendingAnswer, request: Message, version: int) -> bool:
+        """Like `send_for` with the usual time-out, not only on the loop; False (and not done) unless idle.
+
+        What is idle takes a small request whole. If it does not, the connection ends: what has become of the
+        request is then as unknown as with any other that ends.
+        """
+        with self._sending:
+            if not self.is_open or self._in_flight or self.unsent_bytes or self._deadline_timer is None:
+                return False
+            api_key, correlation_id = _api_key(request), self._in_flight.next_id()
+            parts = encode_request(api_key, version, correlation_id, self._client_id, request)
+            self.last_used_ms = self._loop.time() * 1000
+            timeout_ms = self._request_timeout_ms
+            deadline_ms = self.last_used_ms + timeout_ms
+            # First: the answer may come before the call that sends is back.
+            self._in_flight.add(Waiting(correlation_id, api_key, timeout_ms, deadline_ms, answer))
+            try:
+                is_sent = os.writev(self._own_descriptor(), parts) == sum(map(len, parts))
+            except OSError:
+                is_sent = False
+        if not is_sent:
+            lost = ConnectionLost(self.address, "it did not take a request")
+            self._loop.call_soon_threadsafe(self._end, lost)
+        return True
+
+    def _own_descriptor(self) -> int:
+        """The socket under a number that stays ours until `_end`, whenever the transport closes its own."""
+        if self._descriptor is None:
+            assert self._transport is not None
+            self._descriptor = os.dup(self._transport.get_extra_info("socket").fileno())
+        return self._descriptor
 
     def afterwards(self, function: Callable[[], object]) -> None:
         """While answers are handed out: call this once, when all that came together are."""
@@ -101,7 +142,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     def send_unanswered(self, request: Message, version: int) -> None:
         """Send a request that gets no answer: a produce with acks 0."""
-        self._write(_api_key(request), version, request)
+        with self._sending:
+            self._write(_api_key(request), version, request)
 
     async def ask(
         self,
@@ -169,7 +211,10 @@ class BrokerConnection(asyncio.BufferedProtocol):
     def _end(self, reason: ClientError) -> None:
         if self._ended is not None:
             return
-        self._ended = reason
+        with self._sending:
+            self._ended = reason
+            if self._descriptor is not None:
+                os.close(self._descriptor)
         if self._deadline_timer is not None:
             self._deadline_timer.cancel()
         if self._transport is not None:

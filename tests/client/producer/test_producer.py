@@ -55,6 +55,56 @@ def test_records_of_one_partition_keep_their_order(
     assert [record.value for record in read_back(cluster, topic)[0]] == [b"%d" % n for n in range(5000)]
 
 
+def test_without_linger_a_lone_record_is_sent_by_the_thread_that_gives_it(
+    producer: Producer[bytes, bytes], cluster: Cluster, topic: str
+) -> None:
+    was_sent = False
+    for number in range(0, 30, 3):  # a question about metadata may be on its way, and the record waits for it
+        producer.send(topic, b"first", partition=0).result(20)
+        is_busy, may_go_on = threading.Event(), threading.Event()
+        producer._background.call_soon(lambda: (is_busy.set(), may_go_on.wait(30)))  # noqa: B023
+        is_busy.wait(20)
+
+        lone = producer.send(topic, b"lone", partition=0)
+        behind = producer.send(topic, b"behind", partition=0)
+        deadline = time.monotonic() + 1
+        while not was_sent and time.monotonic() < deadline:
+            was_sent = len(read_back(cluster, topic)[0]) == number + 2
+        assert not lone.done()
+        may_go_on.set()
+        assert (lone.result(20).offset, behind.result(20).offset) == (number + 1, number + 2)
+        if was_sent:
+            break
+
+    assert was_sent
+
+
+@pytest.mark.parametrize("acks", ["all", 1])
+def test_threads_that_wait_for_each_record_keep_their_order(cluster: Cluster, topic: str, acks: Any) -> None:
+    told: dict[int, list[tuple[int, int]]] = {}
+
+    def work(number: int) -> None:
+        # Only one thread sends to each partition, so that offsets tell the order of sending.
+        futures = [producer.send(topic, b"%d" % n, partition=number) for n in range(3)]
+        for n in range(3, 150):
+            futures.append(producer.send(topic, b"%d" % n, partition=number))
+            if n % 10:
+                futures[-1].result(20)
+        told[number] = [(int(n), future.result(20).offset) for n, future in enumerate(futures)]
+
+    # Metadata is asked for all the time, on the connection that records take.
+    with Producer(
+        bootstrap_servers=cluster.bootstrap, linger_ms=0, acks=acks, metadata_max_age_ms=1
+    ) as producer:
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    assert told == {number: [(n, n) for n in range(150)] for number in range(3)}
+
+
 class Litter:
     """Garbage whose collection runs Python code, during which another thread may get its turn."""
 

@@ -43,6 +43,8 @@ cdef class Accumulator:
     cdef public long long blocked
     cdef readonly long long records
     cdef public bint is_sender_asleep
+    cdef public bint defers_waking
+    cdef public bint is_wake_due
     cdef public bint hashes_keys
     cdef public object wake
     cdef public object on_memory

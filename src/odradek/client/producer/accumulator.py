@@ -132,6 +132,9 @@ class Accumulator:
         self.blocked = 0
         self.records = 0
         self.is_sender_asleep = False
+        # For those who would rather send a new batch themselves, once its first record is in it.
+        self.defers_waking = False
+        self.is_wake_due = False
         self.hashes_keys = True
         self.wake: Callable[[], object] = _nothing
         self.on_memory: Callable[[], object] = _nothing
@@ -292,7 +295,10 @@ class Accumulator:
         self.lingering.append((now_ms, queue, batch))
         if self.is_sender_asleep and len(self.lingering) == 1:
             self.is_sender_asleep = False
-            self.wake()
+            if self.defers_waking:
+                self.is_wake_due = True
+            else:
+                self.wake()
         return batch
 
     def _close(self, queue: PartitionQueue) -> None:

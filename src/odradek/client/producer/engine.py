@@ -73,6 +73,10 @@ class Engine:
                 f"topic {topic} has {count} partitions, and no {partition}",
             )
 
+    def send_lone_batch(self) -> bool:
+        """From any thread: send the only batch there is if it can go at once; False if the loop must look."""
+        return self._sender.send_lone_batch()
+
     def pump(self) -> None:
         """Look at once what can be sent."""
         self._sender.pump()

@@ -136,6 +136,11 @@ class PartitionOrder:
         batch.retry_at_ms = retry_at_ms
         insort(self.retries, batch, key=self.sent.index)
 
+    def put_back(self, batch: ProducerBatch) -> None:
+        """It was not sent after all, so that it is the first to go."""
+        batch.retry_at_ms = 0.0
+        insort(self.retries, batch, key=self.sent.index)
+
     def split(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
         """The broker finds it too large, so that it does not have it: its parts go in its place."""
         place = self.sent.index(batch)

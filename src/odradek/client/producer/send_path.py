@@ -11,7 +11,10 @@ from odradek.client.producer.outgoing import ProducerRecord
 
 
 class SendPath:
-    """`send`, for records of bytes; everything else goes to `_send_with_care` of the class that inherits."""
+    """`send`, for records of bytes; everything else goes to `_send_with_care` of the class that inherits.
+
+    So does, to `_send_now`, what need not wait for other records.
+    """
 
     def __init__(self, accumulator, is_plain):
         self._accumulator = accumulator
@@ -39,6 +42,8 @@ class SendPath:
         if self._is_plain and headers is None:
             future = self._accumulator.send(topic, value, key, partition, None, timestamp, on_delivery)
             if future is not None:
+                if self._accumulator.is_wake_due:
+                    self._send_now()
                 return future
         return self._send_with_care(
             ProducerRecord(topic, value, key, partition, headers, timestamp), on_delivery

@@ -1,8 +1,8 @@
 """The sender: takes batches that are ready, sends them to the leaders, and tells them their fate.
 
-Everything here runs on one loop. `pump` does all that can be done now and never waits; what must be waited
-for (connections, metadata, a producer id) runs in tasks of its own, which call `pump` again when they are
-done.
+Everything here but `send_lone_batch` runs on one loop. `pump` does all that can be done now and never waits;
+what must be waited for (connections, metadata, a producer id) runs in tasks of its own, which call `pump`
+again when they are done.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
+import threading
 import time
 from functools import partial
 from typing import NamedTuple, cast
@@ -84,6 +85,8 @@ class Sender:
         self._timer: asyncio.TimerHandle | None = None
         self._alarm_ms = math.inf
         self._is_stopped = False
+        # Whose turn it is to change what the sender knows: the loop's, or that of a thread in a hurry.
+        self._turn = threading.Lock()
         self._troubles = Troubles()
 
     def stop(self) -> None:
@@ -102,18 +105,17 @@ class Sender:
 
     def pump(self) -> None:
         """Close, expire and send what is due, then set the alarm for the next time."""
-        if self._is_stopped:
-            return
+        if not self._is_stopped:
+            with self._turn:
+                self._pump()
+
+    def _pump(self) -> None:
         accumulator, linger_ms = self._accumulator, self._config.linger_ms
         sleeps_until_ms = None
         while sleeps_until_ms is None:
             now_ms = self._now_ms()
             accumulator.close_lingered(linger_ms, now_ms)
-            for queue in accumulator.take_ready():
-                if queue.order is None:
-                    partition = TopicPartition(queue.topic, queue.partition)
-                    queue.order = PartitionOrder(self._max_in_flight, partition)
-                self._active[queue] = None
+            self._take_ready()
             expires_ms = self._expire(now_ms)
             while self._active and self._send_one_request_each(now_ms):
                 pass
@@ -124,6 +126,55 @@ class Sender:
             now_ms, self._config.metadata_max_age_ms
         ):
             self._chores.begin("metadata", self._refresh)
+
+    def _take_ready(self) -> None:
+        for queue in self._accumulator.take_ready():
+            if queue.order is None:
+                partition = TopicPartition(queue.topic, queue.partition)
+                queue.order = PartitionOrder(self._max_in_flight, partition)
+            self._active[queue] = None
+
+    def send_lone_batch(self) -> bool:
+        """From any thread: send the only batch there is, if it can go at once; False if the loop must look.
+
+        It spares a record that somebody waits for the way to the loop's thread. All that is not as usual is
+        left to `pump`.
+        """
+        if len(self._accumulator.incomplete) != 1 or not self._turn.acquire(blocking=False):
+            return False
+        try:
+            if self._active or self._is_stopped or self._timer is None:
+                return False
+            now_ms = self._now_ms()
+            self._accumulator.close_lingered(self._config.linger_ms, now_ms)
+            self._take_ready()
+            if len(self._active) != 1:
+                return False
+            is_sent = self._send_from_any_thread(next(iter(self._active)), now_ms)
+            return self._accumulator.fall_asleep(self._config.linger_ms) == math.inf and is_sent
+        finally:
+            self._turn.release()
+
+    def _send_from_any_thread(self, queue: PartitionQueue, now_ms: float) -> bool:
+        order: PartitionOrder = queue.order
+        if self._config.enable_idempotence and (self._producer is None or order.is_exhausted):
+            return False
+        view = self._brokers.metadata.leader(cast("TopicPartition", order.partition))
+        connection = None if view is None else self._brokers.open_connection(view.leader_id)
+        if connection is None or connection.in_flight:
+            return False
+        batch = self._next_batch(queue, now_ms)
+        if batch is None:
+            return False
+        group = [Sent(queue, batch)]
+        version = connection.versions.best(ApiKey.PRODUCE)
+        answered = Called(partial(self._answered, connection, version, group))
+        if connection.send_from_any_thread(answered, self._request(version, group), version):
+            self._statistics.count_request([len(batch.payload or b"")])
+            return True
+        order.put_back(batch)
+        self._active[queue] = None
+        return False
 
     def _set_alarm(self, at_ms: float, now_ms: float) -> None:
         """Pump again at a time. An alarm that rings earlier, and in vain, costs less than setting another."""
@@ -227,19 +278,23 @@ class Sender:
         frame: memoryview | None,
         error: BaseException | None,
     ) -> None:
-        if frame is None:
-            assert error is not None
-            self._all_retry(group, error)
-        else:
-            try:
-                answer = decode_response(ApiKey.PRODUCE, version, frame)[1]
-            except ProtocolError as problem:
-                self._all_retry(group, problem)
+        with self._turn:
+            if frame is None:
+                assert error is not None
+                self._all_retry(group, error)
             else:
-                self._take_answer(cast("ProduceResponse", answer), group)
+                self._take_frame(version, frame, group)
         # Without work left the last pump has set all alarms; whoever waits for this answer gets going sooner.
         if self._active:
             connection.afterwards(self.pump)
+
+    def _take_frame(self, version: int, frame: memoryview, group: list[Sent]) -> None:
+        try:
+            answer = decode_response(ApiKey.PRODUCE, version, frame)[1]
+        except ProtocolError as problem:
+            self._all_retry(group, problem)
+        else:
+            self._take_answer(cast("ProduceResponse", answer), group)
 
     def _request(self, version: int, group: list[Sent]) -> ProduceRequest:
         topics: dict[str, list[ProduceRequest.TopicData.PartitionData]] = {}

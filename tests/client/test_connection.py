@@ -167,6 +167,20 @@ def test_a_close_fails_what_was_asked():
     run(scenario())
 
 
+def test_a_close_that_is_cancelled_does_not_spoil_the_next():
+    async def scenario() -> None:
+        async with ScriptedBroker() as broker:
+            connection = await connected(broker)
+            closing = asyncio.create_task(connection.close())
+            await asyncio.sleep(0)
+            closing.cancel()
+            await asyncio.wait([closing])
+            assert closing.cancelled()
+            await connection.close()
+
+    run(scenario())
+
+
 def test_a_web_server_is_told_from_a_broker():
     async def scenario() -> None:
         async with ScriptedBroker() as broker:

@@ -165,7 +165,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
         """End the connection; what was not answered fails."""
         self._end(ConnectionLost(self.address, "it was closed"))
         if self._transport is not None:
-            await self._closed
+            # Several may wait for the end; one that is cancelled must not take it from the others.
+            await asyncio.shield(self._closed)
 
     async def negotiate(self) -> None:
         """Ask what the broker serves; the first thing on every connection (KIP-511)."""

@@ -128,6 +128,7 @@ def test_lines_tell_how_it_goes_where_nobody_sees_a_bar(cli):
     assert all(re.match(r"produce: \d+ of 40 records, [\d,]+ records/sec \(", line) for line in told)
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_a_line_that_changes(cli):
     ours, theirs = pty.openpty()
     words = [*COMMAND, "produce", "--records", "60", "--throughput", "100", "-b", cli.bootstrap]
@@ -145,6 +146,7 @@ def test_a_terminal_gets_a_line_that_changes(cli):
     assert b"\r" in shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "unit"),
     [(["produce"], "records sent"), (["latency"], "Percentiles")],
@@ -165,6 +167,7 @@ def test_ctrl_c_tells_the_figures_so_far_and_cleans_up(cli, words, unit):
     eventually(lambda: made_topics(cli) == [])
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_consume_with_what_it_has(cli, topic, make_topic):
     make_topic()
     cli.run("bench", "produce", "--topic", topic, "--records", "5")

@@ -338,6 +338,7 @@ def test_a_slow_listener_does_not_cost_the_membership(cluster: Cluster, topic: s
     assert not first.assignment() & second.assignment()
 
 
+@pytest.mark.slow
 def test_a_cooperative_member_commits_while_others_come_and_go(
     cluster: Cluster, topic: str, make: Make
 ) -> None:

@@ -16,6 +16,7 @@ from odradek.cli.bench.reading import Read, Wanted, read_records
 from odradek.cli.bench.run_topic import run_topic
 from odradek.cli.bench.sending import send_records
 from odradek.cli.connecting import Failed, client_settings, friendly_errors
+from odradek.cli.groups.group_names import complete_group
 from odradek.cli.output import print_rows
 
 DEFAULT_MADE_RECORDS = 1_000_000
@@ -30,7 +31,11 @@ FILLING_BATCH_BYTES = 262_144
     flags.record_size_option,
     flags.compression_option,
     flags.partitions_option,
-    click.option("--group", help="Read as a member of this group; without a group by default."),
+    click.option(
+        "--group",
+        shell_complete=complete_group,
+        help="Read as a member of this group; without a group by default.",
+    ),
     click.option(
         "--timeout",
         "--timeout-ms",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from odradek.cli.connecting import Failed
+from odradek.cli.groups.group_names import complete_group
 from odradek.cli.options import UsageProblem
 from odradek.cli.topic_names import complete_topic, no_such_topic
 
@@ -45,7 +46,7 @@ def entity_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--topic", shell_complete=complete_topic, help="A topic."),
         click.option("--broker", metavar="ID", help="A broker."),
         click.option("--broker-defaults", is_flag=True, help="The default of all brokers."),
-        click.option("--group", help="A group."),
+        click.option("--group", shell_complete=complete_group, help="A group."),
         click.option("--entity-type", type=click.Choice([*_TYPES]), help="As for kafka-configs.sh."),
         click.option("--entity-name", help="As for kafka-configs.sh."),
         click.option("--entity-default", is_flag=True, help="As for kafka-configs.sh."),

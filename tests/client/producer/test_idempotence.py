@@ -39,6 +39,19 @@ def test_sequences_go_on_by_the_number_of_records() -> None:
     assert [number(batch) for batch in sent if batch] == [(0, 0), (0, 3), (0, 5)]
 
 
+def test_a_batch_that_was_not_sent_after_all_goes_first_with_its_number() -> None:
+    order, closed = a_known_order(5), deque([a_batch(3), a_batch(2)])
+    first = order.next_batch(closed, 0, PRODUCER)
+    assert first is not None
+
+    order.put_back(first)
+    again = [order.next_batch(closed, 0, PRODUCER) for _ in range(2)]
+
+    assert again[0] is first
+    assert [number(batch) for batch in again if batch] == [(0, 0), (0, 3)]
+    assert first.attempts == 0
+
+
 def test_sequences_wrap_as_javas_do() -> None:
     order, closed = a_known_order(5), deque([a_batch(2), a_batch(1)])
     order._producer_id, order._epoch, order._sequence = 7, 0, MAX_SEQUENCE

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import threading
 
 import pytest
@@ -88,3 +89,11 @@ def test_use_after_a_fork_is_a_clear_error_in_the_child_and_none_in_the_parent(b
     os.close(reading)
     os.close(writing)
     assert background.call(answer(2)) == 2
+
+
+def test_a_lookup_that_nobody_waits_for_any_more_is_not_logged(background, caplog):
+    for error in (socket.gaierror("no such name"), RuntimeError("a bug")):
+        background.loop.call_exception_handler({"message": "never retrieved", "exception": error})
+
+    assert "a bug" in caplog.text
+    assert "no such name" not in caplog.text

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
@@ -40,6 +41,7 @@ class BackgroundLoop:
         self._is_closed = False
         self._closing = threading.Lock()
         self.loop = new_event_loop()
+        self.loop.set_exception_handler(_handle_exception)
         self._thread = threading.Thread(target=self._run, name=f"odradek {owner}", daemon=True)
         self._thread.start()
 
@@ -108,6 +110,12 @@ class BackgroundLoop:
             self.loop.run_until_complete(_cancel_all(asyncio.all_tasks(self.loop)))
             self.loop.run_until_complete(self.loop.shutdown_asyncgens())
             self.loop.close()
+
+
+def _handle_exception(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what nobody caught, but not how the search for a name ended after its client was closed."""
+    if not isinstance(context.get("exception"), socket.gaierror):
+        loop.default_exception_handler(context)
 
 
 async def _cancel_all(tasks: set[asyncio.Task[Any]]) -> None:

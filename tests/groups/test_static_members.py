@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from groups.scene import RunningMember, Scene, wait_for
+from odradek import Admin
+from odradek.client.admin.base import require
+from odradek.client.admin.configs import ConfigChange, ConfigResource, ResourceType
 
 pytestmark = pytest.mark.slow
 
@@ -81,3 +84,19 @@ def test_a_member_of_the_new_protocol_that_goes_for_a_while_comes_back_to_its_pa
     assert {one[:2] for one in back.read} <= {one[:2] for one in gone.read}
     assert other.assignments == heard, "no rebalance"
     on.check()
+
+
+def test_the_instance_id_of_a_killed_member_of_the_new_protocol_is_taken_until_it_is_missed(scene):
+    on = scene(2)
+    group = ConfigResource(ResourceType.GROUP, on.name)
+    with Admin(bootstrap_servers=on.cluster.bootstrap) as admin:
+        long_session = ConfigChange("consumer.session.timeout.ms", LONG_SESSION_MS)
+        require(admin.alter_configs({group: [long_session]})[group])
+    killed = on.start("odradek", instance="i1", protocol="consumer")
+    on.wait_until_everybody_reads(killed)
+
+    killed.kill()
+    refused = on.start("odradek", instance="i1", protocol="consumer")
+
+    wait_for(lambda: refused.process.poll() is not None)
+    assert "UnreleasedInstanceId" in refused.complaints.read_text()

@@ -14,6 +14,7 @@ import asyncio
 import json
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Collection, Iterable
 from queue import SimpleQueue
@@ -147,6 +148,23 @@ def librdkafka(options: dict[str, Any]) -> None:
     def is_fenced(error: confluent_kafka.KafkaError | None) -> bool:
         return error is not None and error.code() == confluent_kafka.KafkaError._FATAL
 
+    def commit(offsets: list[confluent_kafka.TopicPartition]) -> bool:
+        """False if another has our instance id, which the next poll tells as well."""
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                consumer.commit(offsets=offsets, asynchronous=False)
+            except confluent_kafka.KafkaException as refused:
+                if is_fenced(refused.args[0]):
+                    return False
+                # A cooperative member joins again in the background, with records in our hands.
+                is_joining = options.get("assignor") == "cooperative-sticky"
+                if not is_joining or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+            else:
+                return True
+
     subscribe([options["topic"]])
     orders = Orders()
     while not orders.are_over.is_set():
@@ -161,13 +179,7 @@ def librdkafka(options: dict[str, Any]) -> None:
         )
         if following:
             offsets = [confluent_kafka.TopicPartition(*place, offset) for place, offset in following.items()]
-            try:
-                consumer.commit(offsets=offsets, asynchronous=False)
-            except confluent_kafka.KafkaException as refused:
-                # The next poll tells the same.
-                if not is_fenced(refused.args[0]):
-                    raise
-            else:
+            if commit(offsets):
                 tell_committed(following)
     consumer.close()
 

@@ -22,6 +22,14 @@ def has_settled(on: Scene, *members: RunningMember) -> bool:
     return all(member.assignments for member in members) and sorted(partitions) == sorted(wanted)
 
 
+def give_long_session(on: Scene) -> None:
+    """To a group of the new protocol, in which the broker decides."""
+    group = ConfigResource(ResourceType.GROUP, on.name)
+    with Admin(bootstrap_servers=on.cluster.bootstrap) as admin:
+        long_session = ConfigChange("consumer.session.timeout.ms", LONG_SESSION_MS)
+        require(admin.alter_configs({group: [long_session]})[group])
+
+
 @pytest.mark.parametrize("library", ["odradek", "librdkafka", "aiokafka", "kafka-python"])
 def test_a_killed_member_comes_back_to_its_partitions_and_nobody_else_notices(scene, library):
     on = scene(4)
@@ -69,6 +77,7 @@ def test_a_second_member_with_the_instance_id_fences_the_first(scene, library):
 @pytest.mark.parametrize("library", ["odradek", "librdkafka"])
 def test_a_member_of_the_new_protocol_that_goes_for_a_while_comes_back_to_its_partitions(scene, library):
     on = scene(4)
+    give_long_session(on)
     other, gone = (
         on.start("librdkafka", instance="i2", protocol="consumer"),
         on.start(library, instance="i1", protocol="consumer"),
@@ -88,10 +97,7 @@ def test_a_member_of_the_new_protocol_that_goes_for_a_while_comes_back_to_its_pa
 
 def test_the_instance_id_of_a_killed_member_of_the_new_protocol_is_taken_until_it_is_missed(scene):
     on = scene(2)
-    group = ConfigResource(ResourceType.GROUP, on.name)
-    with Admin(bootstrap_servers=on.cluster.bootstrap) as admin:
-        long_session = ConfigChange("consumer.session.timeout.ms", LONG_SESSION_MS)
-        require(admin.alter_configs({group: [long_session]})[group])
+    give_long_session(on)
     killed = on.start("odradek", instance="i1", protocol="consumer")
     on.wait_until_everybody_reads(killed)
 

@@ -281,6 +281,7 @@ def test_a_topic_that_comes_later_is_read_from_its_beginning(topic: str) -> None
         ({"group_id": "g", "group_protocol": "consumer", "session_timeout_ms": 1}, "the broker's to decide"),
         ({"group_id": "g", "heartbeat_interval_ms": 50_000}, "must be less than session_timeout_ms"),
         ({"auto_offset_reset": "earlyest"}, "earliest, latest, none"),
+        ({"auto_offset_reset": "by_duration:1 day"}, "by_duration:PnDTnHnMn"),
         ({"group_id": "g", "partition_assignment_strategy": ["best"]}, "range, roundrobin, sticky"),
         ({"max_poll_record": 5}, "did you mean max_poll_records"),
     ],

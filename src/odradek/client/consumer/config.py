@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from odradek.client.config import ClientConfig, from_keywords
+from odradek.client.consumer.offset_reset import VALID_RESET
 from odradek.common.config import Importance, Kind, Valid, at_least, each_of, one_of, setting
 from odradek.common.errors import ConfigError
 
@@ -70,8 +71,8 @@ class ConsumerConfig(ClientConfig):
         "auto.offset.reset",
         Kind.STRING,
         "latest",
-        "Where to begin without a committed offset: earliest, latest, or none (an error).",
-        one_of("earliest", "latest", "none"),
+        "Where to begin without a committed offset: earliest, latest, by_duration:P1D, or none (an error).",
+        VALID_RESET,
     )
     enable_auto_commit: bool = setting(
         "enable.auto.commit", Kind.BOOLEAN, True, "Whether poll commits what earlier polls returned."

@@ -21,7 +21,8 @@ from odradek.client.consumer.heartbeat_membership import HeartbeatMembership
 from odradek.client.consumer.inbox import Inbox
 from odradek.client.consumer.membership import Membership
 from odradek.client.consumer.offset_lookup import OffsetAndTimestamp, list_offsets
-from odradek.client.consumer.positions import EARLIEST, LATEST, NO_EPOCH, PartitionState
+from odradek.client.consumer.offset_reset import time_to_begin
+from odradek.client.consumer.positions import LATEST, NO_EPOCH, PartitionState
 from odradek.client.consumer.subscription import RebalanceListener, Wish
 from odradek.client.consumer.truncation import EpochEnd
 from odradek.client.coordinators import Coordinators
@@ -293,13 +294,16 @@ class Engine:
     async def _from_ends(self, states: set[PartitionState]) -> None:
         if not states:
             return
-        if self.config.auto_offset_reset == "none":
+        time_ms = time_to_begin(self.config.auto_offset_reset, time.time_ns() // 1_000_000)
+        if time_ms is None:
             raise NoOffset(state.topic_partition for state in states)
-        time_ms = EARLIEST if self.config.auto_offset_reset == "earliest" else LATEST
         generations = {state.topic_partition: (state, state.generation) for state in states}
-        found = await list_offsets(
-            self.brokers, dict.fromkeys(generations, time_ms), reads_committed=self.config.reads_committed
-        )
+        reads_committed = self.config.reads_committed
+        times = dict.fromkeys(generations, time_ms)
+        found = await list_offsets(self.brokers, times, reads_committed=reads_committed)
+        too_late = {partition: LATEST for partition, told in found.items() if told.offset < 0}
+        if too_late:  # no record is that young: what comes next will be
+            found |= await list_offsets(self.brokers, too_late, reads_committed=reads_committed)
         for partition, told in found.items():
             state, generation = generations[partition]
             if state.generation == generation:

@@ -8,19 +8,13 @@ import sys
 
 from setuptools import Extension, setup
 
-COMPILED = {
+# Loops over bytes, which check their bounds themselves.
+KERNELS = {
     "odradek.records.kernels": "src/odradek/records/kernels.py",
     "odradek.records.encoding": "src/odradek/records/encoding.py",
     "odradek.records.checksums": "src/odradek/records/checksums.py",
     "odradek.records.columns": "src/odradek/records/columns.py",
     "odradek.records.hashes": "src/odradek/records/hashes.py",
-    "odradek.records.acceptance": "src/odradek/records/acceptance.py",
-    "odradek.log.files": "src/odradek/log/files.py",
-    "odradek.log.sparse_index": "src/odradek/log/sparse_index.py",
-    "odradek.log.offset_index": "src/odradek/log/offset_index.py",
-    "odradek.log.time_index": "src/odradek/log/time_index.py",
-    "odradek.log.segment_end": "src/odradek/log/segment_end.py",
-    "odradek.log.log_tail": "src/odradek/log/log_tail.py",
     "odradek.log.scan_kernels": "src/odradek/log/scan_kernels.py",
     "odradek.client.consumer.consumer_record": "src/odradek/client/consumer/consumer_record.py",
     "odradek.client.producer.batch": "src/odradek/client/producer/batch.py",
@@ -28,17 +22,28 @@ COMPILED = {
     "odradek.client.producer.send_path": "src/odradek/client/producer/send_path.py",
     "odradek.log.cleaner.kernels": "src/odradek/log/cleaner/kernels.py",
     "odradek.log.cleaner.copy_kernels": "src/odradek/log/cleaner/copy_kernels.py",
+    "odradek.protocol.produce_frames": "src/odradek/protocol/produce_frames.py",
+    "odradek.protocol.native.plan": "src/odradek/protocol/native/plan.pyx",
+    "odradek.protocol.native.reader": "src/odradek/protocol/native/reader.pyx",
+    "odradek.protocol.native.writer": "src/odradek/protocol/native/writer.pyx",
+}
+# Ordinary code on hot ways, with C types; what Python checks is checked.
+WAYS = {
+    "odradek.records.acceptance": "src/odradek/records/acceptance.py",
+    "odradek.log.files": "src/odradek/log/files.py",
+    "odradek.log.sparse_index": "src/odradek/log/sparse_index.py",
+    "odradek.log.offset_index": "src/odradek/log/offset_index.py",
+    "odradek.log.time_index": "src/odradek/log/time_index.py",
+    "odradek.log.segment_end": "src/odradek/log/segment_end.py",
+    "odradek.log.log_tail": "src/odradek/log/log_tail.py",
     "odradek.net.connection": "src/odradek/net/connection.py",
     "odradek.net.frames": "src/odradek/net/frames.py",
     "odradek.net.outgoing": "src/odradek/net/outgoing.py",
     "odradek.net.exchange": "src/odradek/net/exchange.py",
     "odradek.broker.handlers.short_produce": "src/odradek/broker/handlers/short_produce.py",
     "odradek.replication.partition": "src/odradek/replication/partition.py",
-    "odradek.protocol.produce_frames": "src/odradek/protocol/produce_frames.py",
-    "odradek.protocol.native.plan": "src/odradek/protocol/native/plan.pyx",
-    "odradek.protocol.native.reader": "src/odradek/protocol/native/reader.pyx",
-    "odradek.protocol.native.writer": "src/odradek/protocol/native/writer.pyx",
 }
+UNCHECKED = {"boundscheck": False, "wraparound": False, "cdivision": True, "initializedcheck": False}
 
 
 def extensions() -> list[Extension]:
@@ -50,23 +55,18 @@ def extensions() -> list[Extension]:
     except ImportError:
         print("warning: Cython is missing; odradek will run interpreted and slowly", file=sys.stderr)
         return []
-    modules = [
-        Extension(name, [path], extra_compile_args=["-O3", "-fno-strict-aliasing"])
-        for name, path in COMPILED.items()
-        if os.path.exists(path)
-    ]
-    compiled = cythonize(
-        modules,
-        build_dir="build/cython",
-        compiler_directives={
-            "language_level": "3",
-            "boundscheck": False,
-            "wraparound": False,
-            "cdivision": True,
-            "initializedcheck": False,
-        },
-        quiet=True,
-    )
+    compiled = []
+    for modules, directives in ((KERNELS, UNCHECKED), (WAYS, {})):
+        compiled += cythonize(
+            [
+                Extension(name, [path], extra_compile_args=["-O3", "-fno-strict-aliasing"])
+                for name, path in modules.items()
+                if os.path.exists(path)
+            ],
+            build_dir="build/cython",
+            compiler_directives={"language_level": "3", **directives},
+            quiet=True,
+        )
     for module in compiled:
         module.optional = True  # cythonize makes new Extension objects and forgets this
     return compiled

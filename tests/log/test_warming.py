@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ from log.test_moving import a_manager, append
 from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig
 from odradek.log.files import PartitionDirectory
+from odradek.log.page_cache import is_cached
 from odradek.log.partition_log import PartitionLog
-from odradek.log.warming import is_warm, warm_up
+from odradek.log.warming import is_warm, notice_cached, warm_up
 from odradek.log.warmth import READ_AHEAD_BYTES
 from odradek.testing.faulty_files import FaultyFiles
 
@@ -75,6 +77,49 @@ def test_a_batch_larger_than_the_limit_is_warmed_whole(log: PartitionLog, files:
     assert is_warm(log, 3, 100)
 
 
+def evict(path: Path) -> None:
+    """Have nothing of a file in the page cache."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def test_what_the_kernel_has_in_memory_needs_no_thread(log: PartitionLog, files: WatchedFiles) -> None:
+    looks, offset = 0, 0
+    while offset < log.log_end_offset - 1:
+        if not is_warm(log, offset, 1 << 20):
+            assert notice_cached(log, offset, 1 << 20)
+            looks += 1
+        offset += 3
+    assert files.warmed == []
+    assert looks < 10
+
+
+def test_what_the_kernel_must_fetch_is_left_to_a_thread(log: PartitionLog) -> None:
+    segment = log.segments.first
+    segment.write_pending()
+    for file in (segment.log, segment.offset_index.file):
+        assert not is_warm(log, 3, 1 << 20)
+        evict(Path(file.path))
+        assert not notice_cached(log, 3, 1 << 20)
+        Path(file.path).read_bytes()
+    assert notice_cached(log, 3, 1 << 20)
+    assert is_warm(log, 3, 1 << 20)
+
+
+def test_a_hole_in_the_cache_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(16 << 20))
+    with path.open("rb") as file:
+        fd = file.fileno()
+        assert is_cached(fd, 0, 16 << 20)
+        os.fsync(fd)
+        os.posix_fadvise(fd, 4 << 20, 8 << 20, os.POSIX_FADV_DONTNEED)
+        assert not is_cached(fd, 0, 16 << 20)
+        assert not is_cached(fd, (8 << 20) + 5, 1)
+        assert is_cached(fd, 0, 1 << 20)
+
+
 def test_outside_of_the_log_there_is_nothing_to_wait_for(log: PartitionLog) -> None:
     assert is_warm(log, log.log_end_offset, 1 << 20)
     assert is_warm(log, 5000, 1 << 20)
@@ -87,6 +132,7 @@ def test_a_disk_error_is_left_to_the_read(log: PartitionLog, files: WatchedFiles
     files.fault = lambda call, path: errno.EIO if call == "read_at" else 0
     warm_up(log, 0, 1 << 20)
     assert not is_warm(log, 0, 1 << 20)
+    assert not notice_cached(log, 0, 1 << 20)
     files.fault = lambda call, path: 0
 
 

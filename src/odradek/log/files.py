@@ -16,6 +16,8 @@ import resource
 from collections import OrderedDict
 from typing import NamedTuple
 
+from odradek.log.page_cache import is_cached
+
 Buffer = bytes | bytearray | memoryview
 
 NO_SPACE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -85,6 +87,10 @@ class FileSystem:
         end = position + length
         while position < end and (sent := os.sendfile(_nowhere(), file.fd, position, end - position)):
             position += sent
+
+    def is_cached(self, file: OpenFile, position: int, length: int) -> bool:
+        """Whether a run of the file is surely in the page cache."""
+        return is_cached(file.fd, position, length)
 
     def write_at(self, file: OpenFile, payload: Buffer, position: int) -> None:
         """Write all of it, or raise with the file in an unknown state after `position`."""

@@ -70,7 +70,10 @@ def find_batches(
     stop = _end_of_read(segment, start, limit_position, max_bytes, min_one_batch)
     if stop <= start:
         return None
-    upper_offset = next_offset if stop >= size else segment.span_at(stop).base_offset
+    upper_offset = next_offset
+    if stop < size:
+        upper_offset = segment.span_at(stop).base_offset
+        segment.read_until = (upper_offset, stop)
     return BatchRun(segment, start, stop, min(upper_offset, limit))
 
 

@@ -52,6 +52,7 @@ class Segment(SegmentEnd):
         "created_ms",
         "directory",
         "is_index_suspect",
+        "read_until",
         "roll_jitter_ms",
         "state",
         "txn_index",
@@ -87,6 +88,8 @@ class Segment(SegmentEnd):
         )
         self.txn_index = TxnIndex(file(filenames.TXN_INDEX), is_created=filenames.TXN_INDEX in sizes)
         self.is_index_suspect = False
+        # Offset and position of the batch after the last read: where the same reader goes on. Any thread.
+        self.read_until: tuple[int, int] | None = None
 
     @classmethod
     def create(
@@ -163,6 +166,7 @@ class Segment(SegmentEnd):
         self.write_pending()
         self.directory.files.truncate(self.log.handle(), self.size)
         self._boundaries = {}
+        self.read_until = None
 
     def write_pending(self) -> None:
         """Hand what the indexes keep in memory to their files."""
@@ -177,6 +181,7 @@ class Segment(SegmentEnd):
             return 0
         dropped = self.size - position
         self._boundaries = {}
+        self.read_until = None
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.txn_index.truncate_to(offset)
@@ -201,6 +206,7 @@ class Segment(SegmentEnd):
         self._bytes_since_index = 0
         self._checked_index_bytes = -1
         self._boundaries = {}
+        self.read_until = None
         self.is_index_suspect = False
 
     def _create_if_missing(self, file: LogFile) -> None:
@@ -227,6 +233,8 @@ class Segment(SegmentEnd):
         known = self._boundaries.get(offset)
         if known is not None:
             return known
+        if self.read_until is not None and self.read_until[0] == offset:
+            return self.read_until[1]
         for span in self.walk(self._scan_start(offset)):
             if span.last_offset >= offset:
                 return span.position

@@ -26,7 +26,7 @@ from odradek.log.files import LogFile
 from odradek.records.batch import Buffer
 
 PENDING_LIMIT = 512
-_BLOCK_ENTRIES = 256
+_BLOCK_ENTRIES = 128
 
 Entry = tuple[int, int]
 
@@ -37,7 +37,7 @@ class SparseIndex:
     One writer, the owner of the segment; any thread may search, since `_pending` is replaced as a whole.
     """
 
-    __slots__ = ("_entry", "_last", "_pending", "count", "file")
+    __slots__ = ("_block_read", "_entry", "_last", "_pending", "count", "file")
 
     def __init__(self, file: LogFile, entry: struct.Struct) -> None:
         self.file = file
@@ -45,6 +45,9 @@ class SparseIndex:
         # Number of the first pending entry, then the two columns.
         self._pending: tuple[int, array[int], array[int]] = (file.size // entry.size, array("q"), array("q"))
         self._last: Entry | None = None  # known once it was asked for, or appended
+        # The block of the file that was searched last, which a reader's next search most often ends in too:
+        # number of its first entry, and the two columns.
+        self._block_read: tuple[int, array[int], array[int]] | None = None
         self.count = self._pending[0]
 
     def __len__(self) -> int:
@@ -93,14 +96,26 @@ class SparseIndex:
         return self._search_file(column, target, written)
 
     def _search_file(self, column: int, target: int, count: int) -> int:
+        known = self._block_read
+        if known is not None:
+            start = known[0]
+            numbers = known[2] if column else known[1]
+            if numbers[0] <= target < numbers[len(numbers) - 1]:
+                return start + bisect_right(numbers, target) - 1
         low, high = 0, count  # everything before low is <= target, everything from high on is greater
         while high - low > _BLOCK_ENTRIES:
             middle = (low + high) // 2
-            if self._column(column, middle, 1)[0] <= target:
+            if self._rows(middle, 1)[0][column] <= target:
                 low = middle
             else:
                 high = middle
-        return low + bisect_right(self._column(column, low, high - low), target) - 1
+        # Entries beyond `high` are read with it, for whoever goes on from here.
+        rows = self._rows(low, min(count - low, _BLOCK_ENTRIES))
+        if not rows:
+            return -1
+        keys, values = (array("q", numbers) for numbers in zip(*rows, strict=True))
+        self._block_read = (low, keys, values)
+        return low + bisect_right(values if column else keys, target) - 1
 
     def truncate_rows(self, count: int) -> None:
         """Keep the first `count` entries."""
@@ -108,7 +123,7 @@ class SparseIndex:
         if count < len(self):
             self.file.truncate(count * self._entry.size)
             self._pending = (count, array("q"), array("q"))
-            self._last = None
+            self._last = self._block_read = None
             self.count = count
 
     def replace(self, entries: Buffer) -> None:
@@ -117,7 +132,7 @@ class SparseIndex:
         self.file.append(entries)
         self.count = self.file.size // self._entry.size
         self._pending = (self.count, array("q"), array("q"))
-        self._last = None
+        self._last = self._block_read = None
 
     def write_pending(self, at_least: int = 1) -> None:
         """Hand what is pending to the file, if it is as many entries as that."""
@@ -135,12 +150,6 @@ class SparseIndex:
 
     def _rows(self, start: int, count: int) -> list[Entry]:
         return list(self._entry.iter_unpack(self._block(start, count)))
-
-    def _column(self, column: int, start: int, count: int) -> tuple[int, ...]:
-        numbers: tuple[int, ...] = struct.unpack(
-            ">" + self._entry.format[1:] * count, self._block(start, count)
-        )
-        return numbers[column::2]
 
     def _block(self, start: int, count: int) -> bytes:
         size = self._entry.size

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 
+from odradek.log.errors import DamagedIndex
+from odradek.log.files import LogFile
 from odradek.log.partition_log import PartitionLog
-from odradek.log.reading import LogEnd, find_batches
+from odradek.log.reading import BatchRun, LogEnd, find_batches
 from odradek.log.warmth import READ_AHEAD_BYTES, LogEndMark, WarmRun
 from odradek.records.errors import RecordsError
 
@@ -19,13 +21,40 @@ def is_warm(log: PartitionLog, offset: int, max_bytes: int) -> bool:
     return log.warmth.covers(offset, max_bytes, LogEndMark(active.base_offset, active.size, end_offset))
 
 
+def notice_cached(log: PartitionLog, offset: int, max_bytes: int) -> bool:
+    """Whether all that such a read needs is in the page cache, told without reading it; by the log's owner.
+
+    If so it is noted, with what comes next for a reader that goes on, and `is_warm` from then on.
+    """
+    segment = log.segments.floor(offset)
+    if segment is None:
+        return False
+    ahead_bytes = _ahead_bytes(log, offset)
+    with contextlib.suppress(OSError, RecordsError, DamagedIndex):
+        if not _is_cached(segment.offset_index.file, 0, segment.offset_index.file.size):
+            return False
+        entry = segment.offset_index.lookup(offset)
+        start = 0 if entry is None else entry.position
+        if not _is_cached(segment.log, start, max_bytes + ahead_bytes):
+            return False
+        run = _find_run(log, offset, max_bytes + ahead_bytes)
+        if run is not None and _is_cached(run.segment.log, run.start, run.end - run.start):
+            _note(log, run, offset, max_bytes)
+            return True
+    return False
+
+
+def _is_cached(file: LogFile, position: int, length: int) -> bool:
+    length = min(length, file.size - position)
+    return length <= 0 or file.directory.files.is_cached(file.handle(), position, length)
+
+
 def warm_up(log: PartitionLog, offset: int, max_bytes: int) -> None:
     """Bring what such a read needs into the page cache, and more for a reader that goes on. Any thread.
 
     Blocks for as long as the disk likes. Whatever goes wrong will go wrong again when it is read.
     """
-    earlier = log.warmth.run
-    ahead_bytes = READ_AHEAD_BYTES if earlier is not None and earlier.is_followed_by(offset) else 0
+    ahead_bytes = _ahead_bytes(log, offset)
     with contextlib.suppress(OSError, RecordsError):
         try:
             _warm_up(log, offset, max_bytes, ahead_bytes)
@@ -34,14 +63,27 @@ def warm_up(log: PartitionLog, offset: int, max_bytes: int) -> None:
             _warm_up(log, offset, max_bytes, ahead_bytes)
 
 
+def _ahead_bytes(log: PartitionLog, offset: int) -> int:
+    earlier = log.warmth.run
+    return READ_AHEAD_BYTES if earlier is not None and earlier.is_followed_by(offset) else 0
+
+
 def _warm_up(log: PartitionLog, offset: int, max_bytes: int, ahead_bytes: int) -> None:
-    active = log.segments.active
-    end = LogEnd(active, active.size, log.log_end_offset)
-    run = find_batches(log.segments, end, offset, end.offset, max_bytes + ahead_bytes, min_one_batch=True)
+    run = _find_run(log, offset, max_bytes + ahead_bytes)
     if run is None:
         return
     warmed = run.range()
     log.directory.files.warm(warmed.file, warmed.position, warmed.length)
+    _note(log, run, offset, max_bytes)
+
+
+def _find_run(log: PartitionLog, offset: int, max_bytes: int) -> BatchRun | None:
+    active = log.segments.active
+    end = LogEnd(active, active.size, log.log_end_offset)
+    return find_batches(log.segments, end, offset, end.offset, max_bytes, min_one_batch=True)
+
+
+def _note(log: PartitionLog, run: BatchRun, offset: int, max_bytes: int) -> None:
     last_offset = run.upper_offset - 1
     if run.end < run.segment.size:
         # A read that begins later than this would go beyond what was warmed.

@@ -11,6 +11,7 @@ from collections import deque
 from typing import Any, Protocol, runtime_checkable
 
 MAX_BUFFERS_PER_CALL = 64
+MORE = getattr(socket, "MSG_MORE", 0)
 
 
 @runtime_checkable
@@ -82,9 +83,11 @@ class Outgoing:
             buffers.append(part)
         if self._started:
             buffers[0] = memoryview(buffers[0])[self._started :]
+        # What goes before a file waits in the kernel for it: a packet, and a waking of the client, less.
+        flags = MORE if len(buffers) < len(self._parts) else 0
         if len(buffers) == 1:
-            return self._socket.send(buffers[0])
-        return self._socket.sendmsg(buffers)
+            return self._socket.send(buffers[0], flags)
+        return self._socket.sendmsg(buffers, (), flags)
 
     def _drop(self, sent: int) -> None:
         self._started += sent

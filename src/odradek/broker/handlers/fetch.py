@@ -20,7 +20,7 @@ from odradek.common.ids import TopicPartition
 from odradek.log.errors import OffsetOutOfRange, StorageError
 from odradek.log.partition_log import PartitionLog
 from odradek.log.reading import Isolation
-from odradek.log.warming import is_warm, warm_up
+from odradek.log.warming import is_warm, notice_cached, warm_up
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import FetchRequest, FetchResponse
 from odradek.replication.errors import NotLeaderOrFollower
@@ -82,8 +82,9 @@ class _Fetch:
             if partition is not None:
                 asked = wanted.asked
                 max_bytes = min(asked.partition_max_bytes, max(room, 0))
-                if not is_warm(partition.log, asked.fetch_offset, max_bytes):
-                    cold.append((partition.log, asked.fetch_offset, max_bytes))
+                log, offset = partition.log, asked.fetch_offset
+                if not is_warm(log, offset, max_bytes) and not notice_cached(log, offset, max_bytes):
+                    cold.append((log, offset, max_bytes))
                     room -= max_bytes
         return cold
 

@@ -22,6 +22,13 @@ def running_kafka(directory: Path) -> Iterator[str]:
         subprocess.run([str(PEERS / "stop"), str(directory)], check=True)
 
 
+def restart_kafka(directory: Path, address: str) -> None:
+    """Stop a broker that runs there and start it again at the same address; its leaders begin new epochs."""
+    subprocess.run([str(PEERS / "stop"), str(directory)], check=True)
+    port = address.rpartition(":")[2]
+    subprocess.run([str(PEERS / "start"), str(directory), port], check=True, capture_output=True)
+
+
 def _free_port() -> int:
     """A port whose neighbour a thousand above is free as well: the controller listens there."""
     while True:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer as ConfluentConsumer
 
-from kafka_peer import running_kafka
+from kafka_peer import restart_kafka, running_kafka
 from odradek import Admin, Consumer, Producer, TopicPartition, broker_errors
 from odradek.testing import Cluster
 
@@ -23,8 +24,13 @@ PARTITIONS = 6
 
 
 @pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_kafka(tmp_path_factory.mktemp("kafka")) as address:
+def kafka_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("kafka")
+
+
+@pytest.fixture(scope="module")
+def kafka(kafka_directory: Path) -> Iterator[str]:
+    with running_kafka(kafka_directory) as address:
         yield address
 
 
@@ -225,3 +231,32 @@ def test_one_group_of_three_kinds_of_clients_misses_nothing(bootstrap: str, made
 
     numbers = sorted(number for member in everybody for number in member.got)
     assert numbers == list(range(total)), "nobody was killed, so that nothing is read twice either"
+
+
+@pytest.mark.java
+@pytest.mark.slow
+def test_a_leader_of_a_new_epoch_is_asked_and_read_on(kafka: str, kafka_directory: Path, topic: str) -> None:
+    place = TopicPartition(topic, 0)
+    with Admin(bootstrap_servers=kafka) as admin:
+        admin.create_topic(topic, num_partitions=1)
+    with (
+        Producer(bootstrap_servers=kafka) as producer,
+        Consumer(bootstrap_servers=kafka, group_id=topic, auto_offset_reset="none") as consumer,
+    ):
+        consumer.assign([place])
+        consumer.seek(place, 0)
+        for number in range(10):
+            producer.send(topic, b"%d" % number)
+        records = read(consumer, 10)
+        restart_kafka(kafka_directory, kafka)
+        for number in range(10, 20):
+            producer.send(topic, b"%d" % number)
+        records += read(consumer, 10)
+        consumer.commit()
+        (committed,) = consumer.committed([place]).values()
+
+    assert [int(record.value) for record in records] == list(range(20))
+    epochs = {record.leader_epoch for record in records}
+    assert len(epochs) == 2, "the restart began another epoch"
+    assert committed is not None
+    assert (committed.offset, committed.leader_epoch) == (20, max(epochs))

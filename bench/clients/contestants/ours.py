@@ -18,6 +18,8 @@ from clients.task import (
 )
 from odradek import Producer, TopicPartition
 
+DEFAULT_FETCH_BYTES, ROW_BYTES = 1024 * 1024, 110
+
 
 def producer(task: Task, linger_ms: int) -> Any:
     return Producer(
@@ -29,7 +31,11 @@ def consumer(task: Task, records_per_poll: int = RECORDS_PER_POLL) -> Any:
     from odradek import Consumer
 
     reader: Any = Consumer(
-        bootstrap_servers=task.bootstrap, auto_offset_reset="earliest", max_poll_records=records_per_poll
+        bootstrap_servers=task.bootstrap,
+        auto_offset_reset="earliest",
+        max_poll_records=records_per_poll,
+        # As much as a table takes; the others read no faster with more than their 1 MiB.
+        max_partition_fetch_bytes=max(DEFAULT_FETCH_BYTES, records_per_poll * ROW_BYTES),
     )
     reader.assign([TopicPartition(task.topic, 0)])
     return reader

@@ -40,6 +40,7 @@ WAYS = {
     "odradek.net.frames": "src/odradek/net/frames.py",
     "odradek.net.outgoing": "src/odradek/net/outgoing.py",
     "odradek.net.exchange": "src/odradek/net/exchange.py",
+    "odradek.broker.short_ways": "src/odradek/broker/short_ways.py",
     "odradek.broker.handlers.short_produce": "src/odradek/broker/handlers/short_produce.py",
     "odradek.replication.partition": "src/odradek/replication/partition.py",
 }

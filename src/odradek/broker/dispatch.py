@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
-from time import perf_counter
+from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple, TypeVar
 
 from odradek.broker.acls import Operation
@@ -16,6 +15,7 @@ from odradek.broker.context import RequestContext
 from odradek.broker.errors_in_responses import error_response
 from odradek.broker.permissions import needed_of_request
 from odradek.broker.services import Services
+from odradek.broker.short_ways import ShortWays
 from odradek.broker.store_calls import as_kafka_error
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
@@ -48,10 +48,6 @@ class Entry(NamedTuple):
 
 
 HANDLERS: dict[ApiKey, Entry] = {}
-
-ShortWay = Callable[[Services, memoryview], Sequence[Any] | None]
-"""Answers an ordinary request from its bytes; None for any other, and then nothing has happened."""
-SHORT_WAYS: dict[ApiKey, ShortWay] = {}
 
 # Requests that threads or the store work on; they are bounded by `queued.max.requests`. All others are
 # answered at once, or wait for what other clients do, and must not keep those from being heard.
@@ -89,16 +85,6 @@ def handles(api_key: ApiKey, versions: tuple[int, int]) -> Callable[[Function], 
     return register
 
 
-def answers_shortly(api_key: ApiKey) -> Callable[[ShortWay], ShortWay]:
-    """Register what is tried before a request is decoded; its handler sees what it leaves."""
-
-    def register(way: ShortWay) -> ShortWay:
-        SHORT_WAYS[api_key] = way
-        return way
-
-    return register
-
-
 def served_versions() -> dict[ApiKey, Versions]:
     """What ApiVersions tells."""
     return {api_key: entry.versions for api_key, entry in sorted(HANDLERS.items())}
@@ -113,15 +99,11 @@ class Dispatcher:
         self._loop = services.loop
         self._tasks: set[asyncio.Task[None]] = set()
         self.counters = {api_key: RequestCounters() for api_key in HANDLERS}
-        # By the first bytes of a frame.
-        self._short_ways = {
-            api_key.to_bytes(2): (way, self.counters[api_key]) for api_key, way in SHORT_WAYS.items()
-        }
+        self._short_ways = ShortWays(services, self.counters)
 
     def handle(self, connection: Connection, frame: memoryview, exchange: Exchange) -> None:
         """One request; the dispatcher is the handler of every listener."""
-        shortcut = self._short_ways.get(bytes(frame[:2]))
-        if shortcut is not None and self._answer_shortly(connection, frame, exchange, *shortcut):
+        if self._short_ways.try_answer(connection, frame, exchange):
             return
         try:
             start = peek_request(frame)
@@ -151,33 +133,6 @@ class Dispatcher:
             counters,
         )
         self._run(entry, context, request, len(frame))
-
-    def _answer_shortly(
-        self,
-        connection: Connection,
-        frame: memoryview,
-        exchange: Exchange,
-        way: ShortWay,
-        counters: RequestCounters,
-    ) -> bool:
-        services = self._services
-        if services.quotas is not None or services.authorizer is not None:
-            return False
-        started = perf_counter()
-        try:
-            parts = way(services, frame)
-        except Exception:
-            log.exception("a bug in %s, asked by %s", way.__name__, connection.peer)
-            connection.close("a fault of the broker")
-            return True
-        if parts is None:
-            return False
-        counters.requests += 1
-        counters.request_bytes += len(frame)
-        counters.response_bytes += sum(map(len, parts))
-        counters.seconds += perf_counter() - started
-        exchange.answer(parts)
-        return True
 
     def _run(self, entry: Entry, context: RequestContext, request: Message, size: int) -> None:
         try:

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-import re2
-
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 
@@ -17,6 +15,8 @@ MAX_PATTERNS = 256
 @lru_cache(MAX_PATTERNS)
 def compiled(regex: str) -> Any:
     """The pattern, ready to match; INVALID_REGULAR_EXPRESSION if it is none."""
+    import re2  # noqa: PLC0415  # most brokers never see a pattern, and it takes a while to load
+
     options = re2.Options()
     options.log_errors = False
     try:

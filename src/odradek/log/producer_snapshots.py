@@ -23,9 +23,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 
-from crc32c import crc32c
-
 from odradek.log.producers import BatchMetadata, ProducerEntry
+from odradek.records.crc import crc32c
 
 VERSION = 1
 _HEADER = struct.Struct(">hIi")

@@ -224,10 +224,11 @@ def load(name: str) -> MessageSpec:
 @cache
 def load_by_key(kind: str, key: int) -> MessageSpec:
     """The request or response of an API by its key; KeyError if there is none."""
-    for path in SCHEMA_DIR.glob(f"{key:02d}-*.txt"):
-        for spec in _parse_file(path).values():
-            if spec.kind == kind:
-                return spec
+    for path in _files_by_api().values():
+        if path.stem.startswith(f"{key:02d}-"):
+            for spec in _parse_file(path).values():
+                if spec.kind == kind:
+                    return spec
     raise KeyError(key)
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from crc32c import crc32c
-
 from odradek.records.batch import ATTRIBUTES_POSITION as _CRC_BEGINS
 
 # C integers by acceptance.pxd; batch.py decides the numbers.
@@ -26,6 +24,7 @@ from odradek.records.batch import (
     Buffer,
 )
 from odradek.records.compression import Codec, Glimpse
+from odradek.records.crc import crc32c
 from odradek.records.errors import RecordsError
 from odradek.records.kernels import check_records
 

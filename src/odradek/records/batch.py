@@ -28,10 +28,9 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from odradek.records import layout
 from odradek.records.compression import Codec
+from odradek.records.crc import crc32c
 from odradek.records.errors import CorruptBatch, TruncatedBatch, UnsupportedCodec, UnsupportedMagic
 
 Buffer = bytes | bytearray | memoryview

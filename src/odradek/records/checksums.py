@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from array import array
 
-from crc32c import crc32c
-
+from odradek.records.crc import crc32c
 from odradek.records.layout import BATCH_ROW_WIDTH, BatchColumn
 
 try:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from broker.conftest import BROKER_ID, TOPIC_ID, Broker
 from log.given_logs import a_batch
-from odradek.broker import dispatch
+from odradek.broker import short_ways
 from odradek.broker.dispatch import Dispatcher
 from odradek.net.connection import Connection
 from odradek.net.exchange import ExchangeQueue
@@ -144,12 +144,14 @@ def test_both_ways_give_the_same_answers_and_logs(
     directory = tmp_path_factory.mktemp("brokers")
 
     async def compare() -> None:
-        short, long = clients = Client(directory / "short"), Client(directory / "long")
-        long.dispatcher._short_ways = {}
+        short = Client(directory / "short")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(short_ways, "SHORT_WAYS", {})
+            long = Client(directory / "long")
         try:
             await send_and_compare(short, long)
         finally:
-            for client in clients:
+            for client in (short, long):
                 client.broker.close()
 
     async def send_and_compare(short: Client, long: Client) -> None:
@@ -170,4 +172,4 @@ def test_both_ways_give_the_same_answers_and_logs(
 
 
 def test_produce_has_a_short_way() -> None:
-    assert ApiKey.PRODUCE in dispatch.SHORT_WAYS
+    assert ApiKey.PRODUCE in short_ways.SHORT_WAYS

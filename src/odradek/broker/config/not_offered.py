@@ -6,9 +6,9 @@ default; one under `warn` may have any value, without effect. Both are said with
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
-from importlib.resources import files
 
 from odradek.broker.config.declare import one_of_any_case
 from odradek.common.config import (
@@ -50,7 +50,10 @@ def read_table(name: str) -> dict[str, NotOffered]:
     """Every row of a table that lies beside this file, by key."""
     rows: dict[str, NotOffered] = {}
     policy = reason = ""
-    for line in (files(__package__) / name).read_text().splitlines():
+    # Not by importlib.resources, which would be the only one to need it when a broker starts.
+    with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as table:
+        lines = table.read().splitlines()
+    for line in lines:
         if line.startswith("  "):
             row = _row(line, reason, is_refused=policy == "refuse")
             rows[row.setting.key] = row

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from odradek.broker.dispatch import answers_shortly
 from odradek.broker.handlers.produce import (
     MAX_SECONDS,
     tell_error,
@@ -19,6 +18,7 @@ from odradek.broker.handlers.produce import (
     too_late,
 )
 from odradek.broker.services import Services
+from odradek.broker.short_ways import answers_shortly
 from odradek.cluster.metadata_answers import INTERNAL_TOPICS
 from odradek.common.errors import KafkaError
 from odradek.log.log_tail import AppendInfo
@@ -97,4 +97,4 @@ def _answer_with_errors(
     return encode_response(ApiKey.PRODUCE, request.version, request.correlation_id, answer)
 
 
-answers_shortly(ApiKey.PRODUCE)(answer_shortly)  # a C function takes no decorator
+answers_shortly(ApiKey.PRODUCE, answer_shortly)

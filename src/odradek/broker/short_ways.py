@@ -1,0 +1,63 @@
+# cython: annotation_typing=False
+"""Ordinary requests that are answered from their bytes, before anything is decoded.
+
+Compiled by Cython (short_ways.pxd has the C types), or interpreted as is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
+from typing import Any
+
+from odradek.broker.services import Services
+from odradek.metrics.counters import RequestCounters
+from odradek.net.connection import Connection
+from odradek.net.exchange import Exchange
+from odradek.protocol.api_key import ApiKey
+
+log = logging.getLogger(__name__)
+
+ShortWay = Callable[[Services, memoryview], Sequence[Any] | None]
+"""Answers an ordinary request; None for any other, and then nothing has happened."""
+SHORT_WAYS: dict[ApiKey, ShortWay] = {}
+
+
+def answers_shortly(api_key: ApiKey, way: ShortWay) -> None:
+    """Register what is tried before a request is decoded; its handler sees what it leaves."""
+    SHORT_WAYS[api_key] = way
+
+
+class ShortWays:
+    """The short ways of one dispatcher. Lives on the loop."""
+
+    def __init__(self, services: Services, counters: Mapping[ApiKey, RequestCounters]) -> None:
+        self._services = services
+        self._ways = {int(api_key): (way, counters[api_key]) for api_key, way in SHORT_WAYS.items()}
+
+    def try_answer(self, connection: Connection, frame: memoryview, exchange: Exchange) -> bool:
+        """Answer the request in a frame if it has a short way and is ordinary."""
+        if len(frame) < 2:
+            return False
+        found = self._ways.get(frame[0] * 256 + frame[1])
+        services = self._services
+        if found is None or services.quotas is not None or services.authorizer is not None:
+            return False
+        way, counters = found
+        started = perf_counter()
+        try:
+            parts = way(services, frame)
+        except Exception:
+            log.exception("a bug in %s, asked by %s", way.__name__, connection.peer)
+            connection.close("a fault of the broker")
+            return True
+        if parts is None:
+            return False
+        counters.requests += 1
+        counters.request_bytes += len(frame)
+        for part in parts:
+            counters.response_bytes += len(part)
+        counters.seconds += perf_counter() - started
+        exchange.answer(parts)
+        return True

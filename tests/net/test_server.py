@@ -141,33 +141,65 @@ def test_a_client_that_does_not_read_is_not_read_either(run):
     run(scenario())
 
 
-def test_a_file_goes_out_between_bytes(run, tmp_path: Path):
+class Range:
+    """A run of a file; notes how it was taken."""
+
+    def __init__(self, fd: int, position: int, length: int, taken: list[str]) -> None:
+        self.fd, self.position, self.length, self.taken = fd, position, length, taken
+
+    def __len__(self) -> int:
+        return self.length
+
+    def send_to(self, socket_fd: int, start: int) -> int:
+        self.taken.append("sent")
+        return os.sendfile(socket_fd, self.fd, self.position + start, self.length - start)
+
+    def read(self) -> bytes:
+        self.taken.append("read")
+        found = os.pread(self.fd, self.length, self.position)
+        if len(found) < self.length:
+            raise OSError("it became shorter")
+        return found
+
+
+@pytest.mark.parametrize(("length", "how"), [(2_000_000, "sent"), (10_000, "read")])
+def test_a_file_goes_out_between_bytes(run, tmp_path: Path, length: int, how: str):
     content = os.urandom(3_000_000)
     (tmp_path / "segment").write_bytes(content)
-
-    class Range:
-        def __init__(self, fd: int, position: int, length: int) -> None:
-            self.fd, self.position, self.length = fd, position, length
-
-        def __len__(self) -> int:
-            return self.length
-
-        def send_to(self, socket_fd: int, start: int) -> int:
-            return os.sendfile(socket_fd, self.fd, self.position + start, self.length - start)
+    taken: list[str] = []
 
     async def scenario() -> None:
         fd = os.open(tmp_path / "segment", os.O_RDONLY)
 
         def fetch(connection: Connection, frame: memoryview, exchange: Exchange) -> None:
-            size = struct.pack(">i", 2_000_000 + 6)
-            exchange.answer([size, b"abc", Range(fd, 500_000, 2_000_000), memoryview(b"def")])
+            size = struct.pack(">i", length + 6)
+            exchange.answer([size, b"abc", Range(fd, 500_000, length, taken), memoryview(b"def")])
 
         listener = Listener(fetch)
         listener.start(HOST, 0)
         reader, writer = await connect(listener)
         writer.write(framed(b"fetch") * 3)
         for _ in range(3):
-            assert await read_frame(reader) == b"abc" + content[500_000:2_500_000] + b"def"
+            assert await read_frame(reader) == b"abc" + content[500_000 : 500_000 + length] + b"def"
+        writer.close()
+        listener.close()
+        os.close(fd)
+
+    run(scenario())
+    assert set(taken) == {how}
+
+
+@pytest.mark.parametrize("requests", [1, 3])
+def test_a_small_file_that_became_shorter_ends_the_connection(run, tmp_path: Path, requests: int):
+    (tmp_path / "segment").write_bytes(b"short")
+
+    async def scenario() -> None:
+        fd = os.open(tmp_path / "segment", os.O_RDONLY)
+        listener = Listener(lambda _, __, exchange: exchange.answer([b"abc", Range(fd, 0, 100, [])]))
+        listener.start(HOST, 0)
+        reader, writer = await connect(listener)
+        writer.write(framed(b"fetch") * requests)
+        assert await reader.read() == b""
         writer.close()
         listener.close()
         os.close(fd)

@@ -225,10 +225,14 @@ class Connection:
         if self._closed:
             return
         if self._is_writing or self._is_serving:
-            self._outgoing.add(parts)
+            try:
+                self._outgoing.add(parts)
+            except OSError as error:
+                self.close(str(error))
+                return
         else:
             self._flush(parts)
-        if not self._is_reading:
+        if not self._is_reading and not self._closed:
             # Not from here: an answer given within a handler must not start the next request inside it.
             self._loop.call_soon(self._go_on)
 

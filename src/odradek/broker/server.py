@@ -157,6 +157,7 @@ class BrokerServer:
         self._cleaning = LogCleaning(logs, self.config.cleaner, self._clock, replicas.disk_failed)
         self._moves = self._make_moves(replicas, self._cleaning)
         self._services = self._make_services(loop, replicas, self._moves)
+        replicas.on_progress = self._services.on_progress  # without the step between, for every append
         self._services.groups = coordinate_groups(self._services)
         self._obedience = Obedience(
             self._fence,

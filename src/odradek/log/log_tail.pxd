@@ -27,6 +27,7 @@ cdef class Terms:
 
 
 cdef class LogTail:
+    cdef public object directory
     cdef public object config
     cdef public object segments
     cdef public object epochs
@@ -37,6 +38,7 @@ cdef class LogTail:
     cdef public Terms terms
 
     cpdef commit_all(self)
+    cpdef append_from_client(self, records, long long leader_epoch, long long now_ms)
     @cython.locals(
         segment=SegmentEnd, terms=Terms, size="long long", fields=tuple, max_timestamp_ms="long long",
         base_offset="long long", last_offset="long long",

@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 from odradek.log.config import LogConfig
 from odradek.log.epochs import LeaderEpochs
+from odradek.log.errors import StorageError
+from odradek.log.files import PartitionDirectory
 from odradek.log.leader_batches import max_decompressed_bytes
 from odradek.log.producers import BatchMetadata, ProducerStates
 from odradek.log.roll import MAX_RELATIVE_OFFSET, RollReason
@@ -103,6 +105,7 @@ class Terms:
 class LogTail:
     """What an append reads and moves; everything else of a log is in the class that inherits."""
 
+    directory: PartitionDirectory
     config: LogConfig
     segments: Segments
     epochs: LeaderEpochs
@@ -114,6 +117,7 @@ class LogTail:
 
     def __init__(
         self,
+        directory: PartitionDirectory,
         config: LogConfig,
         segments: Segments,
         epochs: LeaderEpochs,
@@ -121,6 +125,7 @@ class LogTail:
         log_start_offset: int,
         log_end_offset: int,
     ) -> None:
+        self.directory = directory
         self.config = config
         self.segments = segments
         self.epochs = epochs
@@ -134,6 +139,17 @@ class LogTail:
         """Move the high watermark to the log end, as there is no other replica."""
         self._hw = self.log_end_offset
         self.producers.on_high_watermark(self._hw)
+
+    def append_from_client(self, records: memoryview, leader_epoch: int, now_ms: int) -> AppendInfo:
+        """Like `PartitionLog.append_as_leader`, for what came in a request."""
+        try:
+            info = self.append_shortly(records, leader_epoch, now_ms)
+        except OSError as error:
+            raise StorageError(error, self.directory.path) from error
+        return self._append_carefully(records, leader_epoch, now_ms) if info is None else info
+
+    def _append_carefully(self, records: memoryview, leader_epoch: int, now_ms: int) -> AppendInfo:
+        raise NotImplementedError
 
     def append_shortly(self, records: memoryview, leader_epoch: int, now_ms: int) -> AppendInfo | None:
         """Append a client's batch if it is ordinary in every way. OSError if the disk fails."""

@@ -63,7 +63,6 @@ class PartitionLog(LogTail):
     __slots__ = (
         "_epochs_lock",
         "_replacement",
-        "directory",
         "garbage",
         "last_flush_ms",
         "partition",
@@ -94,8 +93,7 @@ class PartitionLog(LogTail):
         producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
     ) -> None:
         self.partition = partition
-        self.directory = directory
-        super().__init__(config, segments, epochs, producers, log_start_offset, log_end_offset)
+        super().__init__(directory, config, segments, epochs, producers, log_start_offset, log_end_offset)
         self.snapshots = snapshots
         self.recovery_point = recovery_point
         self.topic_id = topic_id
@@ -153,12 +151,17 @@ class PartitionLog(LogTail):
         batches are refused; then nothing has changed.
         """
         if origin is Origin.CLIENT and isinstance(records, memoryview):
-            try:
-                info = self.append_shortly(records, leader_epoch, now_ms)
-            except OSError as error:
-                raise StorageError(error, self.directory.path) from error
-            if info is not None:
-                return info
+            return self.append_from_client(records, leader_epoch, now_ms)
+        return self._append_carefully(records, leader_epoch, now_ms, origin, transaction_version)
+
+    def _append_carefully(
+        self,
+        records: Buffer,
+        leader_epoch: int,
+        now_ms: int,
+        origin: Origin = Origin.CLIENT,
+        transaction_version: int = 0,
+    ) -> AppendInfo:
         payload, headers = prepare(records, self.config, now_ms=now_ms, origin=origin)
         time_ms = now_ms if self.config.message_timestamp_type == "LogAppendTime" else -1
         markers = None  # nor anything else to note about a producer

@@ -6,6 +6,23 @@ cdef long long _FIRST_VERSION, _LAST_VERSION, _TOPIC_IDS_FROM, _BAD
 cdef Py_ssize_t _CLIENT_ID_POSITION, _TOPIC_ID_BYTES, _SHORTEST, _ATTRIBUTES_POSITION
 cdef int _TRANSACTIONAL_FLAG
 
+
+@cython.final
+cdef class TopicBatches:
+    cdef readonly object topic
+    cdef readonly bytes echo
+    cdef readonly list batches
+
+
+@cython.final
+cdef class ProduceFrame:
+    cdef readonly long long version
+    cdef readonly long long correlation_id
+    cdef readonly long long acks
+    cdef readonly bytes topic_count
+    cdef readonly list topics
+
+
 @cython.locals(
     octets="const unsigned char[::1]", end=Py_ssize_t, position=Py_ssize_t, start=Py_ssize_t, length=Py_ssize_t,
     version="long long", acks="long long", topic_count=Py_ssize_t, partition_count=Py_ssize_t,
@@ -21,8 +38,8 @@ cdef Py_ssize_t _read_batches(
     frame, const unsigned char[::1] octets, Py_ssize_t position, Py_ssize_t count, list batches
 ) except -2
 
-@cython.locals(parts=list, size=Py_ssize_t)
-cpdef answer_produce(request, places)
+@cython.locals(parts=list, size=Py_ssize_t, topic=TopicBatches)
+cpdef bytes answer_produce(ProduceFrame request, places)
 
 @cython.locals(number="long long")
 cdef long long _int16(const unsigned char[::1] octets, Py_ssize_t position) noexcept

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 FIRST_VERSION, LAST_VERSION = 9, 13
 _FIRST_VERSION, _LAST_VERSION = FIRST_VERSION, LAST_VERSION
@@ -46,22 +46,29 @@ _AFTER_TOPIC = b"\x00"
 _END = b"\x00\x00\x00\x00\x00"  # no throttling, no tagged fields
 
 
-class TopicBatches(NamedTuple):
-    """The batches for one topic."""
+class TopicBatches:
+    """The batches for one topic: its name, or its id in versions that have ids, and (index, batch) for each.
 
-    topic: str | bytes  # name, or id in versions that have ids
-    echo: bytes  # name or id, and the number of partitions, as the answer repeats them
-    batches: list[tuple[int, memoryview]]
+    `echo` is name or id, and the number of partitions, as the answer repeats them.
+    """
+
+    def __init__(self, topic: str | bytes, echo: bytes, batches: list[tuple[int, memoryview]]) -> None:
+        self.topic = topic
+        self.echo = echo
+        self.batches = batches
 
 
-class ProduceFrame(NamedTuple):
+class ProduceFrame:
     """An ordinary request; `topic_count` is the bytes that the answer repeats."""
 
-    version: int
-    correlation_id: int
-    acks: int
-    topic_count: bytes
-    topics: list[TopicBatches]
+    def __init__(
+        self, version: int, correlation_id: int, acks: int, topic_count: bytes, topics: list[TopicBatches]
+    ) -> None:
+        self.version = version
+        self.correlation_id = correlation_id
+        self.acks = acks
+        self.topic_count = topic_count
+        self.topics = topics
 
 
 def read_produce(frame: memoryview) -> ProduceFrame | None:

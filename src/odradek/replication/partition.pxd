@@ -2,13 +2,15 @@
 
 cimport cython
 
+from odradek.log.log_tail cimport LogTail
+
 
 @cython.final
 cdef class Partition:
     cdef readonly object topic_partition
     cdef readonly bytes topic_id
     cdef readonly long long broker_id
-    cdef public object log
+    cdef public LogTail log
     cdef public object on_progress
     cdef readonly object traffic
     cdef public object state

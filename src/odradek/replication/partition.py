@@ -119,7 +119,10 @@ class Partition:
         state = self.state
         if not self.leads_alone:
             self._require_appendable(required_acks)
-        info = self.log.append_as_leader(records, state.leader_epoch, now_ms=now_ms, origin=origin)
+        if origin is Origin.CLIENT and isinstance(records, memoryview):
+            info = self.log.append_from_client(records, state.leader_epoch, now_ms)
+        else:
+            info = self.log.append_as_leader(records, state.leader_epoch, now_ms=now_ms, origin=origin)
         self._advance()
         self.on_progress(self)
         if not info.is_duplicate:

@@ -51,26 +51,29 @@ class Hosting(NamedTuple):
 
 
 class ReplicaManager:
-    """The partitions of this broker. Owned by the broker, on the loop."""
+    """The partitions of this broker. Owned by the broker, on the loop.
+
+    `partitions` are found by topic and index; only the methods here change them.
+    """
 
     def __init__(self, broker_id: int, logs: LogManager, on_progress: Callable[[Partition], None]) -> None:
         self.broker_id = broker_id
         self.logs = logs
-        self._on_progress = on_progress
-        self._partitions: dict[TopicPartition, Partition] = {}
+        self.on_progress = on_progress
+        self.partitions: dict[TopicPartition, Partition] = {}
         self._topic_names: dict[bytes, str] = {}
         self.traffic: dict[str, TopicTraffic] = {}
 
     def __iter__(self) -> Iterator[Partition]:
-        return iter(self._partitions.values())
+        return iter(self.partitions.values())
 
     def __len__(self) -> int:
-        return len(self._partitions)
+        return len(self.partitions)
 
     def find(self, topic: str, partition: int) -> Partition | None:
         """The partition, if it has a replica here."""
         # A plain tuple hashes and compares like a TopicPartition and is cheaper to make.
-        return self._partitions.get((topic, partition))  # type: ignore[call-overload, no-any-return]
+        return self.partitions.get((topic, partition))  # type: ignore[call-overload, no-any-return]
 
     def get(self, topic: str, partition: int) -> Partition:
         """The partition; UnknownPartition if it has no replica here."""
@@ -107,7 +110,7 @@ class ReplicaManager:
         now_ms: int,
     ) -> Hosting:
         """Decide what a replica in this state needs on the disk; `run` makes it where blocking is allowed."""
-        partition = self._partitions.get(topic_partition)
+        partition = self.partitions.get(topic_partition)
         log = partition.log if partition is not None else self.logs.get(topic_partition)
         creation = None
         if log is None:
@@ -123,33 +126,33 @@ class ReplicaManager:
         if hosting.creation is not None:
             log = self.logs.complete_creation(hosting.creation)
         assert log is not None
-        partition = self._partitions.get(topic_partition)
+        partition = self.partitions.get(topic_partition)
         if partition is None:
             traffic = self.traffic.setdefault(topic_partition.topic, TopicTraffic())
-            partition = Partition(topic_partition, topic_id, self.broker_id, log, self._on_progress, traffic)
-            self._partitions[topic_partition] = partition
+            partition = Partition(topic_partition, topic_id, self.broker_id, log, self.on_progress, traffic)
+            self.partitions[topic_partition] = partition
             self._topic_names[topic_id] = topic_partition.topic
         partition.become(hosting.state)
         return partition
 
     def replace_log(self, topic_partition: TopicPartition, log: PartitionLog) -> None:
         """A copy in another directory has taken the place of the log."""
-        partition = self._partitions.get(topic_partition)
+        partition = self.partitions.get(topic_partition)
         if partition is not None:
             partition.log = log
 
     def drop(self, topic_partition: TopicPartition) -> None:
         """Serve no replica of it any more; its log stays."""
-        partition = self._partitions.pop(topic_partition, None)
+        partition = self.partitions.pop(topic_partition, None)
         if partition is not None:
-            if not any(other.topic_id == partition.topic_id for other in self._partitions.values()):
+            if not any(other.topic_id == partition.topic_id for other in self.partitions.values()):
                 self._topic_names.pop(partition.topic_id, None)
                 self.traffic.pop(topic_partition.topic, None)
-            self._on_progress(partition)
+            self.on_progress(partition)
 
     def set_aside_all_but(self, wanted: Collection[TopicPartition]) -> list[PartitionLog]:
         """Serve no other partitions than these; the logs of others, which are strays: kept, not served."""
-        for topic_partition in [known for known in self._partitions if known not in wanted]:
+        for topic_partition in [known for known in self.partitions if known not in wanted]:
             self.drop(topic_partition)
         strays = [log for log in self.logs.logs.values() if log.partition not in wanted]
         self.logs.set_aside_strays(lambda log: log.partition in wanted)
@@ -162,7 +165,7 @@ class ReplicaManager:
 
     def drop_offline(self) -> None:
         """Serve no partition whose log went offline with its directory."""
-        for topic_partition, partition in list(self._partitions.items()):
+        for topic_partition, partition in list(self.partitions.items()):
             if self.logs.get(topic_partition) is not partition.log:
                 self.drop(topic_partition)
 

@@ -2,10 +2,11 @@
 
 cimport cython
 
+from odradek.protocol.produce_frames cimport ProduceFrame, TopicBatches
 from odradek.replication.partition cimport Partition
 
-@cython.locals(partition=Partition, appends=list)
+@cython.locals(request=ProduceFrame, topic=TopicBatches, partition=Partition, partitions=dict, appends=list)
 cpdef answer_shortly(services, frame)
 
 @cython.locals(partition=Partition, outcomes=list, has_errors=bint)
-cdef _append_all(services, request, list appends)
+cdef _append_all(services, ProduceFrame request, list appends)

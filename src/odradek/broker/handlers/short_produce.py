@@ -38,6 +38,7 @@ def answer_shortly(services: Services, frame: memoryview) -> Sequence[Any] | Non
         return None
     appends: list[Append] = []
     replicas = services.replicas
+    partitions: dict[Any, Partition] = replicas.partitions
     for topic in request.topics:
         name: Any = topic.topic
         if request.version >= TOPIC_IDS_FROM:
@@ -45,7 +46,7 @@ def answer_shortly(services: Services, frame: memoryview) -> Sequence[Any] | Non
         if name in INTERNAL_TOPICS:
             return None
         for index, records in topic.batches:
-            partition = replicas.find(name, index)
+            partition = partitions.get((name, index))
             if partition is None or not partition.leads_alone:
                 return None
             appends.append((partition, records))

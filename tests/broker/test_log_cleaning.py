@@ -116,8 +116,9 @@ def test_settings_of_the_cleaner_and_of_the_pool_change_while_the_broker_runs(tm
             await change(server, "num.io.threads", 4)
             log = server.services.replicas.get("orders", 0).log
             await until(lambda: log.size_in_bytes < 2_000_000)
-            assert server.cleaning.manager.config.log_cleaner_threads == 2
-            assert server.services.pool.count == 4
+            # A change takes effect soon, not at once.
+            await until(lambda: server.cleaning.manager.config.log_cleaner_threads == 2)
+            await until(lambda: server.services.pool.count == 4)
             await create_topic(wire, "payments")
 
     run(main)

@@ -18,6 +18,17 @@ from typing import NamedTuple
 
 from odradek.log.page_cache import is_cached
 
+try:
+    import cython
+except ImportError:
+    from odradek.records import cython_shim as cython
+
+if cython.compiled:
+    # At the end of the process Python's own names are gone before the last files are.
+    from cython.cimports.posix.unistd import close as _close
+else:
+    _close = os.close
+
 Buffer = bytes | bytearray | memoryview
 
 NO_SPACE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -42,7 +53,7 @@ class OpenFile:
         return self.fd
 
     def __del__(self) -> None:
-        os.close(self.fd)
+        _close(self.fd)
 
 
 class FileRange(NamedTuple):

@@ -44,6 +44,7 @@ WAYS = {
     "odradek.broker.handlers.short_produce": "src/odradek/broker/handlers/short_produce.py",
     "odradek.replication.partition": "src/odradek/replication/partition.py",
 }
+JOBS = os.cpu_count() or 1
 UNCHECKED = {"boundscheck": False, "wraparound": False, "cdivision": True, "initializedcheck": False}
 
 
@@ -66,6 +67,7 @@ def extensions() -> list[Extension]:
             ],
             build_dir="build/cython",
             compiler_directives={"language_level": "3", **directives},
+            nthreads=JOBS,
             quiet=True,
         )
     for module in compiled:
@@ -73,4 +75,5 @@ def extensions() -> list[Extension]:
     return compiled
 
 
-setup(ext_modules=extensions())
+if __name__ == "__main__":  # Cython's own processes import this file
+    setup(ext_modules=extensions(), options={"build_ext": {"parallel": JOBS}})

@@ -93,9 +93,15 @@ def _differing(ours_says: Any, kafka: str, question: Question) -> list[str]:
 
 
 def _was_not_heard_yet(kafka_says: Any) -> bool:
-    """Whether a produce was refused only because the topic is so new."""
-    rows = kafka_says.get("responses", []) if isinstance(kafka_says, dict) else []
-    codes = {part["error_code"] for row in rows for part in row.get("partition_responses", [])}
+    """Whether a produce, or a deletion of records, was refused only because the topic is so new."""
+    if not isinstance(kafka_says, dict):
+        return False
+    codes = {
+        part.get("error_code")
+        for topics, partitions in (("responses", "partition_responses"), ("topics", "partitions"))
+        for row in kafka_says.get(topics) or []
+        for part in row.get(partitions) or []
+    }
     return bool(codes) and codes <= NOT_HEARD_YET
 
 

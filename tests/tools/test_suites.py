@@ -5,7 +5,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 CI_LIMIT_SECONDS = 1500
-SETUP_SECONDS = 120
+SETUP_SECONDS = 150
 CHECK_LIMIT_SECONDS = 270
 
 

@@ -121,7 +121,8 @@ def test_no_bytes_are_read_that_are_not_there(frames, frame):
     found = frames.read_produce(memoryview(bytearray(b"\x00\x00\x00\x0d" + frame)))
 
     if found is not None:
-        decode_request(b"\x00\x00\x00\x0d" + frame)
+        start, _, decoded = decode_request(b"\x00\x00\x00\x0d" + frame)
+        assert told(found) == told_by_schema(start.version, decoded)
 
 
 @given(version=versions, request=requests, data=st.data())

@@ -149,6 +149,7 @@ class LogTail:
         return self._append_carefully(records, leader_epoch, now_ms) if info is None else info
 
     def _append_carefully(self, records: memoryview, leader_epoch: int, now_ms: int) -> AppendInfo:
+        """The long way, which is the heir's."""
         raise NotImplementedError
 
     def append_shortly(self, records: memoryview, leader_epoch: int, now_ms: int) -> AppendInfo | None:

@@ -94,6 +94,7 @@ class SegmentEnd:
         return self._max_timestamp
 
     def _find_max_timestamp(self) -> TimestampOffset:
+        """Look into the files, which is the heir's."""
         raise NotImplementedError
 
     def wants_room(self, max_index_bytes: int) -> bool:

@@ -80,20 +80,11 @@ def stamp_all(
     stamped = []
     position = 0
     for header in headers:
-        stamped.append(stamp_one(payload, position, header, next_offset, leader_epoch))
+        stamp(payload, position, next_offset, leader_epoch)
+        stamped.append(header._replace(base_offset=next_offset, partition_leader_epoch=leader_epoch))
         position += header.size_in_bytes
         next_offset += header.last_offset_delta + 1
     return stamped
-
-
-def stamp_one(
-    payload: bytearray | memoryview, position: int, header: BatchHeader, base_offset: int, leader_epoch: int
-) -> BatchHeader:
-    """Give one batch its offset and the leader's epoch; its new header."""
-    stamp(payload, position, base_offset, leader_epoch)
-    # What `_replace` does; this runs for every batch of every producer.
-    _, length, _, *others = header
-    return BatchHeader(base_offset, length, leader_epoch, *others)
 
 
 def _writable(records: Buffer) -> bytearray | memoryview:

@@ -4,15 +4,13 @@ from typing import Any
 
 import pytest
 
-import odradek.broker.handlers
-from odradek.broker.dispatch import HANDLERS
 from odradek.broker.errors_in_responses import error_response
+from odradek.broker.served_apis import SERVED
 from odradek.common.error_codes import ErrorCode
-from odradek.protocol.api import response_class
+from odradek.protocol.api import request_class, response_class
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.structs import Struct
 
-assert odradek.broker.handlers.__all__
 FAULT = ErrorCode.UNKNOWN_SERVER_ERROR
 # Nothing is asked for by name here.
 WITHOUT_A_PLACE = {(ApiKey.DESCRIBE_LOG_DIRS, version) for version in range(3)}
@@ -43,24 +41,24 @@ def codes(value: Any) -> list[int]:
     return own + [code for field in type(value).__slots__ for code in codes(getattr(value, field))]
 
 
-@pytest.mark.parametrize("api_key", sorted(HANDLERS), ids=lambda one: one.name)
+@pytest.mark.parametrize("api_key", sorted(SERVED), ids=lambda one: one.name)
 def test_every_api_can_tell_of_a_fault_in_every_version(api_key: ApiKey) -> None:
-    entry = HANDLERS[api_key]
-    request = filled(entry.request_class)
+    request = filled(request_class(api_key))
     if api_key is ApiKey.PRODUCE:
         request.acks = 1
 
     response = error_response(api_key, request, FAULT, "a fault")
 
     assert response is not None
-    for version in range(entry.versions.low, entry.versions.high + 1):
+    low, high = SERVED[api_key]
+    for version in range(low, high + 1):
         decoded, _ = response_class(api_key).decode(memoryview(response.encode(version)), version, 0)
         if (api_key, version) not in WITHOUT_A_PLACE:
             assert FAULT in codes(decoded), version
 
 
 def test_each_row_is_told_by_its_name() -> None:
-    request = HANDLERS[ApiKey.PRODUCE].request_class(acks=1, topic_data=[])
+    request = request_class(ApiKey.PRODUCE)(acks=1, topic_data=[])
     topic = type(request).TopicData(name="orders", partition_data=[])
     topic.partition_data = [type(topic).PartitionData(index=index) for index in (3, 5)]
     request.topic_data = [topic]
@@ -75,5 +73,5 @@ def test_each_row_is_told_by_its_name() -> None:
 
 
 def test_nobody_reads_an_answer_to_a_produce_without_acks() -> None:
-    request = HANDLERS[ApiKey.PRODUCE].request_class(acks=0)
+    request = request_class(ApiKey.PRODUCE)(acks=0)
     assert error_response(ApiKey.PRODUCE, request, FAULT, "a fault") is None

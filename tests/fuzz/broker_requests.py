@@ -7,15 +7,13 @@ import time
 from random import Random
 from typing import Any
 
-import odradek.broker.handlers
 from broker.wire import a_batch, request_frame
 from fuzz.mutations import mutate
-from odradek.broker.dispatch import HANDLERS
+from odradek.broker.served_apis import SERVED
+from odradek.protocol.api import request_class
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.schema import FieldSpec
 from odradek.records.compression import Codec
-
-assert odradek.broker.handlers.__all__, "importing the handlers fills the table"
 
 TOPICS = ("orders", "compacted", "small")
 STRINGS = (
@@ -41,8 +39,8 @@ def choices() -> list[tuple[ApiKey, int]]:
     """Every API and version that is served."""
     return [
         (api_key, version)
-        for api_key, entry in sorted(HANDLERS.items())
-        for version in range(entry.versions.low, entry.versions.high + 1)
+        for api_key, (low, high) in sorted(SERVED.items())
+        for version in range(low, high + 1)
     ]
 
 
@@ -55,7 +53,7 @@ class RequestMaker:
 
     def valid(self, api_key: ApiKey, version: int) -> bytes:
         """A request that can be read, whatever it may mean."""
-        cls = HANDLERS[api_key].request_class
+        cls = request_class(api_key)
         body = self._fill(cls, cls.SPEC.fields, version)
         return request_frame(api_key, version, body, self._random.randrange(2**31))
 

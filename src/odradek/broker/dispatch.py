@@ -1,6 +1,6 @@
 """From a frame to its handler, and from whatever happens there to an answer or a closed connection.
 
-The table of handlers is the one truth about what this broker serves: ApiVersions is computed from it.
+What is served says `served_apis.py`; the file of a handler is imported when it is needed first (ADR 4).
 """
 
 from __future__ import annotations
@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
 
 from odradek.broker.acls import Operation
 from odradek.broker.context import RequestContext
 from odradek.broker.errors_in_responses import error_response
 from odradek.broker.permissions import needed_of_request
+from odradek.broker.served_apis import SERVED
 from odradek.broker.services import Services
 from odradek.broker.short_ways import ShortWays
 from odradek.broker.store_calls import as_kafka_error
@@ -47,7 +49,7 @@ class Entry(NamedTuple):
     cluster_operations: tuple[Operation, ...]
 
 
-HANDLERS: dict[ApiKey, Entry] = {}
+_HANDLERS: dict[ApiKey, Entry] = {}
 
 # Requests that threads or the store work on; they are bounded by `queued.max.requests`. All others are
 # answered at once, or wait for what other clients do, and must not keep those from being heard.
@@ -76,8 +78,9 @@ def handles(api_key: ApiKey, versions: tuple[int, int]) -> Callable[[Function], 
     """
 
     def register(function: Function) -> Function:
-        assert api_key not in HANDLERS, f"{api_key.name} has two handlers"
-        HANDLERS[api_key] = Entry(
+        assert api_key not in _HANDLERS, f"{api_key.name} has two handlers"
+        assert SERVED.get(api_key) == versions, f"served_apis.py has other versions of {api_key.name}"
+        _HANDLERS[api_key] = Entry(
             api_key, Versions(*versions), function, request_class(api_key), needed_of_request(api_key)
         )
         return function
@@ -85,9 +88,12 @@ def handles(api_key: ApiKey, versions: tuple[int, int]) -> Callable[[Function], 
     return register
 
 
-def served_versions() -> dict[ApiKey, Versions]:
-    """What ApiVersions tells."""
-    return {api_key: entry.versions for api_key, entry in sorted(HANDLERS.items())}
+def load_handler(api_key: ApiKey) -> Entry | None:
+    """How an API is served, after its file has been imported; None if it is not served."""
+    if api_key not in SERVED:
+        return None
+    import_module(f"odradek.broker.handlers.{api_key.name.lower()}")
+    return _HANDLERS[api_key]
 
 
 class Dispatcher:
@@ -98,7 +104,8 @@ class Dispatcher:
         self._listener = listener
         self._loop = services.loop
         self._tasks: set[asyncio.Task[None]] = set()
-        self.counters = {api_key: RequestCounters() for api_key in HANDLERS}
+        self._entries: dict[ApiKey, Entry] = {}
+        self.counters = {api_key: RequestCounters() for api_key in SERVED}
         self._short_ways = ShortWays(services, self.counters)
 
     def handle(self, connection: Connection, frame: memoryview, exchange: Exchange) -> None:
@@ -107,7 +114,7 @@ class Dispatcher:
             return
         try:
             start = peek_request(frame)
-            entry = HANDLERS.get(start.api_key)
+            entry = self._entries.get(start.api_key) or self._load(start.api_key)
             if entry is None or start.version not in entry.versions:
                 self._refuse_version(connection, exchange, start.api_key, start.version, start.correlation_id)
                 return
@@ -133,6 +140,13 @@ class Dispatcher:
             counters,
         )
         self._run(entry, context, request, len(frame))
+
+    def _load(self, api_key: ApiKey) -> Entry | None:
+        """Kept here, not looked up in what is registered: another thread's broker may be importing it."""
+        entry = load_handler(api_key)
+        if entry is not None:
+            self._entries[api_key] = entry
+        return entry
 
     def _run(self, entry: Entry, context: RequestContext, request: Message, size: int) -> None:
         try:
@@ -203,11 +217,11 @@ class Dispatcher:
     ) -> None:
         """ApiVersions is told what we speak, in version 0; anything else ends the connection, as in Kafka."""
         if api_key is ApiKey.API_VERSIONS:
-            answer = answer_to_unknown_api_versions(served_versions())
+            answer = answer_to_unknown_api_versions(SERVED)
             exchange.answer(encode_response(api_key, 0, correlation_id, answer))
             return
-        entry = HANDLERS.get(api_key)
-        served = f"versions {entry.versions.low}-{entry.versions.high}" if entry else "nothing"
-        refused = UnsupportedVersion(api_key.name, version, *(entry.versions if entry else (0, -1)))
+        versions = SERVED.get(api_key)
+        served = f"versions {versions.low}-{versions.high}" if versions else "nothing"
+        refused = UnsupportedVersion(api_key.name, version, *(versions or (0, -1)))
         log.warning("%s asked for %s v%d; served: %s", connection.peer, api_key.name, version, served)
         connection.close(str(refused))

@@ -16,16 +16,16 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-import odradek.broker.handlers
 from odradek.broker.broker_settings import BrokerSettings
 from odradek.broker.config.alter import check_topic
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.fetch_sessions import FetchSessions
 from odradek.broker.group_configs import GroupConfigs
-from odradek.broker.group_coordination import coordinate_groups
+from odradek.broker.handlers import short_produce
 from odradek.broker.housekeeping import Housekeeping
 from odradek.broker.io_threads import IoThreads
 from odradek.broker.listeners import Listeners
+from odradek.broker.loading import coordinate_groups_when_needed, load_the_rest
 from odradek.broker.log_cleaning import LogCleaning
 from odradek.broker.log_moves import LogMoves
 from odradek.broker.metrics_listener import MetricsListener
@@ -56,7 +56,7 @@ from odradek.replication.partition import Partition
 from odradek.replication.replica_manager import ReplicaManager
 from odradek.transactions.producer_ids import ProducerIds
 
-assert odradek.broker.handlers.__all__, "importing the handlers fills the table"
+assert short_produce, "importing a short way registers it"
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
@@ -158,7 +158,7 @@ class BrokerServer:
         self._moves = self._make_moves(replicas, self._cleaning)
         self._services = self._make_services(loop, replicas, self._moves)
         replicas.on_progress = self._services.on_progress  # without the step between, for every append
-        self._services.groups = coordinate_groups(self._services)
+        coordinate_groups_when_needed(self._services)
         self._obedience = Obedience(
             self._fence,
             replicas,
@@ -178,6 +178,10 @@ class BrokerServer:
         self._housekeeping.start()
         self._cleaning.start()
         await self._moves.start()
+
+    async def load_the_rest(self) -> None:
+        """Load what it could be ready without, so that nobody's first request has to wait for it."""
+        await load_the_rest(self.services)
 
     async def _tell_metrics(self) -> None:
         endpoint = self.config.metrics_endpoint
@@ -199,7 +203,7 @@ class BrokerServer:
             await self._housekeeping.stop()
         self._listeners.close()
         if self._services is not None:
-            self._services.groups.close()
+            self._services.close_groups()
         await self._node.leave()
         if self._obedience is not None:
             await self._obedience.end()

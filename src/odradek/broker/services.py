@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from odradek.broker.acls import Authorizer
 from odradek.broker.broker_settings import BrokerSettings
@@ -22,11 +23,13 @@ from odradek.cluster.topics import TopicAdmin
 from odradek.common.clock import Clock
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
-from odradek.groups.service import GroupService
 from odradek.net.gate import RequestGate
 from odradek.replication.partition import Partition
 from odradek.replication.replica_manager import ReplicaManager
 from odradek.transactions.producer_ids import ProducerIds
+
+if TYPE_CHECKING:
+    from odradek.groups.service import GroupService
 
 TOPIC_POLL_SECONDS = 0.001
 
@@ -56,11 +59,25 @@ class Services:
     # None: everybody may do everything, and nobody is held back.
     authorizer: Authorizer | None = None
     quotas: Quotas | None = None
-    # Set once the rest is there: it works with it.
-    groups: GroupService = field(init=False)
+    # Makes the group coordinator, which works with all of this; called by `groups`, once.
+    make_groups: Callable[[], GroupService] = field(init=False)
     # Whoever wants to hear of every progress in the partitions of an internal topic, by its name.
     leaderships: dict[str, Callable[[Partition], None]] = field(default_factory=dict)
     _answers: dict[str, MetadataAnswers] = field(default_factory=dict)
+    _groups: GroupService | None = None
+
+    @property
+    def groups(self) -> GroupService:
+        """The group coordinator, made when the first group, or partition of its topic, needs it."""
+        if self._groups is None:
+            self._groups = self.make_groups()
+        return self._groups
+
+    def close_groups(self) -> None:
+        """Coordinate no group any more, nor begin to."""
+        self.leaderships.clear()
+        if self._groups is not None:
+            self._groups.close()
 
     def answers_for(self, listener: str) -> MetadataAnswers:
         """What the clients of a listener are told of the cluster."""

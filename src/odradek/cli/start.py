@@ -77,6 +77,7 @@ async def _serve(server: BrokerServer) -> None:
         return
     starting.result()
     click.echo(f"ready: {','.join(server.addresses())}")
+    await server.load_the_rest()
     _collect_rarely()
     await stopping
     await server.stop()

@@ -14,7 +14,8 @@ def __getattr__(name: str) -> type[Message]:
         spec = schema.load(name)
     except KeyError:
         raise AttributeError(f"there is no message named {name}") from None
-    made = globals()[name] = make_message(spec, __name__)
+    # Another thread may have made it meanwhile; all must have the same class.
+    made: type[Message] = globals().setdefault(name, make_message(spec, __name__))
     return made
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from broker.running import RunningBroker
-from odradek.broker.dispatch import served_versions
+from odradek.broker.served_apis import SERVED
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import (
@@ -40,7 +40,7 @@ FetchGroup = OffsetFetchRequest.Groups
 
 
 def versions(api_key: ApiKey) -> range:
-    served = served_versions()[api_key]
+    served = SERVED[api_key]
     return range(served.low, served.high + 1)
 
 

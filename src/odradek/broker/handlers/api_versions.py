@@ -1,4 +1,4 @@
-"""ApiVersions, API key 18: what this broker serves, computed from the table of handlers.
+"""ApiVersions, API key 18: what this broker serves, by the table that lets requests in.
 
 Versions 0-4.  1: throttle time.  3: flexible, client software names, features.  4: features from version 0.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 
 from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles, served_versions
+from odradek.broker.dispatch import handles
+from odradek.broker.served_apis import SERVED
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api import advertised
 from odradek.protocol.api_key import ApiKey
@@ -24,4 +25,4 @@ def api_versions(context: RequestContext, request: ApiVersionsRequest) -> ApiVer
     names = (request.client_software_name, request.client_software_version)
     if context.version >= NAMES_FROM and not all(map(_SOFTWARE.fullmatch, names)):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    return ApiVersionsResponse(api_keys=advertised(served_versions()))
+    return ApiVersionsResponse(api_keys=advertised(SERVED))

@@ -1,0 +1,39 @@
+"""What a broker can be ready without: loaded when somebody needs it, or right after the start (ADR 4)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from odradek.broker.dispatch import load_handler
+from odradek.broker.served_apis import SERVED
+from odradek.broker.services import Services
+from odradek.groups.partitions import CONSUMER_OFFSETS
+from odradek.replication.partition import Partition
+
+if TYPE_CHECKING:
+    from odradek.groups.service import GroupService
+
+
+def coordinate_groups_when_needed(services: Services) -> None:
+    """Have the group coordinator made for who needs it first: a request, or a partition of its topic."""
+
+    def make() -> GroupService:
+        from odradek.broker.group_coordination import coordinate_groups  # noqa: PLC0415
+
+        return coordinate_groups(services)
+
+    def changed(partition: Partition) -> None:
+        assert services.groups, "making it puts its own function in the place of this one"
+        services.leaderships[CONSUMER_OFFSETS](partition)
+
+    services.make_groups = make
+    services.leaderships[CONSUMER_OFFSETS] = changed
+
+
+async def load_the_rest(services: Services) -> None:
+    """Load everything that nobody has needed so far, file by file; requests are served in between."""
+    for api_key in SERVED:
+        load_handler(api_key)
+        await asyncio.sleep(0)
+    assert services.groups

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import click
@@ -32,7 +34,7 @@ class LazyGroup(click.Group):
         found = self.lazy.get(cmd_name)
         if found is None:
             return super().get_command(ctx, cmd_name)
-        command = import_module(found.module).command
+        command = _import_to_stay(found.module).command
         assert isinstance(command, click.Command)
         return command
 
@@ -42,3 +44,13 @@ class LazyGroup(click.Group):
         rows += [(name, command.summary) for name, command in self.lazy.items()]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
+
+
+def _import_to_stay(module: str) -> ModuleType:
+    """Import a module while the cyclic collector rests, for it would find nothing, now or later."""
+    gc.disable()
+    try:
+        return import_module(module)
+    finally:
+        gc.freeze()
+        gc.enable()

@@ -30,7 +30,7 @@ from odradek.log.manager import LogManagerConfig
 STORE_FILE = "coordination.db"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class BrokerConfig(
     GeneralSettings,
     NetworkSettings,

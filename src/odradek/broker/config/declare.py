@@ -1,4 +1,4 @@
-"""How the broker's themes declare their settings: one word per way of changing them.
+"""How the broker's themes declare settings: what a theme is, and a word for each way of changing a setting.
 
 `read_only` is fixed at the start; `per_broker` and `cluster_wide` may change at run time, the first only for
 one broker, the second for all brokers at once as well. Which is which, and the importance, are Kafka's.
@@ -6,7 +6,9 @@ one broker, the second for all brokers at once as well. Which is which, and the 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar, dataclass_transform
 
 from odradek.common.config import Importance, Kind, UpdateMode, Valid, setting
 
@@ -14,9 +16,17 @@ BOOLEAN, STRING, INT, SHORT, LONG = Kind.BOOLEAN, Kind.STRING, Kind.INT, Kind.SH
 DOUBLE, LIST, PASSWORD = Kind.DOUBLE, Kind.LIST, Kind.PASSWORD
 HIGH, LOW = Importance.HIGH, Importance.LOW
 
+Theme = TypeVar("Theme")
+
 read_only = partial(setting, update_mode=UpdateMode.READ_ONLY)
 per_broker = partial(setting, update_mode=UpdateMode.PER_BROKER)
 cluster_wide = partial(setting, update_mode=UpdateMode.CLUSTER_WIDE)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def theme(cls: type[Theme]) -> type[Theme]:
+    """A class of settings that is only ever a part of BrokerConfig: it has fields, and no methods to make."""
+    return dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)(cls)
 
 
 def one_of_any_case(*choices: str) -> Valid:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
-from odradek.broker.config.declare import BOOLEAN, HIGH, INT, LONG, STRING, cluster_wide, read_only
+from odradek.broker.config.declare import BOOLEAN, HIGH, INT, LONG, STRING, cluster_wide, read_only, theme
 from odradek.common.config import Valid, at_least
 
 # Whether the rest of it makes sense is found out where the store is opened.
@@ -19,7 +18,7 @@ HOST_PORT = Valid(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@theme
 class GeneralSettings:
     """Identity, shared state, topics made without being asked for, limits of a request."""
 

@@ -14,11 +14,12 @@ from odradek.broker.config.declare import (
     cluster_wide,
     one_of_any_case,
     read_only,
+    theme,
 )
 from odradek.common.config import INT_MAX, at_least, each_of, setting
 
 
-@dataclass(frozen=True, kw_only=True)
+@theme
 class GroupSettings:
     """Coordinators of groups: sessions, rebalances, the topic of offsets."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from odradek.broker.config.declare import (
     BOOLEAN,
     DOUBLE,
@@ -15,12 +13,13 @@ from odradek.broker.config.declare import (
     STRING,
     cluster_wide,
     read_only,
+    theme,
 )
 from odradek.common.config import LONG_MAX, at_least, between, each_of, one_of
 from odradek.log.config import GZIP_LEVEL
 
 
-@dataclass(frozen=True, kw_only=True)
+@theme
 class LogSettings:
     """Directories, and the broker-wide values behind each topic's own settings."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from odradek.broker.config.declare import (
     HIGH,
     INT,
@@ -14,11 +12,12 @@ from odradek.broker.config.declare import (
     cluster_wide,
     per_broker,
     read_only,
+    theme,
 )
 from odradek.common.config import INT_MAX, at_least, one_of
 
 
-@dataclass(frozen=True, kw_only=True)
+@theme
 class NetworkSettings:
     """Listeners, sockets, limits of connections and requests."""
 

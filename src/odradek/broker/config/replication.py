@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from odradek.broker.config.declare import BOOLEAN, HIGH, INT, LONG, LOW, STRING, cluster_wide, read_only
+from odradek.broker.config.declare import (
+    BOOLEAN,
+    HIGH,
+    INT,
+    LONG,
+    LOW,
+    STRING,
+    cluster_wide,
+    read_only,
+    theme,
+)
 from odradek.common.config import at_least, one_of
 
 SELECTORS = (
@@ -13,7 +21,7 @@ SELECTORS = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@theme
 class ReplicationSettings:
     """Fetching between brokers, elections, and the windows in which quotas are measured."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from odradek.broker.config.declare import (
     BOOLEAN,
     HIGH,
@@ -15,6 +13,7 @@ from odradek.broker.config.declare import (
     STRING,
     per_broker,
     read_only,
+    theme,
 )
 from odradek.common.config import one_of
 
@@ -25,7 +24,7 @@ AUTHORIZERS = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@theme
 class SecuritySettings:
     """Certificates, mechanisms, principals."""
 

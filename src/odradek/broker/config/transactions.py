@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from odradek.broker.config.declare import BOOLEAN, HIGH, INT, LOW, SHORT, cluster_wide, read_only
+from odradek.broker.config.declare import BOOLEAN, HIGH, INT, LOW, SHORT, cluster_wide, read_only, theme
 from odradek.common.config import at_least
 
 
-@dataclass(frozen=True, kw_only=True)
+@theme
 class TransactionSettings:
     """Time-outs, the topic of transaction states, producer ids."""
 

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import socket
+import struct
 from pathlib import Path
 
 import pytest
 
+from net.test_listening import LINUX_DOUBLES, PLACE_OF_BACKLOG
 from odradek.broker.config.alter import Change, Operation
 from odradek.broker.config.load import load
 from odradek.broker.server import BrokerServer
@@ -57,6 +62,34 @@ def test_limits_of_connections_change_while_the_broker_runs(tmp_path: Path) -> N
             await first.ask(ApiKey.API_VERSIONS, 0, ApiVersionsRequest())
             for wire in (second, third, fourth):
                 wire.writer.transport.abort()
+
+    run(main)
+
+
+def the_listening_socket(port: int) -> socket.socket:
+    """The one of this process that listens there, by a descriptor of our own."""
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            found = socket.socket(fileno=os.dup(int(name)))
+            if found.getsockname()[1:] == (port,) and found.getsockopt(
+                socket.SOL_SOCKET, socket.SO_ACCEPTCONN
+            ):
+                return found
+            found.close()
+    raise AssertionError(f"nobody listens on {port}")
+
+
+def test_listeners_have_the_sockets_that_the_configuration_asks_for(tmp_path: Path) -> None:
+    asked = ("socket.send.buffer.bytes=70000", "socket.receive.buffer.bytes=60000")
+
+    async def main() -> None:
+        async with a_broker(tmp_path, *asked) as (server, _):
+            port = int(server.addresses()[0].rpartition(":")[2])
+            with the_listening_socket(port) as listening:
+                assert listening.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == LINUX_DOUBLES * 70_000
+                assert listening.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) == LINUX_DOUBLES * 60_000
+                info = listening.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
+                assert struct.unpack_from("=I", info, PLACE_OF_BACKLOG) == (50,)
 
     run(main)
 

@@ -9,7 +9,7 @@ import pytest
 from odradek.broker.config.load import load
 from odradek.broker.server import BrokerServer
 from odradek.common.errors import ConfigError
-from odradek.net.server import ListenError
+from odradek.net.listening import ListenError
 from odradek.protocol.api_key import ApiKey
 
 from .on_this_loop import a_broker, create_topic, run

@@ -15,7 +15,8 @@ import uvloop
 from odradek.net.admission import Admission, AdmissionLimits
 from odradek.net.connection import Connection, ConnectionLimits
 from odradek.net.exchange import Exchange
-from odradek.net.server import Listener, ListenerLimits, ListenError
+from odradek.net.listening import ListenError
+from odradek.net.server import Listener, ListenerLimits
 
 HOST = "127.0.0.1"
 

@@ -13,6 +13,7 @@ from odradek.coordination.payloads import Listener as RegisteredListener
 from odradek.net.admission import Admission, AdmissionLimits
 from odradek.net.connection import ConnectionLimits
 from odradek.net.gate import UNBOUNDED, RequestGate
+from odradek.net.listening import SocketOptions
 from odradek.net.server import Listener, ListenerLimits
 
 ANY_INTERFACE = "0.0.0.0"
@@ -53,6 +54,11 @@ class Listeners:
                 limits=_listener_limits(self._config, endpoint.listener),
                 admission=self.admission,
                 gate=self.gate,
+                socket_options=SocketOptions(
+                    config.socket_send_buffer_bytes,
+                    config.socket_receive_buffer_bytes,
+                    config.socket_listen_backlog_size,
+                ),
             )
             listener.start(endpoint.host or ANY_INTERFACE, endpoint.port)
             self._listeners[endpoint.listener] = listener

@@ -10,7 +10,7 @@ from typing import Any
 
 from odradek.metrics.prometheus import CONTENT_TYPE, expose
 from odradek.metrics.registry import Registry
-from odradek.net.server import ListenError
+from odradek.net.listening import ListenError
 
 MAX_HEAD_BYTES = 8192
 PATIENCE_SECONDS = 10.0

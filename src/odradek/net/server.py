@@ -5,27 +5,21 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-import os
 import socket
 from typing import NamedTuple
 
-from odradek.common.errors import OdradekError
 from odradek.net.admission import UNLIMITED, Admission, CreationRate
 from odradek.net.connection import Connection, ConnectionLimits, Handler
 from odradek.net.frames import BufferPool
 from odradek.net.gate import RequestGate
+from odradek.net.listening import SocketOptions, listen, make_ready
 
 log = logging.getLogger(__name__)
 
 RECEIVE_BUFFER_BYTES = 256 * 1024
-BACKLOG = 1024
 IDLE_CHECKS_PER_LIMIT = 10
 OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 ACCEPT_PAUSE_SECONDS = 0.1
-
-
-class ListenError(OdradekError):
-    """An address that cannot be listened on."""
 
 
 class ListenerLimits(NamedTuple):
@@ -50,12 +44,14 @@ class Listener:
         limits: ListenerLimits | None = None,
         admission: Admission | None = None,
         gate: RequestGate | None = None,
+        socket_options: SocketOptions | None = None,
     ) -> None:
         self._handle = handle
         self._connection_limits = connection_limits or ConnectionLimits()
         self.limits = limits or ListenerLimits()
         self._admission = admission or Admission()
         self._gate = gate or RequestGate()
+        self._socket_options = socket_options or SocketOptions()
         self._rate = CreationRate()
         self._receive_buffer = memoryview(bytearray(RECEIVE_BUFFER_BYTES))
         self._frame_buffers = BufferPool()
@@ -80,7 +76,7 @@ class Listener:
     def start(self, host: str, port: int) -> None:
         """Listen; call it on the running loop."""
         self._loop = asyncio.get_running_loop()
-        self._socket = _listen(host, port)
+        self._socket = listen(host, port, self._socket_options)
         self._loop.add_reader(self._socket.fileno(), self._acceptable)
         self._schedule_idle_check()
 
@@ -141,8 +137,7 @@ class Listener:
             log.info("refusing a connection from %s: %s", ip, refusal)
             accepted.close()
             return
-        accepted.setblocking(False)
-        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        make_ready(accepted, ip)
         self._admission.opened(ip)
         self.accepted += 1
 
@@ -176,18 +171,3 @@ class Listener:
             if not connection.open_requests:
                 connection.close("it was idle for too long")
         self._schedule_idle_check()
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
-        listening.listen(BACKLOG)
-        listening.setblocking(False)
-    except OSError as error:
-        listening.close()
-        hint = "; another process has that port" if error.errno == errno.EADDRINUSE else ""
-        raise ListenError(f"cannot listen on {host}:{port}: {os.strerror(error.errno or 0)}{hint}") from error
-    return listening

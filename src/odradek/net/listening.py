@@ -1,0 +1,59 @@
+"""A socket that listens, and what it hands on to every socket that is accepted from it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+from typing import NamedTuple
+
+from odradek.common.errors import OdradekError
+
+SYSTEMS_OWN = -1
+LOOPBACK_ADDRESSES = ("127.", "::1", "::ffff:127.")
+UNPACED = b"reno"
+
+
+class ListenError(OdradekError):
+    """An address that cannot be listened on."""
+
+
+class SocketOptions(NamedTuple):
+    """Of a listening socket and of those accepted from it; -1 leaves a buffer to the system."""
+
+    send_buffer_bytes: int = SYSTEMS_OWN
+    receive_buffer_bytes: int = SYSTEMS_OWN
+    backlog: int = 1024
+
+
+def listen(host: str, port: int, options: SocketOptions) -> socket.socket:
+    """A socket that listens on that address; ListenError if it cannot be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Not on accepted sockets: the window that a client is offered is decided before it is accepted.
+        if options.send_buffer_bytes != SYSTEMS_OWN:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, options.send_buffer_bytes)
+        if options.receive_buffer_bytes != SYSTEMS_OWN:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, options.receive_buffer_bytes)
+        listening.bind((host, port))
+        listening.listen(options.backlog)
+        listening.setblocking(False)
+    except OSError as error:
+        listening.close()
+        hint = "; another process has that port" if error.errno == errno.EADDRINUSE else ""
+        raise ListenError(f"cannot listen on {host}:{port}: {os.strerror(error.errno or 0)}{hint}") from error
+    return listening
+
+
+def make_ready(accepted: socket.socket, peer_ip: str) -> None:
+    """Prepare an accepted socket for answers that are sent as soon as they are there."""
+    accepted.setblocking(False)
+    accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if peer_ip.startswith(LOOPBACK_ADDRESSES) and hasattr(socket, "TCP_CONGESTION"):
+        # A control that paces (BBR) sets a timer for each packet, a third of what a fetch costs us; inside
+        # of one machine there is no network to spare. Where the system allows no other, its own stays.
+        with contextlib.suppress(OSError):
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, UNPACED)

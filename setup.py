@@ -14,6 +14,7 @@ KERNELS = {
     "odradek.records.encoding": "src/odradek/records/encoding.py",
     "odradek.records.checksums": "src/odradek/records/checksums.py",
     "odradek.records.columns": "src/odradek/records/columns.py",
+    "odradek.records.column_sinks": "src/odradek/records/column_sinks.py",
     "odradek.records.hashes": "src/odradek/records/hashes.py",
     "odradek.log.scan_kernels": "src/odradek/log/scan_kernels.py",
     "odradek.client.consumer.consumer_record": "src/odradek/client/consumer/consumer_record.py",
@@ -30,6 +31,7 @@ KERNELS = {
 # Ordinary code on hot ways, with C types; what Python checks is checked.
 WAYS = {
     "odradek.records.acceptance": "src/odradek/records/acceptance.py",
+    "odradek.records.lz4_frames": "src/odradek/records/lz4_frames.py",
     "odradek.log.files": "src/odradek/log/files.py",
     "odradek.log.sparse_index": "src/odradek/log/sparse_index.py",
     "odradek.log.offset_index": "src/odradek/log/offset_index.py",

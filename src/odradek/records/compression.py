@@ -7,7 +7,8 @@ both:
     00 00 00 01  00 00 00 01          version, oldest version that can read it
     length (int32), raw snappy block  … until the end
 
-LZ4 is the frame format with independent blocks: Java refuses blocks that lean on earlier ones.
+LZ4 is the frame format with independent blocks (Java refuses blocks that lean on earlier ones); lz4_frames.py
+has the frames that all clients write.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 
 import cramjam
 
+from odradek.records import lz4_frames
 from odradek.records.errors import CorruptBatch, DecompressedTooLarge
 from odradek.records.kernels import new_bytearray
 
@@ -94,8 +96,18 @@ _INTO = {
 DecompressInto = Callable[[Any, Any], int]
 _SCRATCH_BYTES = 1024 * 1024
 """More than most batches have; larger ones get a buffer of their own."""
-_free_scratch: list[bytearray] = []
+_free_scratch: list[memoryview] = []
 """Buffers of whoever is done with them; a list's `pop` and `append` are safe between threads."""
+
+
+def borrow_scratch() -> memoryview:
+    """A large buffer that holds whatever it held; give it back with `return_scratch`."""
+    return _free_scratch.pop() if _free_scratch else memoryview(new_bytearray(_SCRATCH_BYTES))
+
+
+def return_scratch(scratch: memoryview) -> None:
+    """Nobody looks at it any more."""
+    _free_scratch.append(scratch)
 
 
 class Glimpse:
@@ -110,32 +122,35 @@ class Glimpse:
         self._codec = codec
         self._compressed = compressed
         self._max_bytes = max_bytes
-        self._scratch: bytearray | None = None
+        self._scratch: memoryview | None = None
 
     def __enter__(self) -> Buffer:
         decompress_into = _INTO.get(self._codec)
         if decompress_into is None:
             return decompress(self._codec, self._compressed, self._max_bytes)
-        self._scratch = _free_scratch.pop() if _free_scratch else new_bytearray(_SCRATCH_BYTES)
-        size = _decompress_if_fits(decompress_into, self._compressed, self._scratch, self._max_bytes)
-        if size is None:
+        self._scratch = borrow_scratch()
+        room = self._scratch[: self._max_bytes]
+        size = lz4_frames.NOT_ORDINARY
+        if self._codec is Codec.LZ4:
+            size = lz4_frames.decompress_into(memoryview(self._compressed), room)
+        if size < 0:
+            size = _decompress_if_fits(decompress_into, self._compressed, room)
+        if size < 0:
             return _decompress_growing(decompress_into, self._compressed, self._max_bytes)
-        return memoryview(self._scratch)[:size]
+        return room[:size]
 
     def __exit__(self, *_: object) -> None:
         if self._scratch is not None:
-            _free_scratch.append(self._scratch)
+            return_scratch(self._scratch)
             self._scratch = None
 
 
-def _decompress_if_fits(
-    decompress_into: DecompressInto, compressed: Buffer, scratch: bytearray, max_bytes: int
-) -> int | None:
-    """Fill the scratch buffer; the number of bytes, None if it is too small or the input damaged."""
+def _decompress_if_fits(decompress_into: DecompressInto, compressed: Buffer, room: memoryview) -> int:
+    """Fill the room; the number of bytes, -1 if it is too small or the input damaged."""
     try:
-        return decompress_into(compressed, memoryview(scratch)[:max_bytes])
+        return decompress_into(compressed, room)
     except cramjam.DecompressionError:
-        return None
+        return -1
 
 
 def _decompress_growing(decompress_into: DecompressInto, compressed: Buffer, max_bytes: int) -> bytearray:
@@ -161,10 +176,9 @@ def _decompress_growing(decompress_into: DecompressInto, compressed: Buffer, max
 
 
 def _compress_lz4(plain: Buffer, level: int | None) -> bytes:
-    fast = level is None or level == LZ4_DEFAULT_LEVEL
-    compressor = cramjam.lz4.Compressor(
-        level=0 if fast else level, content_checksum=False, block_linked=False
-    )
+    if level is None or level == LZ4_DEFAULT_LEVEL:
+        return lz4_frames.compress(memoryview(plain))
+    compressor = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
     compressor.compress(bytes(plain))
     return bytes(compressor.finish())
 

@@ -15,6 +15,7 @@ KERNELS = {
     "odradek.records.checksums": "src/odradek/records/checksums.py",
     "odradek.records.columns": "src/odradek/records/columns.py",
     "odradek.records.column_sinks": "src/odradek/records/column_sinks.py",
+    "odradek.records.column_sinks": "src/odradek/records/column_sinks.py",
     "odradek.records.hashes": "src/odradek/records/hashes.py",
     "odradek.log.scan_kernels": "src/odradek/log/scan_kernels.py",
     "odradek.client.consumer.consumer_record": "src/odradek/client/consumer/consumer_record.py",

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from odradek.records import columns, encoding, hashes, kernels, layout
+from odradek.records import column_sinks, columns, encoding, hashes, kernels, layout
 
 SOURCES = Path(layout.__file__).parent
 
@@ -42,8 +42,10 @@ class Kernels:
                     setattr(self, name, member)
 
 
-COMPILED = Kernels((kernels, encoding, columns, hashes))
-INTERPRETED = Kernels(tuple(interpreted(name) for name in ("kernels", "encoding", "columns", "hashes")))
+COMPILED = Kernels((kernels, encoding, columns, column_sinks, hashes))
+INTERPRETED = Kernels(
+    tuple(interpreted(name) for name in ("kernels", "encoding", "columns", "column_sinks", "hashes"))
+)
 
 
 @pytest.fixture(params=[COMPILED, INTERPRETED], ids=["compiled", "interpreted"])

@@ -24,7 +24,7 @@ from records.conftest import COMPILED, INTERPRETED, Kernels
 from records.samples import FEW, LIMIT, a_batch, batch_of, patched, record_lists, some_records
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-KERNEL_NAMES = ("BytesSink", "BytesSource", "HeadersSink", "RecordSource", "measure", "take_numbers")
+KERNEL_NAMES = ("BytesSource", "RecordSource", "RecordsSink")
 
 
 @pytest.fixture(params=[COMPILED, INTERPRETED], ids=["compiled", "interpreted"])

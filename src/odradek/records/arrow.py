@@ -32,25 +32,17 @@ from odradek.records.batch import (
     NO_TIMESTAMP,
     BatchHeader,
     Buffer,
-    TimestampType,
     has_valid_crc,
     iterate_headers,
 )
 from odradek.records.builder import finish_batch
-from odradek.records.columns import (
-    BytesSink,
-    BytesSource,
-    HeadersSink,
-    RecordSource,
-    measure,
-    partition_keys,
-    take_numbers,
-)
+from odradek.records.column_sinks import RecordsSink
+from odradek.records.columns import BytesSource, RecordSource, partition_keys
 from odradek.records.compression import Codec
 from odradek.records.errors import CorruptBatch, InvalidRecord
 from odradek.records.kernels import new_bytearray
-from odradek.records.layout import HEADER_SIZE, Column
-from odradek.records.record import RecordIndex, index_batch
+from odradek.records.layout import HEADER_SIZE
+from odradek.records.record import PlainRecords, plain_records, take_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,7 +51,8 @@ DEFAULT_CHUNK_BYTES = 32 * 1024 * 1024
 DEFAULT_BATCH_BYTES = 1024 * 1024
 _MAX_CHUNK_BYTES = 2**31 - 1
 
-Indexed = tuple[BatchHeader, RecordIndex]
+BytesBuffers = tuple[int, bytearray, bytearray, bytearray]
+"""The number of nulls, validity, offsets, content."""
 
 
 class EncodedRows(NamedTuple):
@@ -116,22 +109,22 @@ def read_record_batches(
 
     No batch may decompress to more than `max_bytes`. Damage raises a RecordsError before its chunk is given.
     """
-    indexed: list[Indexed] = []
-    pending = 0
+    pending: list[tuple[BatchHeader, PlainRecords]] = []
+    pending_bytes = 0
     for position, header in iterate_headers(buffer):
         if checks_crc and not has_valid_crc(buffer, position, header):
             raise CorruptBatch(f"the batch does not have the CRC {header.crc:#010x} that it claims", position)
         if header.is_control or header.record_count == 0:
             continue
-        index = index_batch(buffer, position, max_bytes=min(max_bytes, _MAX_CHUNK_BYTES))
-        size = len(index.buffer) if index.buffer is not buffer else header.size_in_bytes
-        if pending and pending + size > min(chunk_bytes, _MAX_CHUNK_BYTES):
-            yield gather(indexed, partition)
-            indexed, pending = [], 0
-        indexed.append((header, index))
-        pending += size
-    if indexed:
-        yield gather(indexed, partition)
+        plain = plain_records(buffer, position, header, min(max_bytes, _MAX_CHUNK_BYTES))
+        size = plain.end - plain.start
+        if pending and pending_bytes + size > min(chunk_bytes, _MAX_CHUNK_BYTES):
+            yield _gathered(pending, pending_bytes, partition)
+            pending, pending_bytes = [], 0
+        pending.append((header, plain))
+        pending_bytes += size
+    if pending:
+        yield _gathered(pending, pending_bytes, partition)
 
 
 def build_batches(
@@ -157,61 +150,41 @@ def build_batches(
 # Reading.
 
 
-def gather(indexed: list[Indexed], partition: int) -> pa.RecordBatch:
-    """The records of batches that were indexed before, as one chunk."""
+def _gathered(pending: list[tuple[BatchHeader, PlainRecords]], size: int, partition: int) -> pa.RecordBatch:
+    sink = RecordsSink()
+    sink.reserve(sum(plain.count(header) for header, plain in pending), size)
+    for header, plain in pending:
+        take_columns(sink, header, plain)
+    return _pyarrow().RecordBatch.from_arrays(arrays(sink, partition), schema=schema())
+
+
+def arrays(sink: RecordsSink, partition: int) -> list[Any]:
+    """What a sink has taken, in the order of the schema."""
     pa = _pyarrow()
-    count = sum(index.count for _, index in indexed)
-    sizes = [measure(index.buffer, index.table, index.count) for _, index in indexed]
-    key_bytes, value_bytes, headers, header_key_bytes, header_value_bytes = map(sum, zip(*sizes, strict=True))
-    keys, values = BytesSink(count, key_bytes), BytesSink(count, value_bytes)
-    header_lists = HeadersSink(count, headers, header_key_bytes, header_value_bytes)
-    for _, index in indexed:
-        keys.take(index.buffer, index.table, index.count, Column.KEY_POSITION)
-        values.take(index.buffer, index.table, index.count, Column.VALUE_POSITION)
-        header_lists.take(index.buffer, index.table, index.count)
-    columns = [
-        *_number_columns(indexed, count),
+    count = len(sink)
+    keys, values = sink.bytes_buffers
+    number_types = (pa.int64(), pa.timestamp("ms", "UTC"), pa.int8())
+    return [
+        *(
+            pa.Array.from_buffers(arrow_type, count, [None, pa.py_buffer(buffer)], 0)
+            for arrow_type, buffer in zip(number_types, sink.number_buffers, strict=True)
+        ),
         same_number(pa.int32(), partition, count),
-        _bytes_array(pa.binary(), count, keys.buffers()),
-        _bytes_array(pa.binary(), count, values.buffers()),
-        _headers_array(count, header_lists),
+        _bytes_array(pa.binary(), count, keys),
+        _bytes_array(pa.binary(), count, values),
+        _headers_array(count, *sink.header_buffers),
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema())
 
 
 def same_number(arrow_type: Any, number: int, count: int) -> pa.Array:
     """A column with one number in every row; pyarrow's own `repeat` takes 40 ns for each."""
     pa = _pyarrow()
-    code = {4: "i", 8: "q"}[arrow_type.bit_width // 8]
-    return pa.Array.from_buffers(arrow_type, count, [None, pa.py_buffer(array(code, [number]) * count)], 0)
+    size = arrow_type.bit_width // 8
+    entries = array({4: "i", 8: "q"}[size], [number]) * count if number else bytes(size * count)
+    return pa.Array.from_buffers(arrow_type, count, [None, pa.py_buffer(entries)], 0)
 
 
-def _number_columns(indexed: list[Indexed], count: int) -> list[Any]:
-    pa = _pyarrow()
-    offsets, timestamps, types = new_bytearray(count * 8), new_bytearray(count * 8), bytearray()
-    offsets_view, timestamps_view = memoryview(offsets).cast("q"), memoryview(timestamps).cast("q")
-    row = 0
-    for header, index in indexed:
-        n = index.count
-        take_numbers(index.table, n, Column.OFFSET_DELTA, header.base_offset, offsets_view, row)
-        if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
-            timestamps_view[row : row + n] = memoryview(array("q", [header.max_timestamp_ms]) * n)
-        else:
-            base_ms = header.base_timestamp_ms
-            take_numbers(index.table, n, Column.TIMESTAMP_DELTA, base_ms, timestamps_view, row)
-        types += bytes([header.timestamp_type]) * n
-        row += n
-    return [
-        pa.Array.from_buffers(arrow_type, count, [None, pa.py_buffer(buffer)], 0)
-        for arrow_type, buffer in (
-            (pa.int64(), offsets),
-            (pa.timestamp("ms", "UTC"), timestamps),
-            (pa.int8(), types),
-        )
-    ]
-
-
-def _bytes_array(arrow_type: Any, count: int, buffers: tuple[int, bytearray, bytearray, bytearray]) -> Any:
+def _bytes_array(arrow_type: Any, count: int, buffers: BytesBuffers) -> Any:
     pa = _pyarrow()
     nulls, validity, offsets, content = buffers
     return pa.Array.from_buffers(
@@ -222,20 +195,31 @@ def _bytes_array(arrow_type: Any, count: int, buffers: tuple[int, bytearray, byt
     )
 
 
-def _headers_array(count: int, header_lists: HeadersSink) -> Any:
+def _headers_array(
+    count: int, headers: int, offsets: bytearray, key_buffers: BytesBuffers, value_buffers: BytesBuffers
+) -> Any:
     pa = _pyarrow()
-    offsets, headers, key_buffers, value_buffers = header_lists.buffers()
+    structs = _header_structs(headers, key_buffers, value_buffers) if headers else _no_headers()
     list_type = schema().field("headers").type
+    return pa.Array.from_buffers(list_type, count, [None, pa.py_buffer(offsets)], 0, children=[structs])
+
+
+@cache
+def _no_headers() -> Any:
+    return _pyarrow().array([], schema().field("headers").type.value_type)
+
+
+def _header_structs(headers: int, key_buffers: BytesBuffers, value_buffers: BytesBuffers) -> Any:
+    pa = _pyarrow()
     keys = _bytes_array(pa.string(), headers, key_buffers)
     try:
-        if headers:
-            keys.validate(full=True)
+        keys.validate(full=True)
     except pa.ArrowInvalid:
         raw = _bytes_array(pa.binary(), headers, key_buffers)
         keys = pa.array([key.decode("utf-8", "replace") for key in raw.to_pylist()], pa.string())
     values = _bytes_array(pa.binary(), headers, value_buffers)
-    structs = pa.StructArray.from_arrays([keys, values], fields=list(list_type.value_type))
-    return pa.Array.from_buffers(list_type, count, [None, pa.py_buffer(offsets)], 0, children=[structs])
+    fields = list(schema().field("headers").type.value_type)
+    return pa.StructArray.from_arrays([keys, values], fields=fields)
 
 
 # Building.

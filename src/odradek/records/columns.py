@@ -1,10 +1,10 @@
-"""Records to and from columns in Arrow's memory layout; compiled by Cython, or interpreted as is.
+"""Columns in Arrow's memory layout to records; compiled by Cython, or interpreted as is.
 
     a column of bytes   offsets    n + 1 integers: entry i is content[offsets[i]:offsets[i + 1]]
                         content    all entries, end to end
                         validity   one bit per entry, least first; 0: null
 
-This file knows buffers only; arrow.py knows pyarrow.
+This file knows buffers only; arrow.py knows pyarrow. The way back is in column_sinks.py.
 """
 
 from __future__ import annotations
@@ -15,225 +15,23 @@ except ImportError:
     from odradek.records import cython_shim as cython
 
 from odradek.records.kernels import new_bytearray
-from odradek.records.layout import HEADER_SIZE, ROW_WIDTH, Column
+from odradek.records.layout import HEADER_SIZE
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
     from cython.cimports.libc.string import memcpy
     from cython.cimports.odradek.records.encoding import size_of_varint, write_varint
     from cython.cimports.odradek.records.hashes import murmur2_at
-    from cython.cimports.odradek.records.kernels import take_bytes, wrapping_difference, wrapping_sum
+    from cython.cimports.odradek.records.kernels import wrapping_difference
 else:
     from odradek.records.encoding import put_varint as write_varint
     from odradek.records.encoding import size_of_varint
     from odradek.records.hashes import murmur2
-    from odradek.records.kernels import take_bytes, wrapping_difference, wrapping_sum
+    from odradek.records.kernels import wrapping_difference
 
 # C integers by columns.pxd; layout.py decides the numbers.
-_ROW_WIDTH = ROW_WIDTH
-_KEY_LENGTH = Column.KEY_LENGTH
-_VALUE_LENGTH = Column.VALUE_LENGTH
-_HEADERS_POSITION = Column.HEADERS_POSITION
-_HEADER_COUNT = Column.HEADER_COUNT
 _HEADER_SIZE = HEADER_SIZE
 _MAX_INT32 = 2**31 - 1
-
-
-# From records to columns.
-
-
-def measure(source: cython.const[cython.uchar][::1], table: cython.longlong[::1], count: cython.Py_ssize_t):
-    """The room that records need: bytes of keys, of values; headers, bytes of their keys, of their values."""
-    field: cython.longlong[::1] = memoryview(bytearray(16)).cast("q")
-    key_bytes: cython.longlong = 0
-    value_bytes: cython.longlong = 0
-    headers: cython.longlong = 0
-    header_key_bytes: cython.longlong = 0
-    header_value_bytes: cython.longlong = 0
-    position: cython.Py_ssize_t
-    row: cython.Py_ssize_t
-    i: cython.Py_ssize_t
-    _left: cython.longlong
-    with cython.nogil:
-        for row in range(count):
-            i = row * _ROW_WIDTH
-            key_bytes += max(0, table[i + _KEY_LENGTH])
-            value_bytes += max(0, table[i + _VALUE_LENGTH])
-            position = table[i + _HEADERS_POSITION]
-            headers += table[i + _HEADER_COUNT]
-            for _left in range(table[i + _HEADER_COUNT]):
-                position = take_bytes(source, position, len(source), field, 0)
-                header_key_bytes += field[1]
-                position = take_bytes(source, position, len(source), field, 0)
-                header_value_bytes += max(0, field[1])
-    return key_bytes, value_bytes, headers, header_key_bytes, header_value_bytes
-
-
-@cython.final
-@cython.cclass
-class BytesSink:
-    """A column of bytes that is being filled, with room for what `measure` said."""
-
-    offsets: cython.int[::1]
-    content: cython.uchar[::1]
-    validity: cython.uchar[::1]
-    count: cython.Py_ssize_t
-    end: cython.Py_ssize_t
-    nulls: cython.Py_ssize_t
-    _buffers: tuple
-
-    def __init__(self, count: cython.Py_ssize_t, size: cython.Py_ssize_t):
-        self._buffers = (
-            bytearray((count + 7) // 8 or 1),
-            new_bytearray((count + 1) * 4),
-            new_bytearray(size or 1),
-        )
-        self.validity = self._buffers[0]
-        self.offsets = memoryview(self._buffers[1]).cast("i")
-        self.content = self._buffers[2]
-        self.offsets[0] = 0
-        self.count = 0
-        self.end = 0
-        self.nulls = 0
-
-    def buffers(self):
-        """(number of nulls, validity, offsets, content)."""
-        return (self.nulls, *self._buffers)
-
-    def take(
-        self,
-        source: cython.const[cython.uchar][::1],
-        table: cython.longlong[::1],
-        count: cython.Py_ssize_t,
-        column: cython.Py_ssize_t,
-    ):
-        """Append the bytes that `column` and the one after it, position and length, point at."""
-        _row: cython.Py_ssize_t
-        i: cython.Py_ssize_t = column
-        # In locals, which the compiler keeps in registers, unlike what another thread might look at.
-        at: cython.Py_ssize_t = self.count
-        end: cython.Py_ssize_t = self.end
-        nulls: cython.Py_ssize_t = self.nulls
-        offsets: cython.int[::1] = self.offsets
-        content: cython.uchar[::1] = self.content
-        validity: cython.uchar[::1] = self.validity
-        length: cython.longlong
-        with cython.nogil:
-            for _row in range(count):
-                length = table[i + 1]
-                if length >= 0:
-                    validity[at >> 3] |= 1 << (at & 7)
-                    if length > 0:
-                        if cython.compiled:
-                            memcpy(cython.address(content[end]), cython.address(source[table[i]]), length)
-                        else:
-                            content[end : end + length] = source[table[i] : table[i] + length]
-                    end += length
-                else:
-                    nulls += 1
-                at += 1
-                offsets[at] = end
-                i += _ROW_WIDTH
-        self.count = at
-        self.end = end
-        self.nulls = nulls
-
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def append(
-        self,
-        source: cython.const[cython.uchar][::1],
-        position: cython.Py_ssize_t,
-        length: cython.Py_ssize_t,
-    ) -> cython.void:
-        """Append one entry, null if the length is negative; only `measure` makes sure that there is room."""
-        if length >= 0:
-            self.validity[self.count >> 3] |= 1 << (self.count & 7)
-            if length > 0:
-                if cython.compiled:
-                    memcpy(cython.address(self.content[self.end]), cython.address(source[position]), length)
-                else:
-                    self.content[self.end : self.end + length] = source[position : position + length]
-            self.end += length
-        else:
-            self.nulls += 1
-        self.count += 1
-        self.offsets[self.count] = self.end
-
-
-@cython.final
-@cython.cclass
-class HeadersSink:
-    """The headers column: for each record a list of (key, value)."""
-
-    keys: BytesSink
-    values: BytesSink
-    offsets: cython.int[::1]
-    count: cython.Py_ssize_t
-    _offsets: bytearray
-
-    def __init__(
-        self,
-        count: cython.Py_ssize_t,
-        headers: cython.Py_ssize_t,
-        key_bytes: cython.Py_ssize_t,
-        value_bytes: cython.Py_ssize_t,
-    ):
-        self._offsets = new_bytearray((count + 1) * 4)
-        self.offsets = memoryview(self._offsets).cast("i")
-        self.offsets[0] = 0
-        self.count = 0
-        self.keys = BytesSink(headers, key_bytes)
-        self.values = BytesSink(headers, value_bytes)
-
-    def buffers(self):
-        """(offsets of the lists, number of headers, the keys' buffers, the values' buffers)."""
-        return self._offsets, self.keys.count, self.keys.buffers(), self.values.buffers()
-
-    def take(
-        self,
-        source: cython.const[cython.uchar][::1],
-        table: cython.longlong[::1],
-        count: cython.Py_ssize_t,
-    ):
-        """Append the headers of every record in the table."""
-        field: cython.longlong[::1] = memoryview(bytearray(16)).cast("q")
-        keys: BytesSink = self.keys
-        values: BytesSink = self.values
-        position: cython.Py_ssize_t
-        row: cython.Py_ssize_t
-        i: cython.Py_ssize_t
-        _left: cython.longlong
-        with cython.nogil:
-            for row in range(count):
-                i = row * _ROW_WIDTH
-                position = table[i + _HEADERS_POSITION]
-                for _left in range(table[i + _HEADER_COUNT]):
-                    position = take_bytes(source, position, len(source), field, 0)
-                    keys.append(source, field[0], field[1])
-                    position = take_bytes(source, position, len(source), field, 0)
-                    values.append(source, field[0], field[1])
-                self.count += 1
-                self.offsets[self.count] = keys.count
-
-
-def take_numbers(
-    table: cython.longlong[::1],
-    count: cython.Py_ssize_t,
-    column: cython.Py_ssize_t,
-    base: cython.longlong,
-    out: cython.longlong[::1],
-    row: cython.Py_ssize_t,
-):
-    """Write `base` plus the column's deltas to `out`, from `row` on."""
-    i: cython.Py_ssize_t
-    for i in range(count):
-        out[row + i] = wrapping_sum(base, table[i * _ROW_WIDTH + column])
-
-
-# From columns to records.
 
 
 @cython.final

@@ -16,6 +16,9 @@ cdef long long _MASK
 
 cpdef long long wrapping_sum(long long base, long long delta) noexcept nogil
 cpdef long long wrapping_difference(long long number, long long base) noexcept nogil
-cpdef Py_ssize_t take_bytes(
-    const unsigned char[::1] buffer, Py_ssize_t position, Py_ssize_t end, long long[::1] row, Py_ssize_t at
+cdef Py_ssize_t take_bytes(
+    const unsigned char* buffer, Py_ssize_t position, Py_ssize_t end, long long* row, Py_ssize_t at
+) noexcept nogil
+cdef Py_ssize_t walk_record(
+    const unsigned char* buffer, Py_ssize_t position, Py_ssize_t limit, long long* row, Py_ssize_t at
 ) noexcept nogil

@@ -110,7 +110,7 @@ def new_bytearray(size: cython.Py_ssize_t):
 @cython.nogil
 @cython.exceptval(check=False)
 def _varint_size(
-    buffer: cython.const[cython.uchar][::1],
+    buffer: cython.p_const_uchar,
     position: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
     longest: cython.Py_ssize_t,
@@ -134,7 +134,7 @@ def _varint_size(
 @cython.nogil
 @cython.exceptval(check=False)
 def _varint_value(
-    buffer: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, size: cython.Py_ssize_t
+    buffer: cython.p_const_uchar, position: cython.Py_ssize_t, size: cython.Py_ssize_t
 ) -> cython.longlong:
     """The number in a varint whose size is known to be right."""
     raw: cython.ulonglong = buffer[position] & 0x7F
@@ -177,14 +177,14 @@ def wrapping_difference(number: cython.longlong, base: cython.longlong) -> cytho
 # One record.
 
 
-@cython.ccall
+@cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def take_bytes(
-    buffer: cython.const[cython.uchar][::1],
+    buffer: cython.p_const_uchar,
     position: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
-    row: cython.longlong[::1],
+    row: cython.p_longlong,
     at: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
     """Note in row[at] and row[at + 1] where the bytes after a length lie; the position after them, or -1."""
@@ -204,13 +204,13 @@ def take_bytes(
 @cython.nogil
 @cython.exceptval(check=False)
 def _take_headers(
-    buffer: cython.const[cython.uchar][::1],
+    buffer: cython.p_const_uchar,
     position: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
-    row: cython.longlong[::1],
+    row: cython.p_longlong,
     at: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Step over the row's headers, with row[at] and row[at + 1] as scratch; like _walk_record otherwise."""
+    """Step over the row's headers, with row[at] and row[at + 1] as scratch; like walk_record otherwise."""
     _left: cython.longlong
     after: cython.Py_ssize_t
     for _left in range(row[at + _HEADER_COUNT], 0, -1):
@@ -231,11 +231,11 @@ def _take_headers(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _walk_record(
-    buffer: cython.const[cython.uchar][::1],
+def walk_record(
+    buffer: cython.p_const_uchar,
     position: cython.Py_ssize_t,
     limit: cython.Py_ssize_t,
-    row: cython.longlong[::1],
+    row: cython.p_longlong,
     at: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
     """Fill `row[at:at + _ROW_WIDTH]` from the record at `position`; the position after it.
@@ -297,6 +297,39 @@ def _walk_record(
     return position
 
 
+# The same for Python, which has no pointers.
+
+
+def find_bytes(
+    buffer: cython.const[cython.uchar][::1],
+    position: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    row: cython.longlong[::1],
+    at: cython.Py_ssize_t,
+):
+    """take_bytes."""
+    if cython.compiled:
+        following = take_bytes(cython.address(buffer[0]), position, end, cython.address(row[0]), at)
+    else:
+        following = take_bytes(buffer, position, end, row, at)
+    return following
+
+
+def index_record(
+    buffer: cython.const[cython.uchar][::1],
+    position: cython.Py_ssize_t,
+    limit: cython.Py_ssize_t,
+    row: cython.longlong[::1],
+    at: cython.Py_ssize_t,
+):
+    """walk_record."""
+    if cython.compiled:
+        following = walk_record(cython.address(buffer[0]), position, limit, cython.address(row[0]), at)
+    else:
+        following = walk_record(buffer, position, limit, row, at)
+    return following
+
+
 # All records of a batch.
 
 
@@ -316,7 +349,7 @@ def check_records(
     Answers (problem, position, record index, least timestamp delta, greatest timestamp delta). The last two
     leave out records without timestamp, whose delta is `untimed_delta`; that is both if there is no other.
     """
-    row: cython.longlong[::1] = memoryview(bytearray(_ROW_WIDTH * 8)).cast("q")
+    row_view: cython.longlong[::1] = memoryview(bytearray(_ROW_WIDTH * 8)).cast("q")
     problem: cython.Py_ssize_t = 0
     position: cython.Py_ssize_t = start
     following: cython.Py_ssize_t = start
@@ -326,9 +359,13 @@ def check_records(
     greatest: cython.longlong = untimed_delta
     timestamp_delta: cython.longlong
     _check_bounds(len(buffer), start, end)
+    if cython.compiled:
+        octets, row = cython.address(buffer[0]), cython.address(row_view[0])
+    else:
+        octets, row = buffer, row_view
     with cython.nogil:
         while index < count:
-            following = _walk_record(buffer, position, end, row, 0)
+            following = walk_record(octets, position, end, row, 0)
             if following < 0:
                 problem = -following
                 position = row[0]
@@ -371,9 +408,13 @@ def index_records(
     index: cython.Py_ssize_t = 0
     _check_bounds(len(buffer), start, end)
     _check_bounds(len(table), 0, count * _ROW_WIDTH)
+    if cython.compiled:
+        octets, rows = cython.address(buffer[0]), cython.address(table[0])
+    else:
+        octets, rows = buffer, table
     with cython.nogil:
         while index < count:
-            following = _walk_record(buffer, position, end, table, index * _ROW_WIDTH)
+            following = walk_record(octets, position, end, rows, index * _ROW_WIDTH)
             if following < 0:
                 problem = -following
                 position = table[index * _ROW_WIDTH]
@@ -440,6 +481,10 @@ def index_run(
     limit: cython.Py_ssize_t
     count: cython.Py_ssize_t
     _check_bounds(len(batches), first * _BATCH_WIDTH, end * _BATCH_WIDTH)
+    if cython.compiled:
+        octets, records = cython.address(buffer[0]), cython.address(table[0])
+    else:
+        octets, records = buffer, table
     with cython.nogil:
         while index < end:
             at = index * _BATCH_WIDTH
@@ -449,7 +494,7 @@ def index_run(
             if limit > len(buffer) or (rows + count) * _ROW_WIDTH > len(table):
                 break
             for row in range(rows, rows + count):
-                position = _walk_record(buffer, position, limit, table, row * _ROW_WIDTH)
+                position = walk_record(octets, position, limit, records, row * _ROW_WIDTH)
                 if position < 0:
                     break
                 table[row * _ROW_WIDTH + _OFFSET_DELTA] = wrapping_sum(
@@ -544,15 +589,19 @@ def _headers_at(
     end: cython.Py_ssize_t,
     count: cython.Py_ssize_t,
 ):
-    """The (key, value) pairs of a record that _walk_record has passed."""
-    field: cython.longlong[::1] = memoryview(bytearray(16)).cast("q")
+    """The (key, value) pairs of a record that walk_record has passed."""
+    field_view: cython.longlong[::1] = memoryview(bytearray(16)).cast("q")
     headers = []
+    if cython.compiled:
+        octets, field = cython.address(buffer[0]), cython.address(field_view[0])
+    else:
+        octets, field = buffer, field_view
     _i: cython.Py_ssize_t
     for _i in range(count):
-        position = take_bytes(buffer, position, end, field, 0)
+        position = take_bytes(octets, position, end, field, 0)
         # As Java does: a key that is not UTF-8 is shown with replacement characters, not refused.
         key = str(_bytes_at(buffer, field[0], field[1]), "utf-8", "replace")
-        position = take_bytes(buffer, position, end, field, 0)
+        position = take_bytes(octets, position, end, field, 0)
         headers.append((key, _bytes_at(buffer, field[0], field[1])))
     return tuple(headers)
 
@@ -572,14 +621,18 @@ def read_records(
     `timestamp_ms` is the base that deltas are added to or, with log append time, the time of every record.
     Answers (problem, position, record index); after a problem the caller drops what `records` got.
     """
-    row: cython.longlong[::1] = memoryview(bytearray(ROW_WIDTH * 8)).cast("q")
+    row_view: cython.longlong[::1] = memoryview(bytearray(_ROW_WIDTH * 8)).cast("q")
     position: cython.Py_ssize_t = start
     following: cython.Py_ssize_t
     index: cython.Py_ssize_t
     record: Record
     _check_bounds(len(buffer), start, end)
+    if cython.compiled:
+        octets, row = cython.address(buffer[0]), cython.address(row_view[0])
+    else:
+        octets, row = buffer, row_view
     for index in range(count):
-        following = _walk_record(buffer, position, end, row, 0)
+        following = walk_record(octets, position, end, row, 0)
         if following < 0:
             return -following, row[0], index
         record = Record.__new__(Record)

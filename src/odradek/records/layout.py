@@ -64,6 +64,9 @@ ROW_WIDTH = len(Column)
 SMALLEST_RECORD = 7
 """Bytes of a record without key, value and headers: no count above `bytes // 7` can be true."""
 
+SMALLEST_HEADER = 2
+"""Bytes of a record's header with an empty key and no value."""
+
 
 class BatchColumn(IntEnum):
     """Where a batch table keeps what: one row of `BATCH_ROW_WIDTH` int64 for each batch header."""

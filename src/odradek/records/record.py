@@ -1,4 +1,4 @@
-"""The records of one batch: decompressed, copied out as Python objects, or indexed where they lie."""
+"""The records of one batch: decompressed, as Python objects, as columns, or indexed where they lie."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from odradek.records.batch import HEADER_SIZE, BatchHeader, Buffer, TimestampType, read_header
+from odradek.records.column_sinks import RecordsSink
 from odradek.records.compression import Codec, decompress
 from odradek.records.errors import (
     CorruptBatch,
@@ -18,7 +19,18 @@ from odradek.records.kernels import Record, index_records, new_bytearray
 from odradek.records.kernels import read_records as _read_records
 from odradek.records.layout import ROW_WIDTH, SENTENCES, SMALLEST_RECORD, Column, Problem
 
-__all__ = ["PlainRecords", "Record", "RecordIndex", "index_batch", "plain_records", "read_records"]
+__all__ = [
+    "PlainRecords",
+    "Record",
+    "RecordIndex",
+    "index_batch",
+    "plain_records",
+    "read_records",
+    "take_columns",
+]
+
+FROM_THE_START = -(2**63)
+"""Below every offset."""
 
 
 class PlainRecords(NamedTuple):
@@ -29,6 +41,16 @@ class PlainRecords(NamedTuple):
     end: int
     batch_position: int
     is_compressed: bool
+
+    def count(self, header: BatchHeader) -> int:
+        """The number of records that the header tells; InvalidRecord if there cannot be so many.
+
+        A count that lies must not make a large table: no record is smaller than SMALLEST_RECORD.
+        """
+        count, size = header.record_count, self.end - self.start
+        if not 0 <= count <= size // SMALLEST_RECORD:
+            raise InvalidRecord(f"{count} records do not fit into {size} bytes", self.batch_position)
+        return count
 
     def fault(self, problem: int, position: int, index: int) -> InvalidRecord:
         """A kernel's answer as the error to raise, placed in the buffer that the caller gave."""
@@ -108,12 +130,28 @@ def index_batch(
     if header is None:
         header = read_header(buffer, position)
     plain = plain_records(buffer, position, header, max_bytes)
-    count = header.record_count
-    # A count that lies must not make a large table: no record is smaller than SMALLEST_RECORD.
-    if not 0 <= count <= (plain.end - plain.start) // SMALLEST_RECORD:
-        raise InvalidRecord(f"{count} records do not fit into {plain.end - plain.start} bytes", position)
+    count = plain.count(header)
     table = memoryview(new_bytearray(count * ROW_WIDTH * 8)).cast("q")
     problem, fault_position, index = index_records(plain.buffer, plain.start, plain.end, count, table)
     if problem:
         raise plain.fault(problem, fault_position, index)
     return RecordIndex(plain.buffer, table, count)
+
+
+def take_columns(
+    sink: RecordsSink, header: BatchHeader, plain: PlainRecords, from_offset: int = FROM_THE_START
+) -> None:
+    """Append the records of a batch, from an offset on, to columns."""
+    is_log_append_time = header.timestamp_type is TimestampType.LOG_APPEND_TIME
+    problem, fault_position, index = sink.take(
+        plain.buffer,
+        plain.start,
+        plain.end,
+        plain.count(header),
+        header.base_offset,
+        header.max_timestamp_ms if is_log_append_time else header.base_timestamp_ms,
+        is_log_append_time,
+        from_offset,
+    )
+    if problem:
+        raise plain.fault(problem, fault_position, index)

@@ -15,6 +15,7 @@ from odradek.client.consumer.positions import PartitionState
 from odradek.client.consumer.tables import to_table
 from odradek.records.batch import TimestampType, stamp
 from odradek.records.builder import build_batch
+from odradek.records.column_sinks import RecordsSink
 from odradek.records.compression import Codec
 from odradek.records.control import ControlType, EndTransactionMarker, build_end_transaction_marker
 from odradek.records.record import Record
@@ -103,8 +104,9 @@ def test_tables_and_records_agree_whatever_batches_are_mixed(kinds: list[str], l
     records = drain(fetched(*batches), limit)
     data, rows = fetched(*batches), []
     while not data.is_empty:
-        taken = data.take_batches(limit)
-        rows += to_table([(STATE, taken)] if taken else []).to_pylist()
+        sink = RecordsSink()
+        data.take_columns(limit, sink)
+        rows += to_table([(STATE, sink)]).to_pylist()
 
     assert [record.offset for record in records] == [
         3 * number + n for number, kind in enumerate(kinds) if kind != "empty" for n in range(3)

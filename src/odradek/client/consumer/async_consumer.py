@@ -170,7 +170,7 @@ class AsyncConsumer(Generic[Key, Value]):
 
         if self._reader.leftover:
             raise NotSubscribed("an iteration over this consumer holds records; poll() gives them back")
-        return to_table(await self._poll(timeout, lambda: self._reader.take_batches(max_records)))
+        return to_table(await self._poll(timeout, lambda: self._reader.take_columns(max_records)))
 
     async def _poll(self, timeout: float, take: Callable[[], list[Any]]) -> list[Any]:
         engine = self._engine

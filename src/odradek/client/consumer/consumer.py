@@ -187,7 +187,7 @@ class Consumer(Generic[Key, Value]):
 
         if self._reader.leftover:
             raise NotSubscribed("an iteration over this consumer holds records; poll() gives them back")
-        return to_table(self._poll(timeout, lambda: self._reader.take_batches(max_records)) or [])
+        return to_table(self._poll(timeout, lambda: self._reader.take_columns(max_records)) or [])
 
     def _poll(self, timeout: float, take: Callable[[], list[Any]]) -> list[Any] | None:
         with self._in_use():

@@ -17,7 +17,8 @@ if cython.compiled:
     from cython.cimports.odradek.client.consumer.consumer_record import PyObject_GC_UnTrack
     from cython.cimports.odradek.records.kernels import take_bytes, wrapping_sum
 else:
-    from odradek.records.kernels import take_bytes, wrapping_sum
+    from odradek.records.kernels import find_bytes as take_bytes
+    from odradek.records.kernels import wrapping_sum
 
 # C integers by consumer_record.pxd; layout.py decides the numbers.
 _ROW_WIDTH = ROW_WIDTH
@@ -185,19 +186,19 @@ class BatchRows:
     @cython.cfunc
     def _headers(self, at: cython.Py_ssize_t):
         """The (key, value) pairs of a row that the index kernel has checked."""
-        field: cython.longlong[::1] = memoryview(bytearray(16)).cast("q")
+        field_view: cython.longlong[::1] = memoryview(bytearray(16)).cast("q")
         position: cython.Py_ssize_t = self.table[at + _HEADERS_POSITION]
         end: cython.Py_ssize_t = len(self.source)
         headers = []
         _left: cython.longlong
         if cython.compiled:
-            source = cython.address(self.source[0])
+            source, field = cython.address(self.source[0]), cython.address(field_view[0])
         else:
-            source = self.source
+            source, field = self.source, field_view
         for _left in range(self.table[at + _HEADER_COUNT]):
-            position = take_bytes(self.source, position, end, field, 0)
+            position = take_bytes(source, position, end, field, 0)
             # As Java does: a key that is not UTF-8 is shown with replacement characters, not refused.
             key = str(_bytes_at(source, field[0], field[1]), "utf-8", "replace")
-            position = take_bytes(self.source, position, end, field, 0)
+            position = take_bytes(source, position, end, field, 0)
             headers.append((key, _bytes_at(source, field[0], field[1])))
         return tuple(headers)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from odradek.client.consumer.consumer_record import BatchRows
 from odradek.client.consumer.errors import CorruptRecords
@@ -22,26 +22,26 @@ from odradek.records.batch import (
     read_header,
 )
 from odradek.records.checksums import count_whole
+from odradek.records.column_sinks import RecordsSink
 from odradek.records.control import ControlType, read_control_type
 from odradek.records.errors import CorruptBatch, RecordsError
 from odradek.records.kernels import find_run, index_run, new_bytearray, scan_batches
 from odradek.records.layout import BATCH_ROW_WIDTH, ROW_WIDTH, BatchColumn
-from odradek.records.record import RecordIndex, index_batch, read_records
+from odradek.records.record import (
+    RecordIndex,
+    index_batch,
+    plain_records,
+    read_records,
+    take_columns,
+)
 
 MAX_DECOMPRESSED_BYTES = 2**31 - 1
+"""Also the most that columns of bytes can hold."""
 MOST_ROWS = 4096
 """Records that are indexed together: batches cost nothing then, and they fit a cache."""
 NOT_PLAIN = TRANSACTIONAL_FLAG | CONTROL_FLAG
 
 Aborted = Iterable[tuple[int, int]]
-
-
-class IndexedBatch(NamedTuple):
-    """A batch whose records are read from `first_row` on."""
-
-    header: BatchHeader
-    records: RecordIndex
-    first_row: int
 
 
 class Fetched:
@@ -75,8 +75,8 @@ class Fetched:
         self.next_fetch_offset = max(offset, last_offset + 1)
         self.offset = offset
         self._next_batch = 0
-        self._open: tuple[BatchHeader, RecordIndex] | None = None
         self._rows: BatchRows | None = None
+        self._rows_batch = 0
         self._row = self._row_count = 0
         self._last_offset = -1
 
@@ -112,23 +112,54 @@ class Fetched:
             if self._row < self._row_count:
                 self.offset = self._rows.offset_at(self._row)
 
-    def take_batches(self, limit: int) -> list[IndexedBatch]:
-        """Whole batches of at least `limit` records, or what is left."""
-        batches: list[IndexedBatch] = []
-        count = 0
-        while count < limit and (self._rows is not None or self._open_next(min(limit - count, MOST_ROWS))):
-            assert self._open is not None
-            batches.append(IndexedBatch(*self._open, self._row))
-            count += self._row_count - self._row
-            self._rows = None
-            self.offset = self._last_offset + 1
-        return batches
+    def take_columns(self, limit: int, sink: RecordsSink) -> int:
+        """Append whole batches of at least `limit` records, or what is left, to columns; how many records.
+
+        None if the columns would become too large. What an error comes after is kept; it is raised when
+        there is nothing else.
+        """
+        if self._rows is not None:
+            self._rows, self._next_batch = None, self._rows_batch
+        before = len(sink)
+        if before and sink.size + self.size > MAX_DECOMPRESSED_BYTES:
+            return 0
+        try:
+            while len(sink) - before < limit and self._take_batches(limit - len(sink) + before, sink):
+                pass
+        except CorruptRecords:
+            if not sink:
+                raise
+        return len(sink) - before
+
+    def _take_batches(self, max_rows: int, sink: RecordsSink) -> bool:
+        """Append a run, or one batch; False at the end."""
+        header = self._next_header()
+        if header is None:
+            return False
+        first = self._next_batch
+        run_end = self._find_run(max_rows)
+        if run_end > first:
+            self._next_batch = sink.take_run(self._content, self._scan.table, first, run_end, self.offset)
+        if self._next_batch == first:
+            self._take_batch(header, sink)
+            self._next_batch += 1
+        self.offset = self._scan.field(self._next_batch - 1, BatchColumn.LAST_OFFSET) + 1
+        return True
+
+    def _take_batch(self, header: BatchHeader, sink: RecordsSink) -> None:
+        position = self._scan.field(self._next_batch, BatchColumn.POSITION)
+        try:
+            if self._is_for_reader(header, position):
+                plain = plain_records(self._content, position, header, MAX_DECOMPRESSED_BYTES - sink.size)
+                take_columns(sink, header, plain, self.offset)
+        except RecordsError as error:
+            raise CorruptRecords(self.state.topic_partition, header.base_offset, str(error)) from error
 
     def _open_next(self, max_rows: int) -> bool:
         found = self._next_data(max_rows)
         if found is None:
             return False
-        header, index = self._open = found
+        header, index = found
         is_append_time = header.timestamp_type == 1
         self._rows = BatchRows(
             self.state.topic,
@@ -147,13 +178,8 @@ class Fetched:
 
     def _next_data(self, max_rows: int) -> tuple[BatchHeader, RecordIndex] | None:
         """The next batches with records for the reader, checked and indexed: a run, or one."""
-        while self._next_batch < self._scan.count:
-            last_offset = self._scan.field(self._next_batch, BatchColumn.LAST_OFFSET)
-            if last_offset < self.offset:
-                self._next_batch += 1
-                continue
-            header = read_header(self._content, self._scan.field(self._next_batch, BatchColumn.POSITION))
-            self.leader_epoch = header.partition_leader_epoch
+        while (header := self._next_header()) is not None:
+            self._rows_batch = self._next_batch
             run = self._index_run(max_rows)
             if run is not None:
                 return header._replace(base_offset=0, base_timestamp_ms=0), run
@@ -161,8 +187,28 @@ class Fetched:
             self._next_batch += 1
             if index is not None and index.count:
                 return header, index
-            self.offset = last_offset + 1
+            self.offset = self._scan.field(self._next_batch - 1, BatchColumn.LAST_OFFSET) + 1
         return None
+
+    def _next_header(self) -> BatchHeader | None:
+        """That of the next batch that is not before the offset; None at the end."""
+        while self._next_batch < self._scan.count:
+            if self._scan.field(self._next_batch, BatchColumn.LAST_OFFSET) >= self.offset:
+                header = read_header(self._content, self._scan.field(self._next_batch, BatchColumn.POSITION))
+                self.leader_epoch = header.partition_leader_epoch
+                return header
+            self._next_batch += 1
+        return None
+
+    def _find_run(self, max_rows: int) -> int:
+        """Where the plainest batches from the next one on end, with whole CRCs; the next one, if none."""
+        batches, first = self._scan.table, self._next_batch
+        end, rows = find_run(batches, first, self._scan.count, max_rows)
+        if not rows:
+            return first
+        if self._checks_crc:
+            end = first + count_whole(self._content, batches[first * BATCH_ROW_WIDTH :], end - first)
+        return end
 
     def _index_run(self, max_rows: int) -> RecordIndex | None:
         """The records of several batches at once, which must be the plainest, with whole offsets and times.
@@ -170,9 +216,8 @@ class Fetched:
         None where there are none, or the first is damaged, or has no records: who looks closer finds out.
         """
         batches, first = self._scan.table, self._next_batch
-        end, rows = find_run(batches, first, self._scan.count, max_rows)
-        if self._checks_crc and rows:
-            end = first + count_whole(self._content, batches[first * BATCH_ROW_WIDTH :], end - first)
+        end = self._find_run(max_rows)
+        rows = sum(self._scan.field(index, BatchColumn.RECORD_COUNT) for index in range(first, end))
         table = memoryview(new_bytearray(rows * ROW_WIDTH * 8)).cast("q")
         end, rows = index_run(self._content, batches, first, end, table)
         if not rows:
@@ -183,13 +228,17 @@ class Fetched:
     def _index(self, header: BatchHeader, position: int) -> RecordIndex | None:
         """Where the records of a batch are; None if they are not for the reader."""
         try:
-            if self._checks_crc and not has_valid_crc(self._content, position, header):
-                raise CorruptBatch("its CRC is wrong")
-            if header.attributes & NOT_PLAIN and not self._is_data(header, position):
+            if not self._is_for_reader(header, position):
                 return None
             return index_batch(self._content, position, max_bytes=MAX_DECOMPRESSED_BYTES, header=header)
         except RecordsError as error:
             raise CorruptRecords(self.state.topic_partition, header.base_offset, str(error)) from error
+
+    def _is_for_reader(self, header: BatchHeader, position: int) -> bool:
+        """Whether a batch, which must be whole, has records that the reader may see."""
+        if self._checks_crc and not has_valid_crc(self._content, position, header):
+            raise CorruptBatch("its CRC is wrong")
+        return not header.attributes & NOT_PLAIN or self._is_data(header, position)
 
     def _is_data(self, header: BatchHeader, position: int) -> bool:
         if self._aborted is not None:

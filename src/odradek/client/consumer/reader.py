@@ -10,11 +10,12 @@ from typing import Any
 from odradek.client.committed_offsets import OffsetAndMetadata
 from odradek.client.consumer.consumer_record import ConsumerRecord
 from odradek.client.consumer.errors import CorruptRecords, DeserializationFailed
-from odradek.client.consumer.fetched import Fetched, IndexedBatch
+from odradek.client.consumer.fetched import Fetched
 from odradek.client.consumer.inbox import Inbox
 from odradek.client.consumer.positions import MOST_BUFFERED, PartitionState
 from odradek.client.consumer.statistics import ConsumerStatistics
 from odradek.common.ids import TopicPartition
+from odradek.records.column_sinks import RecordsSink
 
 States = Mapping[TopicPartition, PartitionState]
 Intercept = Callable[[list[ConsumerRecord[Any, Any]]], list[ConsumerRecord[Any, Any]]]
@@ -63,18 +64,25 @@ class Reader:
         self.statistics.records_returned += len(records) - seen
         return records[:seen] + self._intercept(records[seen:]) if seen else self._intercept(records)
 
-    def take_batches(self, limit: int) -> list[tuple[PartitionState, list[IndexedBatch]]]:
+    def take_columns(self, limit: int) -> list[tuple[PartitionState, RecordsSink]]:
         """Whole batches of about `limit` records, by partition."""
-        taken: list[tuple[PartitionState, list[IndexedBatch]]] = []
+        taken: list[tuple[PartitionState, RecordsSink]] = []
         count = 0
         while count < limit and (fetched := self._next_fetched()) is not None:
-            batches = fetched.take_batches(limit - count)
-            if batches:
-                taken.append((fetched.state, batches))
-                count += sum(one.records.count - one.first_row for one in batches)
+            if not taken or taken[-1][0] is not fetched.state:
+                taken.append((fetched.state, RecordsSink()))
+            try:
+                rows = fetched.take_columns(limit - count, taken[-1][1])
+            except CorruptRecords:
+                if not count:
+                    raise
+                break  # the next call meets it first
+            count += rows
             self._advance(fetched)
+            if not rows and not fetched.is_empty:
+                break
         self.statistics.records_returned += count
-        return taken
+        return [(state, sink) for state, sink in taken if len(sink)]
 
     def _next_fetched(self) -> Fetched | None:
         """The data to go on with: what was fetched for another place, or is paused, is passed over."""

@@ -10,14 +10,14 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from odradek.client.consumer.fetched import IndexedBatch
 from odradek.client.consumer.positions import PartitionState
-from odradek.records.arrow import gather, same_number, schema
+from odradek.records.arrow import arrays, same_number, schema
+from odradek.records.column_sinks import RecordsSink
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Taken = list[tuple[PartitionState, list[IndexedBatch]]]
+Taken = list[tuple[PartitionState, RecordsSink]]
 
 
 @cache
@@ -29,23 +29,21 @@ def consumer_schema() -> pa.Schema:
 
 
 def to_table(taken: Taken) -> pa.Table:
-    """All records of these batches; one chunk for each partition."""
+    """All records that were taken; one chunk for each partition."""
     import pyarrow as pa  # noqa: PLC0415
 
-    chunks = [_chunk(state, batches) for state, batches in taken]
+    chunks = [_chunk(state, sink) for state, sink in taken]
     return pa.Table.from_batches(chunks, consumer_schema())
 
 
-def _chunk(state: PartitionState, batches: list[IndexedBatch]) -> pa.RecordBatch:
+def _chunk(state: PartitionState, sink: RecordsSink) -> pa.RecordBatch:
     import pyarrow as pa  # noqa: PLC0415
 
-    rows = gather([(one.header, one.records) for one in batches], state.partition)
-    if batches[0].first_row:  # only the first batch can begin before the place that was asked for
-        rows = rows.slice(batches[0].first_row)
     topics = pa.DictionaryArray.from_arrays(
-        same_number(pa.int32(), 0, rows.num_rows), pa.array([state.topic]), safe=False
+        same_number(pa.int32(), 0, len(sink)), pa.array([state.topic]), safe=False
     )
-    return pa.RecordBatch.from_arrays([topics, *rows.columns], schema=consumer_schema())
+    columns = [topics, *arrays(sink, state.partition)]
+    return pa.RecordBatch.from_arrays(columns, schema=consumer_schema())
 
 
 def _topic_type() -> Any:

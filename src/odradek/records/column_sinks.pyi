@@ -1,0 +1,30 @@
+"""Types of column_sinks.py for its callers; inside, the annotations are C's."""
+
+Buffer = bytes | bytearray | memoryview
+BytesBuffers = tuple[int, bytearray, bytearray, bytearray]
+
+class RecordsSink:
+    def __len__(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def number_buffers(self) -> tuple[bytearray, bytearray, bytearray]: ...
+    @property
+    def header_buffers(self) -> tuple[int, bytearray, BytesBuffers, BytesBuffers]: ...
+    @property
+    def bytes_buffers(self) -> tuple[BytesBuffers, BytesBuffers]: ...
+    def reserve(self, count: int, size: int) -> None: ...
+    def take(
+        self,
+        buffer: Buffer,
+        start: int,
+        end: int,
+        count: int,
+        base_offset: int,
+        timestamp_ms: int,
+        is_log_append_time: bool,
+        from_offset: int,
+    ) -> tuple[int, int, int]: ...
+    def take_run(
+        self, buffer: Buffer, batches: memoryview, first: int, end: int, from_offset: int
+    ) -> int: ...

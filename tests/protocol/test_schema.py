@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from odradek.protocol import schema
@@ -84,7 +86,7 @@ def test_names_become_python_names(name, attribute):
 def test_every_schema_file_is_read_and_no_name_stands_twice():
     parsed = [
         spec
-        for path in schema.SCHEMA_DIR.glob("*.txt")
+        for path in Path(schema.SCHEMA_DIR).glob("*.txt")
         if path.name != "errors.txt"
         for spec in parse(path.read_text())
     ]
@@ -93,7 +95,7 @@ def test_every_schema_file_is_read_and_no_name_stands_twice():
 
 
 def test_a_file_name_says_its_api_key():
-    for path in schema.SCHEMA_DIR.glob("[0-9]*.txt"):
+    for path in Path(schema.SCHEMA_DIR).glob("[0-9]*.txt"):
         assert [spec.key for spec in parse(path.read_text())] == [int(path.name[:2])] * 2
 
 

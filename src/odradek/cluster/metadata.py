@@ -38,8 +38,7 @@ class PartitionMetadata(NamedTuple):
     last_known_elr: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TopicMetadata:
+class TopicMetadata(NamedTuple):
     """One topic; replaced, never changed, so that a reader may keep it while it awaits."""
 
     name: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from odradek.cluster.placement import Assignment, Site, place_more_replicas, place_replicas
 from odradek.common.error_codes import ErrorCode
@@ -13,19 +14,17 @@ from odradek.common.ids import check_topic_name
 UNSPECIFIED = -1
 
 
-@dataclass(frozen=True, slots=True)
-class NewTopic:
+class NewTopic(NamedTuple):
     """A wish. -1 stands for the broker's default; a manual assignment excludes both numbers."""
 
     name: str
     partition_count: int = UNSPECIFIED
     replication_factor: int = UNSPECIFIED
-    assignment: Mapping[int, Sequence[int]] = field(default_factory=dict)
-    configs: Mapping[str, str] = field(default_factory=dict)
+    assignment: Mapping[int, Sequence[int]] = MappingProxyType({})
+    configs: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Dice:
+class Dice(NamedTuple):
     """The two random numbers of placement, thrown by the caller."""
 
     start_index: int

@@ -13,7 +13,8 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from odradek.cluster.brokers import UNKNOWN_BROKER_EPOCH, Broker
 from odradek.cluster.config_changes import ConfigChanges
@@ -38,8 +39,7 @@ logger = logging.getLogger(__name__)
 REJOIN_BACKOFF_S = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class NodeSettings:
+class NodeSettings(NamedTuple):
     """What a broker's configuration says of its place in the cluster; an id of None is generated."""
 
     broker_id: int | None = None
@@ -49,11 +49,10 @@ class NodeSettings:
     # How long an earlier life under our id may take to go. The embedded store sees a death at once; on
     # ZooKeeper after a kill it takes up to the session time-out.
     registration_wait_ms: int = 1000
-    controller: ControllerSettings = field(default_factory=ControllerSettings)
+    controller: ControllerSettings = ControllerSettings()
 
 
-@dataclass(frozen=True, slots=True)
-class NodeHooks:
+class NodeHooks(NamedTuple):
     """What the broker wants to hear, and what it lends to the controller. All are called on its loop."""
 
     connect: Connect

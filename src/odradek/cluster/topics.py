@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 from uuid import UUID
 
 from odradek.cluster.entity_configs import Configs, change_configs, read_configs
@@ -36,8 +36,7 @@ def accept_any_configs(topic: str, configs: Mapping[str, str]) -> None:
     """For those who have checked them already."""
 
 
-@dataclass(frozen=True, slots=True)
-class TopicDefaults:
+class TopicDefaults(NamedTuple):
     """The broker's `num.partitions`, `default.replication.factor` and `delete.topic.enable`."""
 
     num_partitions: int = 1
@@ -45,8 +44,7 @@ class TopicDefaults:
     is_delete_topic_enabled: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class CreatedTopic:
+class CreatedTopic(NamedTuple):
     """A topic as it is now, or, when it was only to be validated, as it would be; then without id."""
 
     name: str
@@ -162,7 +160,7 @@ class TopicAdmin:
             if validate_only:
                 return added
             partitions = {**written.partitions, **{index: Replicas(ids) for index, ids in added.items()}}
-            grown = replace(written, partitions=partitions).encode()
+            grown = written._replace(partitions=partitions).encode()
             try:
                 await self._store().set(paths.topic(name), grown, node.stat.version)
             except BadVersion:

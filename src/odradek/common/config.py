@@ -10,10 +10,9 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from enum import IntEnum, StrEnum
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from odradek.common.errors import ConfigError
 
@@ -72,8 +71,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Valid:
+class Valid(NamedTuple):
     """What a value must be: a predicate, its words for people, and what is said of a value that is not so.
 
     `each` checks the elements of a list one by one, so that the complaint names the wrong one.
@@ -123,8 +121,7 @@ def each_of(*choices: str) -> Valid:
     return Valid(lambda _: True, f"[{', '.join(choices)}]", each=one_of(*choices))
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """One key as users write it."""
 
     key: str

@@ -12,8 +12,8 @@ What the nodes hold is in payloads.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from odradek.common.ids import TopicPartition
@@ -128,8 +128,7 @@ _ENCODED_TYPES = frozenset({EntityType.USERS, EntityType.CLIENTS, EntityType.GRO
 _DOTS = frozenset({".", ".."})
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigEntity:
+class ConfigEntity(NamedTuple):
     """Something that has settings of its own; the name None stands for the default of all of its type.
 
     A client of one user (`client_of_user`) has a second name, for its quotas.

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Self
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self
 from uuid import UUID
 
 from odradek.common.ids import TopicPartition, uuid_from_text, uuid_to_text
@@ -23,8 +23,7 @@ NO_JMX_PORT = -1
 _ENDPOINT = re.compile(r"(?P<listener>[^:/]+)://(?P<host>\[[^\]]*\]|[^\[\]:]*):(?P<port>-?[0-9]{1,5})\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class Listener(NamedTuple):
     """Where clients reach a broker on one of its listeners; the host is empty where none was advertised."""
 
     name: str
@@ -37,15 +36,14 @@ class Listener:
         return f"{self.name}://{host}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerRegistration:
+class BrokerRegistration(NamedTuple):
     """/brokers/ids/<id>, an ephemeral node: who this broker is and where it listens."""
 
     listeners: tuple[Listener, ...]
     timestamp_ms: int
     rack: str | None = None
     jmx_port: int = NO_JMX_PORT
-    features: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    features: Mapping[str, tuple[int, int]] = MappingProxyType({})
 
     def encode(self) -> bytes:
         """Version 5. `host` and `port` are for clients that know no listeners: the first plain one."""
@@ -100,8 +98,7 @@ def _read_features(fields: Fields) -> dict[str, tuple[int, int]]:
     return {name: (levels.integer("min_version"), levels.integer("max_version")) for name, levels in ranges}
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerRegistration:
+class ControllerRegistration(NamedTuple):
     """/controller, an ephemeral node: which broker is the controller.
 
     `kraft_controller_epoch` stands there since Kafka 3.4 for the move to KRaft, -1 before that; we have no
@@ -153,8 +150,7 @@ def decode_cluster_id(payload: bytes) -> str:
     return decode("cluster id", payload).text("id")
 
 
-@dataclass(frozen=True, slots=True)
-class Replicas:
+class Replicas(NamedTuple):
     """The brokers of one partition, the preferred leader first; and what a reassignment adds and removes."""
 
     replicas: tuple[int, ...]
@@ -162,8 +158,7 @@ class Replicas:
     removing: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TopicAssignment:
+class TopicAssignment(NamedTuple):
     """/brokers/topics/<topic>: the topic's id, and the brokers of each partition."""
 
     partitions: Mapping[int, Replicas]
@@ -201,8 +196,7 @@ class TopicAssignment:
         return cls(partitions, topic_id)
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionState:
+class PartitionState(NamedTuple):
     """/brokers/topics/<t>/partitions/<n>/state: leader and ISR; the node's version is the partition epoch.
 
     `is_recovering`: the leader was elected uncleanly and has not yet caught up with that (KIP-704).
@@ -303,8 +297,7 @@ def decode_log_dir_event(payload: bytes) -> int:
     return decode("log directory event", payload).integer("broker")
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerIdBlock:
+class ProducerIdBlock(NamedTuple):
     """/latest_producer_id_block: the last ids that a broker took, both ends included."""
 
     broker_id: int
@@ -323,11 +316,10 @@ class ProducerIdBlock:
         return cls(fields.integer("broker"), fields.integer("block_start"), fields.integer("block_end"))
 
 
-@dataclass(frozen=True, slots=True)
-class FinalizedFeatures:
+class FinalizedFeatures(NamedTuple):
     """/feature: the level at which each feature is switched on; the node's version is the epoch."""
 
-    levels: Mapping[str, int] = field(default_factory=dict)
+    levels: Mapping[str, int] = MappingProxyType({})
     is_enabled: bool = True
 
     def encode(self) -> bytes:

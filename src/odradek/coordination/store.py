@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import NamedTuple
 
@@ -83,8 +82,7 @@ Watcher = Callable[[WatchEvent], None]
 SessionListener = Callable[[SessionState], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Create:
+class Create(NamedTuple):
     """Make a node; its parent must be there. A sequential one gets ten digits appended, rising per parent."""
 
     path: str
@@ -93,8 +91,7 @@ class Create:
     sequential: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SetData:
+class SetData(NamedTuple):
     """Replace the payload, if the node has this version."""
 
     path: str
@@ -102,16 +99,14 @@ class SetData:
     version: int = ANY_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(NamedTuple):
     """Remove a node without children, if it has this version."""
 
     path: str
     version: int = ANY_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """Change nothing, but refuse the whole `multi` unless the node has this version."""
 
     path: str

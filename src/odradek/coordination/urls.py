@@ -8,8 +8,8 @@ zookeeper://host:port,host:port/chroot    a ZooKeeper ensemble, for many machine
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from odradek.common.errors import ConfigError
 from odradek.coordination.sqlite import SqliteStore
@@ -22,16 +22,14 @@ UNSYNCED = "?synchronous=off"
 _HOST = re.compile(r"(?P<name>[A-Za-z0-9._-]+|\[[0-9a-fA-F:.]+\])(?::(?P<port>[0-9]{1,5}))?\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class SqliteUrl:
+class SqliteUrl(NamedTuple):
     """The embedded store."""
 
     path: Path
     is_synced: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class ZooKeeperUrl:
+class ZooKeeperUrl(NamedTuple):
     """An ensemble; the chroot is `/a/b` or empty."""
 
     servers: tuple[str, ...]

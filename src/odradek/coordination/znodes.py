@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from odradek.coordination.errors import (
     BadVersion,
@@ -41,8 +40,7 @@ ROOT = "/"
 _BAD_CHARACTER = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Znode:
+class Znode(NamedTuple):
     """One node of the tree.
 
     `children_created` counts up only: it numbers sequential children, so that no name comes twice.
@@ -182,8 +180,7 @@ class Draft:
         owner = self._session_id if operation.ephemeral else NO_OWNER
         zxid, now_ms = self.zxid, self._now_ms
         self.changed[path] = Znode(operation.payload, zxid, zxid, zxid, now_ms, now_ms, ephemeral_owner=owner)
-        self.changed[parent_path] = replace(
-            parent,
+        self.changed[parent_path] = parent._replace(
             pzxid=zxid,
             children_created=parent.children_created + 1,
             num_children=parent.num_children + 1,
@@ -193,8 +190,7 @@ class Draft:
 
     def _set(self, operation: SetData) -> NodeStat:
         node = self._expect(operation.path, operation.version)
-        node = replace(
-            node,
+        node = node._replace(
             payload=operation.payload,
             mzxid=self.zxid,
             mtime_ms=self._now_ms,
@@ -213,7 +209,7 @@ class Draft:
         parent = self.find(parent_path)
         assert parent is not None, f"{operation.path} has no parent"
         self.changed[operation.path] = None
-        self.changed[parent_path] = replace(parent, pzxid=self.zxid, num_children=parent.num_children - 1)
+        self.changed[parent_path] = parent._replace(pzxid=self.zxid, num_children=parent.num_children - 1)
         self._tell(EventType.DELETED, operation.path, parent_path)
 
     def _expect(self, path: str, version: int) -> Znode:

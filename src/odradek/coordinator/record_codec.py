@@ -58,9 +58,10 @@ class RecordCodec:
 
 @cache
 def _messages_by_type(topic_schema: str, kind: str) -> Mapping[int, type[Message]]:
-    specs = schema.parse((schema.SCHEMA_DIR / topic_schema).read_text(encoding="utf-8"))
     return {
-        spec.key: getattr(messages, spec.name) for spec in specs if spec.kind == kind and spec.key is not None
+        spec.key: getattr(messages, spec.name)
+        for spec in schema.load_file(topic_schema).values()
+        if spec.kind == kind and spec.key is not None
     }
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import zlib
-from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from odradek.common.ids import TopicPartition
@@ -39,8 +39,7 @@ from odradek.records.layout import BatchColumn
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoints:
+class Checkpoints(NamedTuple):
     """What was known of a partition when its broker stopped; all zero for a new one."""
 
     recovery_point: int = 0

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 UNLIMITED = 2**31 - 1
 WINDOW_SECONDS = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class AdmissionLimits:
+class AdmissionLimits(NamedTuple):
     """`max.connections`, `max.connections.per.ip`, its overrides, `max.connection.creation.rate`."""
 
     max_connections: int = UNLIMITED
     max_connections_per_ip: int = UNLIMITED
-    per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
+    per_ip_overrides: Mapping[str, int] = MappingProxyType({})
     max_per_second: int = UNLIMITED
 
 

@@ -8,16 +8,15 @@ request FetchRequest  key=1  versions=0-18  flexible=12+
 from __future__ import annotations
 
 import keyword
+import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 from odradek.protocol.errors import SchemaError
 
-SCHEMA_DIR = Path(__file__).parent / "schemas"
+SCHEMA_DIR = os.path.join(os.path.dirname(__file__), "schemas")
 MAX_VERSION = 32767
 KINDS = ("request", "response", "header", "data", "coordinator-key", "coordinator-value")
 SHARED_FILES = ("headers.txt", "records.txt", "consumer-offsets.txt", "transaction-state.txt")
@@ -50,8 +49,7 @@ class Versions(NamedTuple):
 NO_VERSIONS = Versions(1, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class FieldSpec:
+class FieldSpec(NamedTuple):
     """One field of a struct, in all versions that have it."""
 
     name: str
@@ -73,8 +71,7 @@ class FieldSpec:
         return self.name[0].upper() + self.name[1:]
 
 
-@dataclass(frozen=True, slots=True)
-class MessageSpec:
+class MessageSpec(NamedTuple):
     """One message, in all its versions."""
 
     kind: str
@@ -196,37 +193,40 @@ def _parse_default(name: str, type_name: str, text: str | None) -> Scalar:
 
 
 @cache
-def _files_by_api() -> dict[str, Path]:
-    """`Fetch` to `schemas/01-Fetch.txt`."""
-    return {path.stem.partition("-")[2]: path for path in sorted(SCHEMA_DIR.glob("[0-9]*-*.txt"))}
+def _files_by_api() -> dict[str, str]:
+    """`Fetch` to `01-Fetch.txt`, in the order of the keys."""
+    files = sorted(file for file in os.listdir(SCHEMA_DIR) if file[0].isdigit())
+    return {file.removesuffix(".txt").partition("-")[2]: file for file in files}
 
 
 @cache
-def _parse_file(path: Path) -> dict[str, MessageSpec]:
-    return {spec.name: spec for spec in parse(path.read_text(encoding="utf-8"))}
+def load_file(file: str) -> dict[str, MessageSpec]:
+    """The messages of one schema file by name, in file order."""
+    with open(os.path.join(SCHEMA_DIR, file), encoding="utf-8") as source:
+        return {spec.name: spec for spec in parse(source.read())}
 
 
-def _file_of(name: str) -> Iterator[Path]:
+def _files_of(name: str) -> Iterator[str]:
     api = name.removesuffix("Request").removesuffix("Response")
     if api in _files_by_api():
         yield _files_by_api()[api]
-    yield from (SCHEMA_DIR / file for file in SHARED_FILES)
+    yield from SHARED_FILES
 
 
 def load(name: str) -> MessageSpec:
     """One message by name; only the file that may hold it is read. KeyError if there is none."""
-    for path in _file_of(name):
-        if name in _parse_file(path):
-            return _parse_file(path)[name]
+    for file in _files_of(name):
+        if name in load_file(file):
+            return load_file(file)[name]
     raise KeyError(name)
 
 
 @cache
 def load_by_key(kind: str, key: int) -> MessageSpec:
     """The request or response of an API by its key; KeyError if there is none."""
-    for path in _files_by_api().values():
-        if path.stem.startswith(f"{key:02d}-"):
-            for spec in _parse_file(path).values():
+    for file in _files_by_api().values():
+        if file.startswith(f"{key:02d}-"):
+            for spec in load_file(file).values():
                 if spec.kind == kind:
                     return spec
     raise KeyError(key)
@@ -234,5 +234,5 @@ def load_by_key(kind: str, key: int) -> MessageSpec:
 
 def load_all() -> dict[str, MessageSpec]:
     """Every message of every schema file by name, in API key order."""
-    paths = [*_files_by_api().values(), *(SCHEMA_DIR / file for file in SHARED_FILES)]
-    return {name: spec for path in paths for name, spec in _parse_file(path).items()}
+    files = [*_files_by_api().values(), *SHARED_FILES]
+    return {name: spec for file in files for name, spec in load_file(file).items()}

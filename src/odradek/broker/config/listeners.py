@@ -9,8 +9,8 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from odradek.common.errors import ConfigError
 
@@ -45,8 +45,7 @@ class Contradiction(ConfigError):
         super().__init__(message)
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """One listener; an empty host is every interface, port 0 any free one."""
 
     listener: str

@@ -6,7 +6,6 @@ A mistake names the key, the value, what would do, and where it came from.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from odradek.broker.config import catalog
@@ -26,12 +25,11 @@ class Given(NamedTuple):
     place: str
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(NamedTuple):
     """A configuration that can be started with, and what its writer should know about it."""
 
     config: BrokerConfig
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
 
 
 def load(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from odradek.broker.config.declare import one_of_any_case
 from odradek.common.config import (
@@ -29,8 +29,7 @@ _RANGE = re.compile(r"\[(-?[0-9.]+),\.\.\.(?:,(-?[0-9.]+))?\]")
 _COLUMNS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class NotOffered:
+class NotOffered(NamedTuple):
     """A known setting without effect, and why."""
 
     setting: Setting

@@ -79,9 +79,10 @@ def _decoder(topic_schema: str) -> CoordinatorDecoder:
 
 @cache
 def _messages_by_type(file_name: str, kind: str) -> dict[int, type[Message]]:
-    specs = schema.parse((schema.SCHEMA_DIR / file_name).read_text(encoding="utf-8"))
     return {
-        spec.key: getattr(messages, spec.name) for spec in specs if spec.kind == kind and spec.key is not None
+        spec.key: getattr(messages, spec.name)
+        for spec in schema.load_file(file_name).values()
+        if spec.kind == kind and spec.key is not None
     }
 
 

@@ -15,8 +15,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from odradek.cluster.controller import events
@@ -67,14 +66,13 @@ def never_unclean(topic: str) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerSettings:
+class ControllerSettings(NamedTuple):
     """What the configuration says of the office."""
 
     inter_broker_listener: str = "PLAINTEXT"
     is_auto_leader_rebalance_enabled: bool = True
     leader_imbalance_check_interval_s: float = 300.0
-    term: TermSettings = field(default_factory=TermSettings)
+    term: TermSettings = TermSettings()
 
 
 class Controller:

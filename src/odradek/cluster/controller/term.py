@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from odradek.cluster.controller import events
@@ -31,8 +31,7 @@ from odradek.protocol.messages import (
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class TermSettings:
+class TermSettings(NamedTuple):
     """What the controller needs to know of the broker's configuration."""
 
     is_delete_topic_enabled: bool = True

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from uuid import UUID
 
 from odradek.cluster.controller.context import PartitionReplica, ReplicaAssignment, ReplicaState
@@ -125,7 +124,7 @@ class TopicChanges:
 
     async def _give_id(self, topic: str, node: Node, written: TopicAssignment) -> TopicAssignment:
         """A topic from a tool that knows no topic ids gets one (KIP-516)."""
-        identified = replace(written, topic_id=self._new_topic_id())
+        identified = written._replace(topic_id=self._new_topic_id())
         await self._office.fenced.write([SetData(paths.topic(topic), identified.encode(), node.stat.version)])
         return identified
 

@@ -51,7 +51,7 @@ DEFAULT_CHUNK_BYTES = 32 * 1024 * 1024
 DEFAULT_BATCH_BYTES = 1024 * 1024
 _MAX_CHUNK_BYTES = 2**31 - 1
 
-BytesBuffers = tuple[int, bytearray, bytearray, bytearray]
+BytesBuffers = tuple[int, Any, Any, Any]
 """The number of nulls, validity, offsets, content."""
 
 
@@ -151,22 +151,29 @@ def build_batches(
 
 
 def _gathered(pending: list[tuple[BatchHeader, PlainRecords]], size: int, partition: int) -> pa.RecordBatch:
-    sink = RecordsSink()
+    sink = new_sink()
     sink.reserve(sum(plain.count(header) for header, plain in pending), size)
     for header, plain in pending:
         take_columns(sink, header, plain)
     return _pyarrow().RecordBatch.from_arrays(arrays(sink, partition), schema=schema())
 
 
+def new_sink() -> RecordsSink:
+    """A sink with memory of Arrow's own, which is reused: fresh pages cost more than all that fills them."""
+    return RecordsSink(_pyarrow().allocate_buffer)
+
+
 def arrays(sink: RecordsSink, partition: int) -> list[Any]:
     """What a sink has taken, in the order of the schema."""
     pa = _pyarrow()
     count = len(sink)
+    if not count:
+        return [pa.array([], field.type) for field in schema()]
     keys, values = sink.bytes_buffers
     number_types = (pa.int64(), pa.timestamp("ms", "UTC"), pa.int8())
     return [
         *(
-            pa.Array.from_buffers(arrow_type, count, [None, pa.py_buffer(buffer)], 0)
+            pa.Array.from_buffers(arrow_type, count, [None, buffer], 0)
             for arrow_type, buffer in zip(number_types, sink.number_buffers, strict=True)
         ),
         same_number(pa.int32(), partition, count),
@@ -190,18 +197,18 @@ def _bytes_array(arrow_type: Any, count: int, buffers: BytesBuffers) -> Any:
     return pa.Array.from_buffers(
         arrow_type,
         count,
-        [pa.py_buffer(validity) if nulls else None, pa.py_buffer(offsets), pa.py_buffer(content)],
+        [validity if nulls else None, offsets, content],
         nulls,
     )
 
 
 def _headers_array(
-    count: int, headers: int, offsets: bytearray, key_buffers: BytesBuffers, value_buffers: BytesBuffers
+    count: int, headers: int, offsets: Any, key_buffers: BytesBuffers, value_buffers: BytesBuffers
 ) -> Any:
     pa = _pyarrow()
     structs = _header_structs(headers, key_buffers, value_buffers) if headers else _no_headers()
     list_type = schema().field("headers").type
-    return pa.Array.from_buffers(list_type, count, [None, pa.py_buffer(offsets)], 0, children=[structs])
+    return pa.Array.from_buffers(list_type, count, [None, offsets], 0, children=[structs])
 
 
 @cache

@@ -30,7 +30,6 @@ from odradek.records.layout import (
 )
 
 if cython.compiled:
-    from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
     from cython.cimports.libc.string import memcpy
     from cython.cimports.odradek.records.kernels import take_bytes, walk_record, wrapping_sum
 else:
@@ -61,20 +60,36 @@ _NO_ROOM = 1 << 20
 """A problem that is ours alone: the columns of headers are too small."""
 
 
+def _look(memory):
+    """The address of writable memory whose owner never moves it; in Python, which has none, a view."""
+    if cython.compiled:
+        found = address_of(memory)  # noqa: F821, column_sinks.pxd has it
+    else:
+        found = memoryview(memory).cast("B")
+    return found
+
+
 @cython.cfunc
-def _with_room(old: bytearray, used: cython.Py_ssize_t, needed: cython.Py_ssize_t) -> bytearray:
+def _copied(old: object, used: cython.Py_ssize_t, memory: object):
+    if used:
+        memoryview(memory).cast("B")[:used] = memoryview(old).cast("B")[:used]
+    return memory
+
+
+@cython.cfunc
+def _with_room(allocate: object, old: object, used: cython.Py_ssize_t, needed: cython.Py_ssize_t):
     """The same bytes with room for `needed`; exact at first, later twice what it was at least."""
     if needed <= len(old):
         return old
-    larger = new_bytearray(max(needed, 2 * used))
-    larger[:used] = old[:used]
-    return larger
+    return _copied(old, used, allocate(max(needed, 2 * used)))
 
 
 @cython.cfunc
-def _without_room(old: bytearray, used: cython.Py_ssize_t) -> bytearray:
-    del old[used:]
-    return old
+def _without_waste(allocate: object, old: object, used: cython.Py_ssize_t):
+    """The same bytes; copied where most of the room was not needed."""
+    if 2 * used >= len(old):
+        return old
+    return _copied(old, used, allocate(max(1, used)))
 
 
 @cython.final
@@ -90,44 +105,42 @@ class BytesSink:
     nulls: cython.Py_ssize_t
     max_count: cython.Py_ssize_t
     max_end: cython.Py_ssize_t
-    _offsets: bytearray
-    _content: bytearray
-    _validity: bytearray
+    _allocate: object
+    _offsets: object
+    _content: object
+    _validity: object
 
-    def __init__(self):
+    def __init__(self, allocate):
+        self._allocate = allocate
         self.count = self.end = self.nulls = 0
-        self._offsets, self._content, self._validity = bytearray(4), bytearray(1), bytearray(1)
+        self._offsets, self._content, self._validity = bytearray(4), bytearray(), bytearray()
         self._point()
 
     @cython.cfunc
     def _point(self):
-        """Aim at the buffers as they are now; in Python, where there are no pointers, look at them."""
+        """Aim at the memory as it is now."""
         self.max_count = min(len(self._offsets) // 4 - 1, len(self._validity) * 8)
         self.max_end = len(self._content)
+        self.content, self.validity = _look(self._content), _look(self._validity)
         if cython.compiled:
-            self.offsets = cython.cast(cython.p_int, PyByteArray_AS_STRING(self._offsets))
-            self.content = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(self._content))
-            self.validity = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(self._validity))
+            self.offsets = cython.cast(cython.p_int, _look(self._offsets))
         else:
-            self.offsets = memoryview(self._offsets).cast("i")
-            self.content, self.validity = memoryview(self._content), memoryview(self._validity)
+            self.offsets = _look(self._offsets).cast("i")
 
     @cython.ccall
     def reserve(self, count: cython.Py_ssize_t, size: cython.Py_ssize_t):
         """Make room for so many more entries of so many bytes together."""
-        self._offsets = _with_room(self._offsets, (self.count + 1) * 4, (self.count + count + 1) * 4)
-        self._content = _with_room(self._content, self.end, self.end + size)
-        bytes_used = (self.count + 7) // 8
-        self._validity = _with_room(self._validity, bytes_used, (self.count + count + 7) // 8)
+        used: cython.Py_ssize_t = self.count
+        total: cython.Py_ssize_t = used + count
+        self._offsets = _with_room(self._allocate, self._offsets, (used + 1) * 4, (total + 1) * 4)
+        self._content = _with_room(self._allocate, self._content, self.end, self.end + size)
+        self._validity = _with_room(self._allocate, self._validity, (used + 7) // 8, (total + 7) // 8)
         self._point()
 
     def buffers(self):
-        """(number of nulls, validity, offsets, content), without the room that was not used."""
-        if not cython.compiled:
-            self.offsets = self.content = self.validity = None  # what is looked at cannot shrink
-        self._offsets = _without_room(self._offsets, (self.count + 1) * 4)
-        self._content = _without_room(self._content, max(1, self.end))
-        self._validity = _without_room(self._validity, max(1, (self.count + 7) // 8))
+        """(number of nulls, validity, offsets, content); to be asked for when all is taken."""
+        self._content = _without_waste(self._allocate, self._content, self.end)
+        self._offsets = _without_waste(self._allocate, self._offsets, (self.count + 1) * 4)
         self._point()
         return self.nulls, self._validity, self._offsets, self._content
 
@@ -168,6 +181,7 @@ class BytesSink:
 class RecordsSink:
     """The columns of records, batch after batch. A batch with a fault leaves nothing behind.
 
+    `allocate(size)` gives memory for them: something that shows writable bytes and never moves them.
     Records before `from_offset` at the front of a batch are passed over: a fetch may begin inside one.
     """
 
@@ -180,45 +194,49 @@ class RecordsSink:
     header_keys: BytesSink
     header_values: BytesSink
     count: cython.Py_ssize_t
-    _row: bytearray
     row: cython.p_longlong
-    _offsets: bytearray
-    _timestamps: bytearray
-    _types: bytearray
-    _header_offsets: bytearray
+    _allocate: object
+    _row: bytearray
+    _offsets: object
+    _timestamps: object
+    _types: object
+    _header_offsets: object
 
-    def __init__(self):
+    def __init__(self, allocate=new_bytearray):
+        self._allocate = allocate
         self.count = 0
-        self.keys, self.values = BytesSink(), BytesSink()
-        self.header_keys, self.header_values = BytesSink(), BytesSink()
+        self.keys, self.values = BytesSink(allocate), BytesSink(allocate)
+        self.header_keys, self.header_values = BytesSink(allocate), BytesSink(allocate)
         self._row = bytearray((_ROW_WIDTH + 2) * 8)  # a record, and one of its headers
-        self._offsets, self._timestamps, self._types = bytearray(8), bytearray(8), bytearray(1)
+        self._offsets, self._timestamps, self._types = bytearray(), bytearray(), bytearray()
         self._header_offsets = bytearray(4)
         self._point()
 
     @cython.cfunc
     def _point(self):
+        self.timestamp_types = _look(self._types)
         if cython.compiled:
-            self.row = cython.cast(cython.p_longlong, PyByteArray_AS_STRING(self._row))
-            self.offsets = cython.cast(cython.p_longlong, PyByteArray_AS_STRING(self._offsets))
-            self.timestamps_ms = cython.cast(cython.p_longlong, PyByteArray_AS_STRING(self._timestamps))
-            self.timestamp_types = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(self._types))
-            self.header_offsets = cython.cast(cython.p_int, PyByteArray_AS_STRING(self._header_offsets))
+            self.row = cython.cast(cython.p_longlong, _look(self._row))
+            self.offsets = cython.cast(cython.p_longlong, _look(self._offsets))
+            self.timestamps_ms = cython.cast(cython.p_longlong, _look(self._timestamps))
+            self.header_offsets = cython.cast(cython.p_int, _look(self._header_offsets))
         else:
-            self.row = memoryview(self._row).cast("q")
-            self.offsets = memoryview(self._offsets).cast("q")
-            self.timestamps_ms = memoryview(self._timestamps).cast("q")
-            self.timestamp_types = memoryview(self._types)
-            self.header_offsets = memoryview(self._header_offsets).cast("i")
+            self.row = _look(self._row).cast("q")
+            self.offsets = _look(self._offsets).cast("q")
+            self.timestamps_ms = _look(self._timestamps).cast("q")
+            self.header_offsets = _look(self._header_offsets).cast("i")
 
     @cython.ccall
     def reserve(self, count: cython.Py_ssize_t, size: cython.Py_ssize_t):
         """Make room for so many more records, without headers, of so many bytes together."""
-        rows: cython.Py_ssize_t = self.count + count
-        self._offsets = _with_room(self._offsets, self.count * 8, rows * 8)
-        self._timestamps = _with_room(self._timestamps, self.count * 8, rows * 8)
-        self._types = _with_room(self._types, self.count, rows)
-        self._header_offsets = _with_room(self._header_offsets, (self.count + 1) * 4, (rows + 1) * 4)
+        used: cython.Py_ssize_t = self.count
+        total: cython.Py_ssize_t = used + count
+        self._offsets = _with_room(self._allocate, self._offsets, used * 8, total * 8)
+        self._timestamps = _with_room(self._allocate, self._timestamps, used * 8, total * 8)
+        self._types = _with_room(self._allocate, self._types, used, total)
+        self._header_offsets = _with_room(
+            self._allocate, self._header_offsets, (used + 1) * 4, (total + 1) * 4
+        )
         self.keys.reserve(count, size)
         self.values.reserve(count, size)
         self._point()
@@ -231,30 +249,22 @@ class RecordsSink:
         """Bytes of all keys and values."""
         return self.keys.end + self.values.end
 
+    # The columns, to be asked for when all is taken; the memory may be longer than what it holds.
+
     @property
     def number_buffers(self):
-        """Offsets, timestamps, types of timestamps; to be asked for when all is taken."""
-        if not cython.compiled:
-            self.offsets = self.timestamps_ms = self.timestamp_types = None
-        self._offsets = _without_room(self._offsets, max(1, self.count) * 8)
-        self._timestamps = _without_room(self._timestamps, max(1, self.count) * 8)
-        self._types = _without_room(self._types, max(1, self.count))
-        self._point()
+        """Offsets, timestamps, types of timestamps."""
         return self._offsets, self._timestamps, self._types
 
     @property
     def header_buffers(self):
-        """(number of headers, offsets of the lists, the keys' buffers, the values' buffers), likewise."""
-        if not cython.compiled:
-            self.header_offsets = None
-        self._header_offsets = _without_room(self._header_offsets, (self.count + 1) * 4)
-        self._point()
+        """(number of headers, offsets of the lists, the keys' buffers, the values' buffers)."""
         keys = self.header_keys
         return keys.count, self._header_offsets, keys.buffers(), self.header_values.buffers()
 
     @property
     def bytes_buffers(self):
-        """The buffers of the keys, and of the values, likewise."""
+        """The buffers of the keys, and of the values."""
         return self.keys.buffers(), self.values.buffers()
 
     # Filling.

@@ -12,10 +12,9 @@ from odradek.client.consumer.consumer_record import ConsumerRecord
 from odradek.client.consumer.errors import CorruptRecords
 from odradek.client.consumer.fetched import Fetched
 from odradek.client.consumer.positions import PartitionState
-from odradek.client.consumer.tables import to_table
+from odradek.client.consumer.tables import new_sink, to_table
 from odradek.records.batch import TimestampType, stamp
 from odradek.records.builder import build_batch
-from odradek.records.column_sinks import RecordsSink
 from odradek.records.compression import Codec
 from odradek.records.control import ControlType, EndTransactionMarker, build_end_transaction_marker
 from odradek.records.record import Record
@@ -104,7 +103,7 @@ def test_tables_and_records_agree_whatever_batches_are_mixed(kinds: list[str], l
     records = drain(fetched(*batches), limit)
     data, rows = fetched(*batches), []
     while not data.is_empty:
-        sink = RecordsSink()
+        sink = new_sink()
         data.take_columns(limit, sink)
         rows += to_table([(STATE, sink)]).to_pylist()
 

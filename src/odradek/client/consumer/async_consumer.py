@@ -166,11 +166,11 @@ class AsyncConsumer(Generic[Key, Value]):
 
     async def poll_table(self, timeout: float = 0.0, *, max_records: int = 100_000) -> pa.Table:
         """Like `poll`, as an Arrow table; see `Consumer.poll_table`."""
-        from odradek.client.consumer.tables import to_table  # noqa: PLC0415
+        from odradek.client.consumer.tables import new_sink, to_table  # noqa: PLC0415
 
         if self._reader.leftover:
             raise NotSubscribed("an iteration over this consumer holds records; poll() gives them back")
-        return to_table(await self._poll(timeout, lambda: self._reader.take_columns(max_records)))
+        return to_table(await self._poll(timeout, lambda: self._reader.take_columns(max_records, new_sink)))
 
     async def _poll(self, timeout: float, take: Callable[[], list[Any]]) -> list[Any]:
         engine = self._engine

@@ -183,11 +183,11 @@ class Consumer(Generic[Key, Value]):
 
         Deserializers have no say. An empty table when nothing came.
         """
-        from odradek.client.consumer.tables import to_table  # noqa: PLC0415
+        from odradek.client.consumer.tables import new_sink, to_table  # noqa: PLC0415
 
         if self._reader.leftover:
             raise NotSubscribed("an iteration over this consumer holds records; poll() gives them back")
-        return to_table(self._poll(timeout, lambda: self._reader.take_columns(max_records)) or [])
+        return to_table(self._poll(timeout, lambda: self._reader.take_columns(max_records, new_sink)) or [])
 
     def _poll(self, timeout: float, take: Callable[[], list[Any]]) -> list[Any] | None:
         with self._in_use():

@@ -137,8 +137,8 @@ class Fetched:
         if header is None:
             return False
         first = self._next_batch
-        run_end = self._find_run(max_rows)
-        if run_end > first:
+        run_end, rows = self._find_run(max_rows)
+        if rows:
             self._next_batch = sink.take_run(self._content, self._scan.table, first, run_end, self.offset)
         if self._next_batch == first:
             self._take_batch(header, sink)
@@ -200,15 +200,13 @@ class Fetched:
             self._next_batch += 1
         return None
 
-    def _find_run(self, max_rows: int) -> int:
-        """Where the plainest batches from the next one on end, with whole CRCs; the next one, if none."""
+    def _find_run(self, max_rows: int) -> tuple[int, int]:
+        """Where the plainest batches from the next one on end, with whole CRCs; and their records at most."""
         batches, first = self._scan.table, self._next_batch
         end, rows = find_run(batches, first, self._scan.count, max_rows)
-        if not rows:
-            return first
-        if self._checks_crc:
+        if self._checks_crc and rows:
             end = first + count_whole(self._content, batches[first * BATCH_ROW_WIDTH :], end - first)
-        return end
+        return end, rows
 
     def _index_run(self, max_rows: int) -> RecordIndex | None:
         """The records of several batches at once, which must be the plainest, with whole offsets and times.
@@ -216,8 +214,7 @@ class Fetched:
         None where there are none, or the first is damaged, or has no records: who looks closer finds out.
         """
         batches, first = self._scan.table, self._next_batch
-        end = self._find_run(max_rows)
-        rows = sum(self._scan.field(index, BatchColumn.RECORD_COUNT) for index in range(first, end))
+        end, rows = self._find_run(max_rows)
         table = memoryview(new_bytearray(rows * ROW_WIDTH * 8)).cast("q")
         end, rows = index_run(self._content, batches, first, end, table)
         if not rows:

@@ -64,13 +64,15 @@ class Reader:
         self.statistics.records_returned += len(records) - seen
         return records[:seen] + self._intercept(records[seen:]) if seen else self._intercept(records)
 
-    def take_columns(self, limit: int) -> list[tuple[PartitionState, RecordsSink]]:
+    def take_columns(
+        self, limit: int, new_sink: Callable[[], RecordsSink]
+    ) -> list[tuple[PartitionState, RecordsSink]]:
         """Whole batches of about `limit` records, by partition."""
         taken: list[tuple[PartitionState, RecordsSink]] = []
         count = 0
         while count < limit and (fetched := self._next_fetched()) is not None:
             if not taken or taken[-1][0] is not fetched.state:
-                taken.append((fetched.state, RecordsSink()))
+                taken.append((fetched.state, new_sink()))
             try:
                 rows = fetched.take_columns(limit - count, taken[-1][1])
             except CorruptRecords:

@@ -11,11 +11,13 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from odradek.client.consumer.positions import PartitionState
-from odradek.records.arrow import arrays, same_number, schema
+from odradek.records.arrow import arrays, new_sink, same_number, schema
 from odradek.records.column_sinks import RecordsSink
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+__all__ = ["Taken", "consumer_schema", "new_sink", "to_table"]
 
 Taken = list[tuple[PartitionState, RecordsSink]]
 

@@ -15,7 +15,6 @@ KERNELS = {
     "odradek.records.checksums": "src/odradek/records/checksums.py",
     "odradek.records.columns": "src/odradek/records/columns.py",
     "odradek.records.column_sinks": "src/odradek/records/column_sinks.py",
-    "odradek.records.column_sinks": "src/odradek/records/column_sinks.py",
     "odradek.records.hashes": "src/odradek/records/hashes.py",
     "odradek.log.scan_kernels": "src/odradek/log/scan_kernels.py",
     "odradek.client.consumer.consumer_record": "src/odradek/client/consumer/consumer_record.py",
@@ -43,8 +42,10 @@ WAYS = {
     "odradek.net.frames": "src/odradek/net/frames.py",
     "odradek.net.outgoing": "src/odradek/net/outgoing.py",
     "odradek.net.exchange": "src/odradek/net/exchange.py",
+    "odradek.protocol.fetch_frames": "src/odradek/protocol/fetch_frames.py",
     "odradek.broker.short_ways": "src/odradek/broker/short_ways.py",
     "odradek.broker.handlers.short_produce": "src/odradek/broker/handlers/short_produce.py",
+    "odradek.broker.handlers.short_fetch": "src/odradek/broker/handlers/short_fetch.py",
     "odradek.replication.partition": "src/odradek/replication/partition.py",
 }
 JOBS = os.cpu_count() or 1

@@ -15,6 +15,7 @@ from typing import Any
 
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
+from odradek.protocol.fetch_frames import WantedRecords
 from odradek.protocol.messages import FetchRequest
 
 NO_SESSION = 0
@@ -25,6 +26,8 @@ EVICTABLE_AFTER_MS = 120_000
 
 Key = tuple[Any, int]
 """Topic id or name, as the client speaks of it, and partition."""
+Asked = FetchRequest.Topics.Partitions | WantedRecords
+"""By the schema, or by the short way, with the same names."""
 
 
 class FetchSessionError(KafkaError):
@@ -45,7 +48,7 @@ class WantedPartition:
         "topic_id",
     )
 
-    def __init__(self, topic: str, topic_id: bytes, asked: FetchRequest.Topics.Partitions) -> None:
+    def __init__(self, topic: str, topic_id: bytes, asked: Asked) -> None:
         self.topic = topic
         self.topic_id = topic_id
         self.partition = asked.partition
@@ -58,21 +61,29 @@ class WantedPartition:
     def has_news(self, row: Any) -> bool:
         """Whether an incremental answer must name this partition; remembers what it will say."""
         news = (
-            not self.is_told
+            self.has_moved(row)
             or bool(row.error_code)
             or bool(row.records)
-            or row.high_watermark != self.high_watermark
-            or row.last_stable_offset != self.last_stable_offset
-            or row.log_start_offset != self.log_start_offset
             or row.diverging_epoch.epoch >= 0
             or row.preferred_read_replica >= 0
         )
         # After an error the partition is told anew, whatever its numbers are.
         self.is_told = not row.error_code
+        return news
+
+    def has_moved(self, row: Any) -> bool:
+        """Whether one of the partition's offsets is another than was told; remembers that it will be."""
+        moved = (
+            not self.is_told
+            or row.high_watermark != self.high_watermark
+            or row.last_stable_offset != self.last_stable_offset
+            or row.log_start_offset != self.log_start_offset
+        )
+        self.is_told = True
         self.high_watermark = row.high_watermark
         self.last_stable_offset = row.last_stable_offset
         self.log_start_offset = row.log_start_offset
-        return news
+        return moved
 
 
 class FetchSession:
@@ -86,6 +97,11 @@ class FetchSession:
         self.uses_topic_ids = uses_topic_ids
         self.last_used_ms = now_ms
         self.wanted: dict[Key, WantedPartition] = {}
+
+    def go_on(self, now_ms: int) -> None:
+        """A request of this session is served; the next one has the next epoch."""
+        self.epoch = 1 if self.epoch == MAX_EPOCH else self.epoch + 1
+        self.last_used_ms = now_ms
 
     def update(self, request: FetchRequest) -> None:
         """Take over what an incremental request changes."""
@@ -125,6 +141,10 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def get(self, session_id: int) -> FetchSession | None:
+        """The session of that id, if there is one."""
+        return self._sessions.get(session_id)
+
     def resolve(self, request: FetchRequest, uses_topic_ids: bool, now_ms: int) -> tuple[FetchSession, bool]:
         """The session of a request, and whether the answer is incremental.
 
@@ -140,8 +160,7 @@ class FetchSessions:
             raise FetchSessionError(error_code=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         if request.session_epoch != session.epoch:
             raise FetchSessionError(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-        session.epoch = 1 if session.epoch == MAX_EPOCH else session.epoch + 1
-        session.last_used_ms = now_ms
+        session.go_on(now_ms)
         session.update(request)
         return session, True
 

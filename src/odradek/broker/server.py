@@ -21,7 +21,7 @@ from odradek.broker.config.alter import check_topic
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.fetch_sessions import FetchSessions
 from odradek.broker.group_configs import GroupConfigs
-from odradek.broker.handlers import short_produce
+from odradek.broker.handlers import short_fetch, short_produce
 from odradek.broker.housekeeping import Housekeeping
 from odradek.broker.io_threads import IoThreads
 from odradek.broker.listeners import Listeners
@@ -56,7 +56,7 @@ from odradek.replication.partition import Partition
 from odradek.replication.replica_manager import ReplicaManager
 from odradek.transactions.producer_ids import ProducerIds
 
-assert short_produce, "importing a short way registers it"
+assert all((short_fetch, short_produce)), "importing a short way registers it"
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 

@@ -15,6 +15,7 @@ from odradek.client.producer.batch import ProducerBatch
 from odradek.client.producer.config import ProducerConfig
 from odradek.client.producer.sender import Sender
 from odradek.client.producer.statistics import ProducerStatistics
+from odradek.client.reading import SharedReading
 from odradek.common.error_codes import ErrorCode
 
 
@@ -35,12 +36,17 @@ class Engine:
     """Sends what is in an accumulator. Made and used on one loop."""
 
     def __init__(
-        self, config: ProducerConfig, accumulator: Accumulator, wake: Callable[[Callable[[], None]], object]
+        self,
+        config: ProducerConfig,
+        accumulator: Accumulator,
+        wake: Callable[[Callable[[], None]], object],
+        *,
+        reading: SharedReading | None = None,
     ):
         self._config = config
         self._accumulator = accumulator
         self.statistics = ProducerStatistics()
-        self._brokers = Brokers(config, "producer", creates_topics=True)
+        self._brokers = Brokers(config, "producer", creates_topics=True, reading=reading)
         self._sender = Sender(config, accumulator, self._brokers, self.statistics)
         accumulator.wake = lambda: wake(self._sender.pump)
         self._sender.pump()

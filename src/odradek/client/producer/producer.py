@@ -33,6 +33,7 @@ from odradek.client.producer.outgoing import (
 from odradek.client.producer.partitioners import Partitioner
 from odradek.client.producer.send_path import SendPath
 from odradek.client.producer.statistics import ProducerStatistics
+from odradek.client.reading import SharedReading
 from odradek.client.settings import ProducerSettings
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
 
     async def _start(self) -> Engine:
         loop = self._background.loop
-        return Engine(self.config, self._accumulator, loop.call_soon_threadsafe)
+        return Engine(self.config, self._accumulator, loop.call_soon_threadsafe, reading=SharedReading())
 
     # Records.
 

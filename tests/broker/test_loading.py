@@ -19,7 +19,6 @@ print(*sys.modules)
 # What is big or seldom needed; a broker is ready without it.
 NOT_NEEDED = {
     "odradek.broker.group_coordination",
-    "odradek.broker.handlers.fetch",
     "odradek.broker.handlers.join_group",
     "odradek.client",
     "odradek.coordination.zookeeper",

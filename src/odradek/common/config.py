@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 from enum import IntEnum, StrEnum
 from typing import Any, NamedTuple, TypeVar
 
@@ -202,6 +201,8 @@ def _print_double(value: float) -> str:
     """Java writes 1.0E7 and 1.0E-4 where Python still writes all the zeros."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(float(value))
+    from decimal import Decimal  # noqa: PLC0415  # for the few numbers of this kind
+
     digits, exponent = f"{Decimal(repr(value)).normalize():E}".split("E")
     return f"{digits if '.' in digits else digits + '.0'}E{int(exponent)}"
 

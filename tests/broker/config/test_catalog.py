@@ -62,7 +62,7 @@ def kafka_rows(name: str) -> list[tuple[str, str, str, str]]:
 
 def ours(key: str, level: str) -> Setting:
     offered = catalog.BROKER if level == "broker" else catalog.TOPIC
-    not_offered = catalog.BROKER_NOT_OFFERED if level == "broker" else catalog.TOPIC_NOT_OFFERED
+    not_offered = catalog.broker_not_offered() if level == "broker" else catalog.topic_not_offered()
     assert (key in offered) != (key in not_offered), key
     return offered[key] if key in offered else not_offered[key].setting
 
@@ -92,7 +92,7 @@ def test_only_a_few_settings_are_not_kafkas() -> None:
     known = {key for key, *_ in kafka_rows("kafka-broker.txt")}
 
     assert set(catalog.BROKER) - known == OWN
-    assert set(catalog.BROKER_NOT_OFFERED) <= known
+    assert set(catalog.broker_not_offered()) <= known
 
 
 def test_fields_have_the_name_and_type_of_their_setting() -> None:

@@ -43,7 +43,7 @@ CANNOT_BE_SET_HERE = {
     "some.unknown.key",
 }
 # The values of those cannot change at run time, because there are none.
-READ_ONLY_HERE = {name for name, row in catalog.BROKER_NOT_OFFERED.items() if row.is_shown}
+READ_ONLY_HERE = {name for name, row in catalog.broker_not_offered().items() if row.is_shown}
 
 
 def kafka_rows(moment: str, resource: str) -> dict[str, dict[str, Any]]:

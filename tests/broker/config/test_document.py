@@ -11,7 +11,7 @@ def test_the_document_names_every_setting_that_is_not_internal() -> None:
 
     for setting in (*catalog.BROKER.values(), *catalog.TOPIC.values(), *catalog.DYNAMIC_ONLY.values()):
         assert (f"| `{setting.key}` |" in text) != setting.is_internal, setting.key
-    for key, row in {**catalog.BROKER_NOT_OFFERED, **catalog.TOPIC_NOT_OFFERED}.items():
+    for key, row in {**catalog.broker_not_offered(), **catalog.topic_not_offered()}.items():
         assert f"`{key}`" in text
         assert row.reason in text
 

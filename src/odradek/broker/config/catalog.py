@@ -6,9 +6,9 @@ as in `listener.name.client.scram-sha-256.sasl.jaas.config`.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from odradek.broker.config.general import GeneralSettings
@@ -56,11 +56,8 @@ DYNAMIC_ONLY: dict[str, Setting] = {
 BROKER: dict[str, Setting] = {
     key: one for rooms in THEMES.values() for room in rooms for key, one in settings_of(room).items()
 }
-BROKER_NOT_OFFERED: dict[str, NotOffered] = read_table("not_offered.txt")
 TOPIC: dict[str, Setting] = settings_of(LogConfig)
-TOPIC_NOT_OFFERED: dict[str, NotOffered] = read_table("not_offered_topic.txt")
 GROUP: dict[str, Setting] = settings_of(GroupConfig)
-GROUP_NOT_OFFERED: dict[str, NotOffered] = read_table("not_offered_group.txt")
 
 # What a client of one listener meets, and only that, can differ between listeners.
 _PER_LISTENER = (
@@ -72,6 +69,24 @@ _PER_LISTENER = (
 )
 _PER_MECHANISM = ("sasl.jaas.config", "connections.max.reauth.ms")
 _LISTENER = re.compile(r"listener\.name\.([^.]+)\.(.+)")
+
+
+@cache
+def broker_not_offered() -> dict[str, NotOffered]:
+    """What Kafka's brokers know and ours do not."""
+    return read_table("not_offered.txt")
+
+
+@cache
+def topic_not_offered() -> dict[str, NotOffered]:
+    """The same of topics."""
+    return read_table("not_offered_topic.txt")
+
+
+@cache
+def group_not_offered() -> dict[str, NotOffered]:
+    """The same of groups."""
+    return read_table("not_offered_group.txt")
 
 
 def base_name(name: str) -> str:
@@ -93,11 +108,13 @@ def broker_setting(name: str) -> Setting | NotOffered | None:
     base = base_name(name)
     if base != name and not base.startswith(_PER_LISTENER):
         return None
-    return BROKER.get(base) or BROKER_NOT_OFFERED.get(base)
+    return BROKER.get(base) or broker_not_offered().get(base)
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """The name that was probably meant."""
+    import difflib  # noqa: PLC0415  # only for those who mistype
+
     return next(iter(difflib.get_close_matches(name, list(names), n=1, cutoff=0.7)), None)
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from odradek.broker.config import catalog
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.group import broker_name
-from odradek.broker.config.sources import DEFAULTS, Source, Sources, Synonym, known_setting
+from odradek.broker.config.sources import Source, Sources, Synonym, broker_defaults, known_setting
 from odradek.broker.config.topic import TOPIC_SYNONYMS
 from odradek.common.config import Setting
 
@@ -36,7 +36,7 @@ def describe_topic(config: BrokerConfig, overrides: Mapping[str, str]) -> list[R
         if setting.key in overrides or not setting.is_internal:
             value = setting.print(getattr(log_config, setting.key.replace(".", "_")))
             rows.append(_topic_row(config, overrides, setting, value))
-    for not_offered in catalog.TOPIC_NOT_OFFERED.values():
+    for not_offered in catalog.topic_not_offered().values():
         setting = not_offered.setting
         if setting.key in overrides or not_offered.is_shown:
             rows.append(_topic_row(config, overrides, setting, setting.print(setting.default)))
@@ -45,7 +45,7 @@ def describe_topic(config: BrokerConfig, overrides: Mapping[str, str]) -> list[R
 
 def describe_group(config: BrokerConfig, overrides: Mapping[str, str]) -> list[Row]:
     """Every setting of a group, whether it is there or not; its own values first among the synonyms."""
-    not_offered = (one.setting for one in catalog.GROUP_NOT_OFFERED.values() if one.is_shown)
+    not_offered = (one.setting for one in catalog.group_not_offered().values() if one.is_shown)
     return sorted(_group_row(config, overrides, one) for one in (*catalog.GROUP.values(), *not_offered))
 
 
@@ -53,9 +53,10 @@ def describe_broker(sources: Sources) -> list[Row]:
     """Every setting of a broker, and all that somebody set beside them."""
     texts = sources.texts()
     shown = {one.key for one in catalog.BROKER.values() if not one.is_internal}
-    shown.update(key for key, row in catalog.BROKER_NOT_OFFERED.items() if row.is_shown)
+    shown.update(key for key, row in catalog.broker_not_offered().items() if row.is_shown)
+    defaults = broker_defaults()
     return [
-        _broker_row(sources, name, texts.get(name, DEFAULTS.get(name))) for name in sorted(shown | set(texts))
+        _broker_row(sources, name, texts.get(name, defaults.get(name))) for name in sorted(shown | set(texts))
     ]
 
 

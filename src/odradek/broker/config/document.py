@@ -78,7 +78,7 @@ def configuration_document() -> str:
     parts.append(f"## Topics\n\nAll can be changed at any time.\n\n{_topic_table()}")
     parts.append(f"## Single groups\n\n{_OF_GROUPS}\n{_group_table()}")
     parts.append(_NOT_OFFERED)
-    for rows in (catalog.BROKER_NOT_OFFERED, catalog.TOPIC_NOT_OFFERED, catalog.GROUP_NOT_OFFERED):
+    for rows in (catalog.broker_not_offered(), catalog.topic_not_offered(), catalog.group_not_offered()):
         parts += [
             _reason(reason, list(same)) for reason, same in groupby(rows.values(), lambda row: row.reason)
         ]

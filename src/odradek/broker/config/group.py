@@ -50,8 +50,8 @@ def parse_group_overrides(overrides: Mapping[str, str]) -> dict[str, int]:
     """What was set for a group, by name; without what may be set but has no effect."""
     values: dict[str, int] = {}
     for name, text in overrides.items():
-        if name in catalog.GROUP_NOT_OFFERED:
-            catalog.GROUP_NOT_OFFERED[name].check(text)
+        if name in catalog.group_not_offered():
+            catalog.group_not_offered()[name].check(text)
         elif name in catalog.GROUP:
             value = catalog.GROUP[name].parse(text)
             assert isinstance(value, int)

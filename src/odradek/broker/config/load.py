@@ -88,11 +88,11 @@ def _unknown(key: str) -> str:
     base = catalog.base_name(key)
     if base != key and base in catalog.BROKER:
         return f"{base} cannot be set for one listener, as {key} does"
-    if key in catalog.TOPIC or key in catalog.TOPIC_NOT_OFFERED:
+    if key in catalog.TOPIC or key in catalog.topic_not_offered():
         return f"{key} is a setting of topics, not of brokers"
     if key in catalog.DYNAMIC_ONLY:
         return f"{key} can only be set at run time, by `odradek configs`"
-    return catalog.unknown_setting(key, [*catalog.BROKER, *catalog.BROKER_NOT_OFFERED])
+    return catalog.unknown_setting(key, [*catalog.BROKER, *catalog.broker_not_offered()])
 
 
 def _effective_texts(given: Iterable[Given]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cache
 from typing import NamedTuple
 
 from odradek.broker.config import catalog
@@ -46,11 +47,6 @@ BROKER_SYNONYMS: dict[str, tuple[str, ...]] = {
     # One way only: the scheduler's interval has a meaning of its own.
     "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
 }
-DEFAULTS: dict[str, str] = {
-    one.key: text
-    for one in (*catalog.BROKER.values(), *(row.setting for row in catalog.BROKER_NOT_OFFERED.values()))
-    if (text := one.print(one.default)) is not None
-}
 
 
 @dataclass(frozen=True)
@@ -80,7 +76,7 @@ class Sources:
                 (Source.DYNAMIC_BROKER, self.dynamic_broker),
                 (Source.DYNAMIC_DEFAULT_BROKER, self.dynamic_default),
                 (Source.STATIC_BROKER, self.static),
-                (Source.DEFAULT, DEFAULTS),
+                (Source.DEFAULT, broker_defaults()),
             )
             for one in names
             if one in values
@@ -89,6 +85,14 @@ class Sources:
         while found and found[0].name != name:
             del found[0]
         return found
+
+
+@cache
+def broker_defaults() -> dict[str, str]:
+    """The default of every setting that has one, offered or not, as text."""
+    not_offered = (row.setting for row in catalog.broker_not_offered().values())
+    settings = (*catalog.BROKER.values(), *not_offered)
+    return {one.key: text for one in settings if (text := one.print(one.default)) is not None}
 
 
 def known_setting(name: str) -> Setting | None:

@@ -63,8 +63,8 @@ def parse_overrides(overrides: Mapping[str, str]) -> dict[str, Any]:
     """What was set for a topic as fields of LogConfig; without what may be set but has no effect."""
     values: dict[str, Any] = {}
     for name, text in overrides.items():
-        if name in catalog.TOPIC_NOT_OFFERED:
-            catalog.TOPIC_NOT_OFFERED[name].check(text)
+        if name in catalog.topic_not_offered():
+            catalog.topic_not_offered()[name].check(text)
         elif name in catalog.TOPIC:
             values[_field(catalog.TOPIC[name])] = catalog.TOPIC[name].parse(text)
         else:

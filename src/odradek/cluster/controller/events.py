@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from odradek.cluster.controller.election import Election
 from odradek.cluster.controller.requests import ControlRequest
@@ -23,13 +24,26 @@ ControlResponse = LeaderAndIsrResponse | StopReplicaResponse | UpdateMetadataRes
 ElectionResults = dict[TopicPartition, ErrorCode]
 
 
-@dataclass(frozen=True, slots=True)
-class ElectController:
+class _Notice:
+    """An event that says all by its class; watchers are kept by what they tell, so equal ones are one."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class ElectController(_Notice):
     """The office may be vacant: try to take it."""
 
 
-@dataclass(frozen=True, slots=True)
-class BrokersChanged:
+class BrokersChanged(_Notice):
     """A broker came or went, below /brokers/ids."""
 
 
@@ -40,8 +54,7 @@ class BrokerChanged:
     broker_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class TopicsChanged:
+class TopicsChanged(_Notice):
     """A topic was made or is gone, below /brokers/topics."""
 
 
@@ -52,23 +65,19 @@ class PartitionsChanged:
     topic: str
 
 
-@dataclass(frozen=True, slots=True)
-class DeletionsChanged:
+class DeletionsChanged(_Notice):
     """A topic is to be deleted, below /admin/delete_topics."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreferredElectionChanged:
+class PreferredElectionChanged(_Notice):
     """Somebody wrote /admin/preferred_replica_election."""
 
 
-@dataclass(frozen=True, slots=True)
-class IsrChangesNoted:
+class IsrChangesNoted(_Notice):
     """Notes below /isr_change_notification: state nodes were changed by others."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogDirEventsNoted:
+class LogDirEventsNoted(_Notice):
     """Notes below /log_dir_event_notification: a broker lost a disk."""
 
 
@@ -79,13 +88,11 @@ class TopicConfigChanged:
     topic: str
 
 
-@dataclass(frozen=True, slots=True)
-class RebalanceDue:
+class RebalanceDue(_Notice):
     """Time to look whether leaders have strayed from the preferred replicas."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseReceived:
+class ResponseReceived(NamedTuple):
     """A broker has answered a control request."""
 
     broker_id: int
@@ -93,24 +100,21 @@ class ResponseReceived:
     response: ControlResponse
 
 
-@dataclass(frozen=True, slots=True)
-class AlterPartitionAsked:
+class AlterPartitionAsked(NamedTuple):
     """A leader wishes to change in-sync replicas."""
 
     request: AlterPartitionRequest
     reply: Callable[[AlterPartitionResponse], None]
 
 
-@dataclass(frozen=True, slots=True)
-class ControlledShutdownAsked:
+class ControlledShutdownAsked(NamedTuple):
     """A broker is about to stop and wants to lead nothing."""
 
     request: ControlledShutdownRequest
     reply: Callable[[ControlledShutdownResponse], None]
 
 
-@dataclass(frozen=True, slots=True)
-class ElectionAsked:
+class ElectionAsked(NamedTuple):
     """An administrator wants leaders elected; None means every partition."""
 
     election: Election

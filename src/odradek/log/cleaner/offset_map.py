@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import mmap
-import secrets
+import os
 
 from odradek.log.cleaner import kernels
 from odradek.log.cleaner.layout import DIGEST_WIDTH, ENTRY_BYTES, ROW_WIDTH, Row, max_records
@@ -70,7 +70,7 @@ class OffsetMap:
         self.max_size = min(max(int(self.slots * self.load_factor), 1), self.slots - 1)
         self.size = 0
         self.latest_offset = -1
-        self._secret = (secrets.randbits(64), secrets.randbits(64))
+        self._secret = (_random_bits(), _random_bits())
         self._entries = memoryview(_fresh_memory(self.slots * ENTRY_BYTES)).cast("Q")
 
     def __len__(self) -> int:
@@ -165,6 +165,10 @@ class OffsetMap:
             table.count,
             self.latest_offset if latest_offset is None else latest_offset,
         )
+
+
+def _random_bits() -> int:
+    return int.from_bytes(os.urandom(8))
 
 
 def _fresh_memory(size: int) -> mmap.mmap:

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.protocol.fetch_frames import WantedRecords
-from odradek.protocol.messages import FetchRequest
+
+if TYPE_CHECKING:
+    from odradek.protocol.messages import FetchRequest
 
 NO_SESSION = 0
 FINAL_EPOCH = -1
@@ -26,7 +28,7 @@ EVICTABLE_AFTER_MS = 120_000
 
 Key = tuple[Any, int]
 """Topic id or name, as the client speaks of it, and partition."""
-Asked = FetchRequest.Topics.Partitions | WantedRecords
+Asked: TypeAlias = "FetchRequest.Topics.Partitions | WantedRecords"
 """By the schema, or by the short way, with the same names."""
 
 

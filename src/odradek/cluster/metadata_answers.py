@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.cluster.metadata import NO_LEADER, MetadataImage, PartitionMetadata, TopicMetadata
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import topic_name_problem
-from odradek.protocol.messages import (
-    DescribeClusterResponse,
-    DescribeTopicPartitionsResponse,
-    MetadataResponse,
-)
+from odradek.protocol import messages
+from odradek.protocol.messages import MetadataResponse
+
+if TYPE_CHECKING:
+    from odradek.protocol.messages import DescribeClusterResponse, DescribeTopicPartitionsResponse
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
@@ -28,8 +28,6 @@ _VERSION_WITH_REPLICA_ERRORS = 0
 
 TopicAnswer = MetadataResponse.Topics
 PartitionAnswer = MetadataResponse.Topics.Partitions
-TopicDescription = DescribeTopicPartitionsResponse.Topics
-PartitionDescription = DescribeTopicPartitionsResponse.Topics.Partitions
 
 
 class Cursor(NamedTuple):
@@ -97,11 +95,12 @@ class MetadataAnswers:
 
     def describe_cluster(self) -> DescribeClusterResponse:
         """The answer to DescribeCluster, without authorised operations."""
-        return DescribeClusterResponse(
+        response = messages.DescribeClusterResponse
+        return response(
             cluster_id=self.image.cluster_id,
             controller_id=self.image.controller_id,
             brokers=[
-                DescribeClusterResponse.Brokers(broker_id=id_, host=host, port=port, rack=rack)
+                response.Brokers(broker_id=id_, host=host, port=port, rack=rack)
                 for id_, host, port, rack in self._reachable()
             ],
         )
@@ -111,21 +110,22 @@ class MetadataAnswers:
     ) -> DescribeTopicPartitionsResponse:
         """Topics in order of name from the cursor on, at most `limit` partitions; None means all topics."""
         wanted = self._names_from(names, cursor)
-        response = DescribeTopicPartitionsResponse()
+        response = messages.DescribeTopicPartitionsResponse()
         remaining = limit
         for name in wanted:
             first = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
             if remaining <= 0:
-                response.next_cursor = _next_cursor(name, first)
+                response.next_cursor = response.NextCursor(topic_name=name, partition_index=first)
                 break
             topic = self.image.topics.get(name)
             if topic is None:
-                response.topics.append(TopicDescription(error_code=unknown_topic_error(name), name=name))
+                response.topics.append(response.Topics(error_code=unknown_topic_error(name), name=name))
                 continue
             indexes = [index for index in sorted(topic.partitions) if index >= first]
             response.topics.append(self._describe_topic(topic, indexes[:remaining]))
             if len(indexes) > remaining:
-                response.next_cursor = _next_cursor(name, indexes[remaining])
+                next_index = indexes[remaining]
+                response.next_cursor = response.NextCursor(topic_name=name, partition_index=next_index)
                 break
             remaining -= len(indexes)
         return response
@@ -183,16 +183,20 @@ class MetadataAnswers:
             offline_replicas=list(partition.offline_replicas),
         )
 
-    def _describe_topic(self, topic: TopicMetadata, indexes: Sequence[int]) -> TopicDescription:
-        return TopicDescription(
+    def _describe_topic(
+        self, topic: TopicMetadata, indexes: Sequence[int]
+    ) -> DescribeTopicPartitionsResponse.Topics:
+        return messages.DescribeTopicPartitionsResponse.Topics(
             name=topic.name,
             topic_id=topic.topic_id,
             is_internal=topic.name in INTERNAL_TOPICS,
             partitions=[self._describe_partition(index, topic.partitions[index]) for index in indexes],
         )
 
-    def _describe_partition(self, index: int, partition: PartitionMetadata) -> PartitionDescription:
-        return PartitionDescription(
+    def _describe_partition(
+        self, index: int, partition: PartitionMetadata
+    ) -> DescribeTopicPartitionsResponse.Topics.Partitions:
+        return messages.DescribeTopicPartitionsResponse.Topics.Partitions(
             error_code=self._leader_error(partition.leader, _FIRST_WITH_LISTENER_NOT_FOUND),
             partition_index=index,
             leader_id=self._leader_told(partition.leader),
@@ -230,7 +234,3 @@ def _answer_kind(version: int) -> int:
     if version == _VERSION_WITH_REPLICA_ERRORS:
         return version
     return min(version, _FIRST_WITH_LISTENER_NOT_FOUND) // _FIRST_WITH_LISTENER_NOT_FOUND + 1
-
-
-def _next_cursor(topic_name: str, partition_index: int) -> DescribeTopicPartitionsResponse.NextCursor:
-    return DescribeTopicPartitionsResponse.NextCursor(topic_name=topic_name, partition_index=partition_index)

@@ -13,7 +13,6 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -39,8 +38,7 @@ class Found(NamedTuple):
     watch: Watch
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Read:
+class Read(NamedTuple):
     """Ask for something, and perhaps watch it."""
 
     future: asyncio.Future[Any]
@@ -48,16 +46,14 @@ class Read:
     watcher: Watcher | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Write:
+class Write(NamedTuple):
     """Change something, all or nothing."""
 
     future: asyncio.Future[Any]
     run: Callable[[Draft], Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Close:
+class Close(NamedTuple):
     """End the session and the thread."""
 
     future: asyncio.Future[Any]

@@ -68,3 +68,8 @@ def test_addresses_may_have_a_limit_of_their_own() -> None:
 def test_what_does_not_go_together_is_refused(settings: dict[str, str], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         config(**settings)
+
+
+def test_a_configuration_takes_no_name_that_it_has_not() -> None:
+    with pytest.raises(TypeError, match="num_oi_threads"):
+        BrokerConfig(num_oi_threads=3)

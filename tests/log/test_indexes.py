@@ -164,3 +164,17 @@ def test_transactions_that_cannot_be_are_damage(tmp_path: Path, entries: list[Ab
         index.append(entry)
     with pytest.raises(DamagedIndex):
         index.check(base_offset=0)
+
+
+def test_lookups_that_go_forward_or_jump_find_the_same(tmp_path: Path) -> None:
+    count = 5000
+    index = OffsetIndex(a_file(tmp_path, "o"), base_offset=0)
+    for number in range(1, count + 1):
+        index.append(10 * number, 100 * number)
+    index.write_pending()
+    probes = [*range(0, 10 * count + 20, 7), *((number * 7919) % (11 * count) for number in range(3000))]
+    for probe in probes:
+        number = min(probe // 10, count)
+        expected = OffsetPosition(10 * number, 100 * number) if number else None
+        assert index.lookup(probe) == expected
+        assert index.lookup_position(10 * probe) == expected

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from odradek.log.files import FileRange
-from odradek.log.segment import Segment
+from odradek.log.segment import Boundary, Segment
 from odradek.log.segments import Segments
 from odradek.log.txn_index import AbortedTxn
 
@@ -68,13 +68,15 @@ def find_batches(
     limit_position = size if limit >= next_offset else segment.position_of(limit)
     limit_position = size if limit_position is None else limit_position
     stop = _end_of_read(segment, start, limit_position, max_bytes, min_one_batch)
-    if stop <= start:
+    if stop.position <= start:
         return None
     upper_offset = next_offset
-    if stop < size:
-        upper_offset = segment.span_at(stop).base_offset
-        segment.read_until = (upper_offset, stop)
-    return BatchRun(segment, start, stop, min(upper_offset, limit))
+    if stop.position < size:
+        upper_offset = stop.base_offset
+        if upper_offset < 0:
+            upper_offset = segment.span_at(stop.position).base_offset
+        segment.note_next_read(upper_offset, stop.position)
+    return BatchRun(segment, start, stop.position, min(upper_offset, limit))
 
 
 def _find(segments: Segments, offset: int) -> tuple[Segment, int] | None:
@@ -88,13 +90,14 @@ def _find(segments: Segments, offset: int) -> tuple[Segment, int] | None:
     return None
 
 
-def _end_of_read(segment: Segment, start: int, limit: int, max_bytes: int, min_one_batch: bool) -> int:
+def _end_of_read(segment: Segment, start: int, limit: int, max_bytes: int, min_one_batch: bool) -> Boundary:
+    """Where to stop; the base offset there is -1 if it was not seen on the way."""
     if limit - start <= max_bytes:
-        return limit
+        return Boundary(limit, -1)
     end = segment.floor_boundary(start, start + max_bytes)
-    if end == start and min_one_batch:
-        end = segment.span_at(start).end_position
-    return min(end, limit)
+    if end.position == start and min_one_batch:
+        end = Boundary(segment.span_at(start).end_position, -1)
+    return end if end.position <= limit else Boundary(limit, -1)
 
 
 def aborted_between(segments: Segments, offset: int, upper_offset: int) -> tuple[AbortedTxn, ...]:

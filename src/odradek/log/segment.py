@@ -22,6 +22,7 @@ from odradek.records.errors import CorruptBatch, TruncatedBatch
 # Of a batch header: base offset, batch length, magic, last offset delta, max timestamp.
 _SPAN = struct.Struct(">qi4xb6xi8xq")
 _WALK_CHUNK = 4096
+_NEXT_READS_KEPT = 32
 
 
 class BatchSpan(NamedTuple):
@@ -39,6 +40,13 @@ class BatchSpan(NamedTuple):
         return self.position + self.size
 
 
+class Boundary(NamedTuple):
+    """A place between two batches, and the first offset of the batch that begins there; -1 at the end."""
+
+    position: int
+    base_offset: int
+
+
 class Segment(SegmentEnd):
     """One slice of a partition.
 
@@ -49,10 +57,10 @@ class Segment(SegmentEnd):
     """
 
     __slots__ = (
+        "_next_reads",
         "created_ms",
         "directory",
         "is_index_suspect",
-        "read_until",
         "roll_jitter_ms",
         "state",
         "txn_index",
@@ -88,8 +96,9 @@ class Segment(SegmentEnd):
         )
         self.txn_index = TxnIndex(file(filenames.TXN_INDEX), is_created=filenames.TXN_INDEX in sizes)
         self.is_index_suspect = False
-        # Offset and position of the batch after the last read: where the same reader goes on. Any thread.
-        self.read_until: tuple[int, int] | None = None
+        # Where the batches after the last reads begin, by base offset: what the same readers ask for next.
+        # Two generations, since to drop single entries would not be safe among threads.
+        self._next_reads: tuple[dict[int, int], dict[int, int]] = ({}, {})
 
     @classmethod
     def create(
@@ -166,7 +175,7 @@ class Segment(SegmentEnd):
         self.write_pending()
         self.directory.files.truncate(self.log.handle(), self.size)
         self._boundaries = {}
-        self.read_until = None
+        self._next_reads = ({}, {})
 
     def write_pending(self) -> None:
         """Hand what the indexes keep in memory to their files."""
@@ -181,7 +190,7 @@ class Segment(SegmentEnd):
             return 0
         dropped = self.size - position
         self._boundaries = {}
-        self.read_until = None
+        self._next_reads = ({}, {})
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.txn_index.truncate_to(offset)
@@ -206,7 +215,7 @@ class Segment(SegmentEnd):
         self._bytes_since_index = 0
         self._checked_index_bytes = -1
         self._boundaries = {}
-        self.read_until = None
+        self._next_reads = ({}, {})
         self.is_index_suspect = False
 
     def _create_if_missing(self, file: LogFile) -> None:
@@ -233,8 +242,10 @@ class Segment(SegmentEnd):
         known = self._boundaries.get(offset)
         if known is not None:
             return known
-        if self.read_until is not None and self.read_until[0] == offset:
-            return self.read_until[1]
+        for next_reads in self._next_reads:
+            known = next_reads.get(offset)
+            if known is not None:
+                return known
         for span in self.walk(self._scan_start(offset)):
             if span.last_offset >= offset:
                 return span.position
@@ -254,14 +265,21 @@ class Segment(SegmentEnd):
 
     def _check(self, entry: OffsetPosition) -> None:
         """DamagedIndex unless a batch begins at the entry's position, with no offset above the entry's."""
+        next(self._walk_from(entry), None)
+
+    def _walk_from(self, entry: OffsetPosition) -> Iterator[BatchSpan]:
+        """The batches from an entry's position on; DamagedIndex if the entry does not tell the truth."""
         if not 0 <= entry.position < self.size:
             raise DamagedIndex(f"{self.offset_index.file.path}: {entry} points outside of the log")
+        spans = self.walk(entry.position)
         try:
-            span = self.span_at(entry.position)
+            first = next(spans)
         except CorruptBatch as error:
             raise DamagedIndex(f"{self.offset_index.file.path}: {entry} points to no batch") from error
-        if not self.base_offset <= span.base_offset <= entry.offset:
-            raise DamagedIndex(f"{self.offset_index.file.path}: {entry} points to {span}")
+        if not self.base_offset <= first.base_offset <= entry.offset:
+            raise DamagedIndex(f"{self.offset_index.file.path}: {entry} points to {first}")
+        yield first
+        yield from spans
 
     def span_at(self, position: int) -> BatchSpan:
         """The batch that begins at `position`; CorruptBatch if none does."""
@@ -275,21 +293,22 @@ class Segment(SegmentEnd):
         """The bytes of a batch; may block."""
         return self.log.read(span.position, span.size)
 
-    def floor_boundary(self, start: int, target: int) -> int:
-        """The last position <= target where a batch begins or ends, at or after `start`, where one begins."""
+    def floor_boundary(self, start: int, target: int) -> Boundary:
+        """The last place <= target where a batch begins or ends, at or after `start`, where one begins."""
         try:
             entry = self.offset_index.lookup_position(target)
             if entry is not None and entry.position > start:
-                self._check(entry)
-                start = entry.position
+                return _floor_boundary(self._walk_from(entry), entry.position, target)
         except DamagedIndex:
             self.is_index_suspect = True
-        boundary = start
-        for span in self.walk(start):
-            if span.end_position > target:
-                break
-            boundary = span.end_position
-        return boundary
+        return _floor_boundary(self.walk(start), start, target)
+
+    def note_next_read(self, offset: int, position: int) -> None:
+        """A read has ended before the batch that begins there with that offset. Any thread."""
+        newer, _ = self._next_reads
+        if len(newer) >= _NEXT_READS_KEPT:
+            newer, _ = self._next_reads = ({}, newer)
+        newer[offset] = position
 
     def next_offset(self) -> int:
         """The offset after the last batch; read from the file, from the last index entry on."""
@@ -381,6 +400,14 @@ class Segment(SegmentEnd):
         """Let go of every handle; what is pending must have been written."""
         for file in self.files():
             file.close()
+
+
+def _floor_boundary(spans: Iterable[BatchSpan], start: int, target: int) -> Boundary:
+    for span in spans:
+        if span.end_position > target:
+            return Boundary(span.position, span.base_offset)
+        start = span.end_position
+    return Boundary(start, -1)
 
 
 def _read_span(chunk: bytes, at: int, position: int) -> BatchSpan:

@@ -26,9 +26,11 @@ from odradek.log.files import LogFile
 from odradek.records.batch import Buffer
 
 PENDING_LIMIT = 512
-_BLOCK_ENTRIES = 128
+_BLOCK_ENTRIES = 512
 
 Entry = tuple[int, int]
+Block = tuple[int, "array[int]", "array[int]"]
+"""Entries side by side: the number of the first, and the two columns."""
 
 
 class SparseIndex:
@@ -42,12 +44,10 @@ class SparseIndex:
     def __init__(self, file: LogFile, entry: struct.Struct) -> None:
         self.file = file
         self._entry = entry
-        # Number of the first pending entry, then the two columns.
-        self._pending: tuple[int, array[int], array[int]] = (file.size // entry.size, array("q"), array("q"))
+        self._pending: Block = (file.size // entry.size, array("q"), array("q"))
         self._last: Entry | None = None  # known once it was asked for, or appended
-        # The block of the file that was searched last, which a reader's next search most often ends in too:
-        # number of its first entry, and the two columns.
-        self._block_read: tuple[int, array[int], array[int]] | None = None
+        # The part of the file that was searched last, which a reader's next search most often ends in too.
+        self._block_read: Block | None = None
         self.count = self._pending[0]
 
     def __len__(self) -> int:
@@ -71,6 +71,9 @@ class SparseIndex:
         written, keys, values = self._pending
         if number >= written:
             return keys[number - written], values[number - written]
+        known = self._block_read
+        if known is not None and 0 <= number - known[0] < len(known[1]):
+            return known[1][number - known[0]], known[2][number - known[0]]
         return self._rows(number, 1)[0]
 
     def rows(self) -> Iterator[Entry]:
@@ -98,10 +101,13 @@ class SparseIndex:
     def _search_file(self, column: int, target: int, count: int) -> int:
         known = self._block_read
         if known is not None:
-            start = known[0]
-            numbers = known[2] if column else known[1]
-            if numbers[0] <= target < numbers[len(numbers) - 1]:
-                return start + bisect_right(numbers, target) - 1
+            found = _search_block(known, column, target, count)
+            if found < 0 and _column(known, column)[0] <= target:
+                # A reader that goes on comes to the next block.
+                known = self._read_block(known[0] + len(known[1]) - 1, count)
+                found = _search_block(known, column, target, count)
+            if found >= 0:
+                return found
         low, high = 0, count  # everything before low is <= target, everything from high on is greater
         while high - low > _BLOCK_ENTRIES:
             middle = (low + high) // 2
@@ -109,13 +115,18 @@ class SparseIndex:
                 low = middle
             else:
                 high = middle
-        # Entries beyond `high` are read with it, for whoever goes on from here.
-        rows = self._rows(low, min(count - low, _BLOCK_ENTRIES))
-        if not rows:
+        if low == count:
             return -1
+        # Entries beyond `high` are read with it, for whoever goes on from here.
+        known = self._read_block(low, count)
+        return low + bisect_right(_column(known, column), target) - 1
+
+    def _read_block(self, start: int, count: int) -> Block:
+        """The entries from `start` on, of which there is one at least; kept for the next search."""
+        rows = self._rows(start, min(count - start, _BLOCK_ENTRIES))
         keys, values = (array("q", numbers) for numbers in zip(*rows, strict=True))
-        self._block_read = (low, keys, values)
-        return low + bisect_right(values if column else keys, target) - 1
+        self._block_read = block = (start, keys, values)
+        return block
 
     def truncate_rows(self, count: int) -> None:
         """Keep the first `count` entries."""
@@ -157,3 +168,16 @@ class SparseIndex:
         if len(block) != count * size:
             raise DamagedIndex(f"{self.file.path}: entry {start} is missing")
         return block
+
+
+def _search_block(block: Block, column: int, target: int, count: int) -> int:
+    """Number of the last entry <= target, if it is surely in this block of a file of `count`; else -1."""
+    start, numbers = block[0], _column(block, column)
+    size = len(numbers)
+    if numbers[0] <= target and (target < numbers[size - 1] or start + size == count):
+        return start + bisect_right(numbers, target) - 1
+    return -1
+
+
+def _column(block: Block, column: int) -> array[int]:
+    return block[2] if column else block[1]

@@ -87,6 +87,6 @@ def _note(log: PartitionLog, run: BatchRun, offset: int, max_bytes: int) -> None
     last_offset = run.upper_offset - 1
     if run.end < run.segment.size:
         # A read that begins later than this would go beyond what was warmed.
-        last_start = run.segment.floor_boundary(run.start, max(run.end - max_bytes, run.start))
+        last_start = run.segment.floor_boundary(run.start, max(run.end - max_bytes, run.start)).position
         last_offset = run.segment.span_at(last_start).base_offset
     log.warmth.run = WarmRun(offset, max(last_offset, offset), run.upper_offset, max_bytes)

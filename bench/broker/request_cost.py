@@ -1,8 +1,9 @@
-"""CPU microseconds of one produce request inside our broker, without sockets or clients: what to make faster.
+"""CPU microseconds of one produce or fetch request inside our broker, without sockets or clients.
 
 A frame goes through the dispatcher again and again in this process. The least of many repetitions is told,
 which a busy machine can hardly disturb. Beside it stand what cannot be saved (decoding, the write itself)
-and, with `--profile`, the functions that take the most, timed by the thread's own CPU clock.
+and, with `--profile`, the functions that take the most, timed by the thread's own CPU clock. A fetch ends
+with the parts of its answer: file ranges, which are not sent.
 
     python bench/broker/request_cost.py [--profile]
 """
@@ -32,11 +33,12 @@ from odradek.net.connection import Connection
 from odradek.net.exchange import ExchangeQueue
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.headers import decode_request, decode_response, encode_request
-from odradek.protocol.messages import CreateTopicsRequest, ProduceRequest, ProduceResponse
+from odradek.protocol.messages import CreateTopicsRequest, FetchResponse, ProduceRequest, ProduceResponse
 from odradek.records.builder import build_batch_from_columns
 from odradek.records.compression import Codec
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from broker.fetch_loads import FETCH_LOADS, FetchLoad, Reader
 from results import markdown_table
 from wire import ask
 
@@ -143,6 +145,27 @@ class Costs:
         costs = (whole, decoding, writing, whole - decoding - writing)
         return [load.name, *(f"{cost:.1f}" for cost in costs)]
 
+    def ask_to_fetch(self, version: int, frame: memoryview) -> FetchResponse:
+        self._dispatcher.handle(self._connection, frame, self._exchanges.begin())
+        answer = b"".join(part if isinstance(part, bytes) else part.read() for part in self._answers.pop())
+        _, response = decode_response(ApiKey.FETCH, version, answer[4:])
+        assert isinstance(response, FetchResponse)
+        return response
+
+    def fetch_row(self, server: BrokerServer, load: FetchLoad) -> list[str]:
+        reader = Reader(server, load)
+        reader.begin(self.ask_to_fetch)
+        frames = reader.frames(REPETITIONS * CALLS)
+
+        def fetch() -> None:
+            self._dispatcher.handle(self._connection, next(frames), self._exchanges.begin())
+            self._answers.pop()
+
+        whole = least_microseconds(fetch)
+        (frame,) = reader.frames(1)
+        decoding = least_microseconds(lambda: decode_request(frame))
+        return [load.name, f"{whole:.1f}", f"{decoding:.1f}"]
+
     def profile(self, load: Load) -> None:
         frame = Frame(load)
         profiler = cProfile.Profile(time.thread_time)
@@ -153,9 +176,10 @@ class Costs:
         pstats.Stats(profiler).sort_stats("tottime").print_stats(30)
 
 
-def create_topic(port: int) -> None:
-    topic = CreateTopicsRequest.Topics(name=TOPIC, num_partitions=1, replication_factor=1)
-    ask(port, ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest(timeout_ms=10_000, topics=[topic]))
+def create_topics(port: int) -> None:
+    names = {TOPIC, *(load.topic for load in FETCH_LOADS)}
+    topics = [CreateTopicsRequest.Topics(name=name, num_partitions=1, replication_factor=1) for name in names]
+    ask(port, ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest(timeout_ms=10_000, topics=topics))
 
 
 async def measure(scratch: Path, is_profiled: bool) -> None:
@@ -164,10 +188,12 @@ async def measure(scratch: Path, is_profiled: bool) -> None:
     await server.start()
     try:
         (address,) = server.addresses()
-        await asyncio.to_thread(create_topic, int(address.rpartition(":")[2]))
+        await asyncio.to_thread(create_topics, int(address.rpartition(":")[2]))
         costs = Costs(server, scratch)
         columns = ["one produce request, us of CPU", "whole", "decode", "bare write", "the rest"]
-        print(markdown_table(columns, [costs.row(one) for one in LOADS]))
+        print(markdown_table(columns, [costs.row(one) for one in LOADS]), end="\n\n")
+        columns = ["one fetch request, us of CPU", "whole", "decode by the schema"]
+        print(markdown_table(columns, [costs.fetch_row(server, one) for one in FETCH_LOADS]))
         if is_profiled:
             costs.profile(LOADS[1])
     finally:
@@ -175,7 +201,7 @@ async def measure(scratch: Path, is_profiled: bool) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="What one produce request costs inside our broker.")
+    parser = argparse.ArgumentParser(description="What one request costs inside our broker.")
     parser.add_argument("--profile", action="store_true", help="also tell which functions take the most")
     options = parser.parse_args()
     with (

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 DEFAULT_CHUNK_BYTES = 32 * 1024 * 1024
 DEFAULT_BATCH_BYTES = 1024 * 1024
+_RECORD_OVERHEAD_BYTES = 6
+"""What a record takes beside its fields, less the 4 bytes that Arrow takes for the end of each."""
 _MAX_CHUNK_BYTES = 2**31 - 1
 
 BytesBuffers = tuple[int, Any, Any, Any]
@@ -58,7 +60,7 @@ BytesBuffers = tuple[int, Any, Any, Any]
 class EncodedRows(NamedTuple):
     """Records of one batch to be, after HEADER_SIZE free bytes."""
 
-    encoded: bytearray
+    encoded: memoryview
     record_count: int
     base_timestamp_ms: int
     max_timestamp_ms: int
@@ -246,15 +248,30 @@ def _by_partition(rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
 
 
 def encode_rows(rows: pa.RecordBatch, max_batch_bytes: int) -> Iterator[EncodedRows]:
-    """The rows in pieces of at most `max_batch_bytes`, as batches hold them; a larger record goes alone."""
+    """The rows in even pieces of at most `max_batch_bytes`, as batches hold them; a larger record goes alone.
+
+    They lie in memory of Arrow's own, which is reused: fresh pages cost more than all that fills them.
+    """
+    allocate = _pyarrow().allocate_buffer
+    max_batch_bytes = min(max_batch_bytes, _even_piece(rows, max_batch_bytes))
     timestamps_ms = _timestamps(rows)
     source = _record_source(rows, timestamps_ms, memoryview(b"").cast("q"))
     start = 0
     while start < rows.num_rows:
         end, size = source.fit(start, max_batch_bytes - HEADER_SIZE)
-        encoded, max_timestamp_ms = source.encode(start, end, size)
-        yield EncodedRows(encoded, end - start, timestamps_ms[start], max_timestamp_ms)
+        encoded, max_timestamp_ms = source.encode(start, end, size, allocate)
+        yield EncodedRows(memoryview(encoded).cast("B"), end - start, timestamps_ms[start], max_timestamp_ms)
         start = end
+
+
+def _even_piece(rows: pa.RecordBatch, max_batch_bytes: int) -> int:
+    """About as many bytes as make all pieces equal: none should be a small rest."""
+    size: int = sum(
+        rows.column(name).nbytes for name in ("key", "value", "headers") if name in rows.schema.names
+    )
+    size += rows.num_rows * _RECORD_OVERHEAD_BYTES
+    pieces = size // max_batch_bytes + 1
+    return size // pieces + size // 32 + HEADER_SIZE
 
 
 def key_partitions(keys: pa.Array, partitions: int, without_key: int) -> pa.Array:
@@ -295,7 +312,7 @@ def _encode(
 
 def _record_source(rows: pa.RecordBatch, timestamps_ms: memoryview, offsets: memoryview) -> RecordSource:
     return RecordSource(
-        _bytes_source(_column_or_nulls(rows, "key")),
+        _bytes_source(rows.column("key")) if "key" in rows.schema.names else _only_nulls(),
         _bytes_source(rows.column("value")),
         timestamps_ms,
         offsets,
@@ -327,7 +344,9 @@ def _header_sources(rows: pa.RecordBatch) -> tuple[memoryview, BytesSource, Byte
     import pyarrow.compute as pc  # noqa: PLC0415
 
     pa = _pyarrow()
-    headers = _column_or_nulls(rows, "headers", schema().field("headers").type)
+    if "headers" not in rows.schema.names:
+        return memoryview(bytes((rows.num_rows + 1) * 8)).cast("q"), _only_nulls(), _only_nulls()
+    headers = rows.column("headers")
     lengths = pc.fill_null(pc.list_value_length(headers).cast(pa.int64()), 0)
     ends = pc.cumulative_sum(pa.concat_arrays([pa.array([0], pa.int64()), lengths]))
     keys, values = headers.flatten().flatten()
@@ -336,11 +355,8 @@ def _header_sources(rows: pa.RecordBatch) -> tuple[memoryview, BytesSource, Byte
     return _numbers(ends), _bytes_source(keys), _bytes_source(values)
 
 
-def _column_or_nulls(rows: pa.RecordBatch, name: str, arrow_type: Any = None) -> Any:
-    if name in rows.schema.names:
-        return rows.column(name)
-    pa = _pyarrow()
-    return pa.nulls(rows.num_rows, arrow_type or pa.large_binary())
+def _only_nulls() -> BytesSource:
+    return BytesSource(memoryview(b""), memoryview(b"").cast("q"), memoryview(b""), 0)
 
 
 def _bytes_source(column: Any) -> BytesSource:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 from odradek.records.batch import (
     CONTROL_FLAG,
@@ -30,6 +31,7 @@ MAX_BATCH_BYTES = 2**31 - 1
 MAX_OFFSET_DELTA = 2**31 - 1
 
 Headers = Sequence[tuple[str, bytes | None]]
+Room = TypeVar("Room", bytearray, memoryview)
 
 
 def build_batch(
@@ -141,7 +143,7 @@ def batch_attributes(
 
 
 def finish_batch(
-    batch: bytearray,
+    batch: Room,
     *,
     codec: Codec,
     level: int | None,
@@ -155,19 +157,18 @@ def finish_batch(
     producer_epoch: int,
     base_sequence: int,
     record_count: int,
-) -> bytearray:
+) -> Room | bytearray:
     """Turn HEADER_SIZE free bytes and encoded records into a batch, in place unless there is a codec."""
+    finished: Room | bytearray = batch
     if codec is not Codec.NONE:
-        compressed = compress(codec, memoryview(batch)[HEADER_SIZE:], level)
-        batch = bytearray(HEADER_SIZE)
-        batch += compressed
-    if len(batch) > MAX_BATCH_BYTES:
-        raise BatchTooLarge(len(batch), MAX_BATCH_BYTES)
+        finished = bytearray(HEADER_SIZE) + compress(codec, memoryview(batch)[HEADER_SIZE:], level)
+    if len(finished) > MAX_BATCH_BYTES:
+        raise BatchTooLarge(len(finished), MAX_BATCH_BYTES)
     HEADER.pack_into(
-        batch,
+        finished,
         0,
         base_offset,
-        len(batch) - LOG_OVERHEAD,
+        len(finished) - LOG_OVERHEAD,
         partition_leader_epoch,
         MAGIC,
         0,
@@ -180,8 +181,8 @@ def finish_batch(
         base_sequence,
         record_count,
     )
-    renew_crc(batch, 0, len(batch))
-    return batch
+    renew_crc(finished, 0, len(finished))
+    return finished
 
 
 def _check_deltas(offset_deltas: list[int], last_offset_delta: int) -> None:

@@ -18,8 +18,8 @@ from odradek.records.kernels import new_bytearray
 from odradek.records.layout import HEADER_SIZE
 
 if cython.compiled:
-    from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
     from cython.cimports.libc.string import memcpy
+    from cython.cimports.odradek.records.column_sinks import address_of
     from cython.cimports.odradek.records.encoding import size_of_varint, write_varint
     from cython.cimports.odradek.records.hashes import murmur2_at
     from cython.cimports.odradek.records.kernels import wrapping_difference
@@ -39,7 +39,8 @@ _MAX_INT32 = 2**31 - 1
 class BytesSource:
     """A column of bytes in an Arrow array with 64-bit offsets, beginning at its entry `first`.
 
-    The array must be valid (pyarrow's validate): positions are trusted. No validity buffer: no nulls.
+    The array must be valid (pyarrow's validate): positions are trusted. No validity buffer: no nulls. No
+    offsets: nothing but nulls.
     """
 
     validity: cython.const[cython.uchar][::1]
@@ -60,6 +61,8 @@ class BytesSource:
     def length(self, index: cython.Py_ssize_t) -> cython.longlong:
         """Bytes of an entry, -1 for null."""
         index += self.first
+        if len(self.offsets) == 0:
+            return -1
         if len(self.validity) > 0 and not (self.validity[index >> 3] >> (index & 7)) & 1:
             return -1
         return self.offsets[index + 1] - self.offsets[index]
@@ -217,13 +220,22 @@ class RecordSource:
                 index += 1
         return index, total
 
-    def encode(self, start: cython.Py_ssize_t, end: cython.Py_ssize_t, size: cython.Py_ssize_t):
-        """Records `start` to `end`, measured by `fit`, after room for a header; and their latest time."""
-        encoded = new_bytearray(_HEADER_SIZE + size)
+    def encode(
+        self,
+        start: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+        size: cython.Py_ssize_t,
+        allocate=new_bytearray,
+    ):
+        """Records `start` to `end`, measured by `fit`, after room for a header; and their latest time.
+
+        `allocate(size)` gives memory for them: something that shows writable bytes and never moves them.
+        """
+        encoded = allocate(_HEADER_SIZE + size)
         if cython.compiled:
-            out = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(encoded))
+            out = address_of(encoded)
         else:
-            out = encoded
+            out = memoryview(encoded).cast("B")
         position: cython.Py_ssize_t = _HEADER_SIZE
         latest_ms: cython.longlong = self.timestamps_ms[start]
         index: cython.Py_ssize_t

@@ -187,7 +187,7 @@ class ProducerBatch:
         self.log_append_time_ms = -1
         self.error: BaseException | None = None
         self.parts: list[ProducerBatch] | None = None
-        self.payload: bytearray | None = None
+        self.payload: bytearray | memoryview | None = None
         self.reserved = room
         self.attempts = 0
         self.retry_at_ms = 0.0
@@ -197,7 +197,7 @@ class ProducerBatch:
         self.reader: Any = None
         """What makes a lock by which a thread can wait for the answer to this batch and read it by itself."""
         self._room = room
-        self._encoded: bytearray | None = new_bytearray(room)
+        self._encoded: Any = new_bytearray(room)
         if cython.compiled:
             self._out = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(self._encoded))
         else:
@@ -252,7 +252,7 @@ class ProducerBatch:
         return future
 
     def take_encoded(
-        self, encoded: bytearray, count: int, base_timestamp_ms: int, max_timestamp_ms: int
+        self, encoded: bytearray | memoryview, count: int, base_timestamp_ms: int, max_timestamp_ms: int
     ) -> None:
         """Take records that are encoded already, after room for a header, as the only ones of this batch."""
         self._encoded = encoded
@@ -269,7 +269,8 @@ class ProducerBatch:
         """Make the payload; nothing can be appended any more. `producer` is id, epoch and base sequence."""
         encoded, self._encoded = self._encoded, None
         assert encoded is not None
-        del encoded[self.size :]
+        if len(encoded) > self.size:
+            del encoded[self.size :]
         self.producer_id, self.producer_epoch, self.base_sequence = producer
         self.payload = finish_batch(
             encoded,

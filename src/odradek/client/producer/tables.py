@@ -19,8 +19,9 @@ from odradek.records.errors import InvalidRecord
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LEAST_BATCH_BYTES = 256 * 1024
-"""Rows that come together need not wait for one another, so that larger batches cost no time."""
+LEAST_BATCH_BYTES = 1_000_000
+"""Rows that come together need not wait for one another, so that larger batches cost no time. Brokers take
+batches of 1 MiB unless they are told otherwise; one that does not has them split."""
 
 
 class Table(Protocol):

@@ -20,6 +20,7 @@ print(*sys.modules)
 NOT_NEEDED = {
     "odradek.broker.group_coordination",
     "odradek.broker.handlers.join_group",
+    "odradek.broker.metrics_listener",
     "odradek.client",
     "odradek.coordination.zookeeper",
     "odradek.groups.service",

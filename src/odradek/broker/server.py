@@ -14,7 +14,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from odradek.broker.broker_settings import BrokerSettings
 from odradek.broker.config.alter import check_topic
@@ -28,11 +28,9 @@ from odradek.broker.listeners import Listeners
 from odradek.broker.loading import coordinate_groups_when_needed, load_the_rest
 from odradek.broker.log_cleaning import LogCleaning
 from odradek.broker.log_moves import LogMoves
-from odradek.broker.metrics_listener import MetricsListener
 from odradek.broker.obedience import Obedience
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.services import Services
-from odradek.broker.telling import broker_registry
 from odradek.broker.topic_settings import TopicSettings
 from odradek.cluster.brokers import Broker
 from odradek.cluster.control_fence import ControlFence
@@ -55,6 +53,9 @@ from odradek.protocol.messages import LeaderAndIsrRequest, StopReplicaRequest
 from odradek.replication.partition import Partition
 from odradek.replication.replica_manager import ReplicaManager
 from odradek.transactions.producer_ids import ProducerIds
+
+if TYPE_CHECKING:
+    from odradek.broker.metrics_listener import MetricsListener
 
 assert all((short_fetch, short_produce)), "importing a short way registers it"
 logger = logging.getLogger(__name__)
@@ -186,6 +187,10 @@ class BrokerServer:
     async def _tell_metrics(self) -> None:
         endpoint = self.config.metrics_endpoint
         if endpoint is not None:
+            # Only for those who want to be told.
+            from odradek.broker.metrics_listener import MetricsListener  # noqa: PLC0415
+            from odradek.broker.telling import broker_registry  # noqa: PLC0415
+
             self.metrics = MetricsListener(broker_registry(self.services, self._listeners), self._in_pool)
             await self.metrics.start(endpoint.host, endpoint.port)
             logger.info("metrics: http://%s:%d/metrics", endpoint.host, self.metrics.port)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 TOPIC_POLL_SECONDS = 0.001
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Services:
     """The rooms behind the handlers. Owned by the server, on the loop; `pool` is for what may block."""
 

@@ -8,7 +8,7 @@ from odradek.cluster.brokers import UNKNOWN_BROKER_EPOCH
 from odradek.common.error_codes import ErrorCode
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ControlFence:
     """The highest controller epoch seen, and this broker's own epoch. Owned by the broker's event loop."""
 

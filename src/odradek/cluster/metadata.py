@@ -53,7 +53,7 @@ class ImageChange(NamedTuple):
     deleted: frozenset[TopicPartition]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class MetadataImage:
     """Brokers, controller and topics as last told by the controller.
 

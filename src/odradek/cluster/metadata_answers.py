@@ -37,7 +37,7 @@ class Cursor(NamedTuple):
     partition_index: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class MetadataAnswers:
     """Answers for the clients of one listener; topics are kept until the image changes.
 

@@ -163,7 +163,7 @@ class ClusterNode:
                 await asyncio.sleep(REJOIN_BACKOFF_S)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Parts:
     """What lives as long as one session."""
 

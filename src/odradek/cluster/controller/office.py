@@ -14,7 +14,7 @@ from odradek.cluster.controller.transitions import Transitions
 from odradek.coordination.store import Store, Watcher, WatchEvent
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Office:
     """One term. Owned by the controller's event loop; useless once the epoch was raised by another."""
 

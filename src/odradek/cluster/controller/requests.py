@@ -38,7 +38,7 @@ _StopTopic = StopReplicaRequest.TopicStates
 _StopState = StopReplicaRequest.TopicStates.PartitionStates
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class RequestBatch:
     """What is to be told, by broker. Owned by the controller's event loop; emptied by `take`."""
 

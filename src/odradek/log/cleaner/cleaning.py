@@ -37,7 +37,7 @@ class CleanedGroup(NamedTuple):
     new: Segment
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Workspace:
     """What one thread needs for its runs, one after another."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class CleanerStatistics:
     """Counts of one run; filled by the thread that runs it, read when it is over."""
 

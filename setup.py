@@ -32,6 +32,7 @@ KERNELS = {
 WAYS = {
     "odradek.records.acceptance": "src/odradek/records/acceptance.py",
     "odradek.records.lz4_frames": "src/odradek/records/lz4_frames.py",
+    "odradek.metrics.counters": "src/odradek/metrics/counters.py",
     "odradek.log.files": "src/odradek/log/files.py",
     "odradek.log.sparse_index": "src/odradek/log/sparse_index.py",
     "odradek.log.offset_index": "src/odradek/log/offset_index.py",

@@ -80,7 +80,7 @@ def test_a_broker_serves_what_is_left_after_a_repair(directory: Path) -> None:
     before = [(r.offset, r.value) for r in read_all(manager.logs[TopicPartition("orders", 0)])]
     manager.stop(0)
     bad = sorted((directory / "orders-0").glob("*.log"))[2]
-    flip(bad, 100)
+    flip(bad, 30)
     repaired = apply_repair(plan_repair(str(directory / "orders-0")))
 
     manager = open_manager(directory)

@@ -1,6 +1,7 @@
 # The C side of octets.py; inlined wherever it is used.
 
 from cpython.buffer cimport PyBuffer_IsContiguous
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_Check, PyMemoryView_GET_BUFFER
 
 
@@ -15,7 +16,47 @@ cdef inline const unsigned char *octets_of(object view) except NULL:
 
 
 cdef inline unsigned char *writable_octets_of(object view) except NULL:
-    octets = octets_of(view)
+    cdef const unsigned char *octets = octets_of(view)
     if PyMemoryView_GET_BUFFER(view).readonly:
         raise BufferError("bytes that may be written are needed")
     return <unsigned char *> octets
+
+
+cdef inline bytes copied(const unsigned char *octets, Py_ssize_t start, Py_ssize_t end):
+    return PyBytes_FromStringAndSize(<const char *> octets + start, end - start)
+
+
+cdef inline long long int16_at(const unsigned char *octets, Py_ssize_t position) noexcept nogil:
+    return <short> ((octets[position] << 8) | octets[position + 1])
+
+
+cdef inline long long uint32_at(const unsigned char *octets, Py_ssize_t position) noexcept nogil:
+    return (
+        (<unsigned int> octets[position] << 24)
+        | (<unsigned int> octets[position + 1] << 16)
+        | (<unsigned int> octets[position + 2] << 8)
+        | <unsigned int> octets[position + 3]
+    )
+
+
+cdef inline long long int32_at(const unsigned char *octets, Py_ssize_t position) noexcept nogil:
+    return <int> uint32_at(octets, position)
+
+
+cdef inline long long int64_at(const unsigned char *octets, Py_ssize_t position) noexcept nogil:
+    return <long long> (
+        (<unsigned long long> uint32_at(octets, position) << 32)
+        | <unsigned long long> uint32_at(octets, position + 4)
+    )
+
+
+cdef inline void put_int32(unsigned char *octets, Py_ssize_t position, long long number) noexcept nogil:
+    octets[position] = (number >> 24) & 0xFF
+    octets[position + 1] = (number >> 16) & 0xFF
+    octets[position + 2] = (number >> 8) & 0xFF
+    octets[position + 3] = number & 0xFF
+
+
+cdef inline void put_int64(unsigned char *octets, Py_ssize_t position, long long number) noexcept nogil:
+    put_int32(octets, position, number >> 32)
+    put_int32(octets, position + 4, number)

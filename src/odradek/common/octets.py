@@ -1,11 +1,12 @@
-"""The bytes of a memoryview as compiled code reads them: by pointer, without a call for each.
+"""The bytes of a memoryview as compiled code reads and writes them: by pointer, without a call for each.
 
 Where code is interpreted, the view itself serves. octets.pxd has the C side; both are used alike:
 
     octets = octets_of(view)
-    first = octets[0]
+    length = int32_at(octets, 8)
 
-In C nothing is checked behind the pointer, neither the bounds nor that the view lives on.
+Numbers are big-endian, as everywhere in Kafka. In C nothing is checked behind the pointer, neither the bounds
+nor that the view lives on: that is the caller's part.
 """
 
 from __future__ import annotations
@@ -19,3 +20,38 @@ def octets_of(view: memoryview) -> memoryview:
 def writable_octets_of(view: memoryview) -> memoryview:
     """To read and write."""
     return view
+
+
+def copied(octets: memoryview, start: int, end: int) -> bytes:
+    """Some of them, as an object of their own."""
+    return bytes(octets[start:end])
+
+
+def int16_at(octets: memoryview, position: int) -> int:
+    """A signed number of two bytes."""
+    return int.from_bytes(octets[position : position + 2], "big", signed=True)
+
+
+def int32_at(octets: memoryview, position: int) -> int:
+    """A signed number of four bytes."""
+    return int.from_bytes(octets[position : position + 4], "big", signed=True)
+
+
+def uint32_at(octets: memoryview, position: int) -> int:
+    """A number of four bytes without sign."""
+    return int.from_bytes(octets[position : position + 4], "big")
+
+
+def int64_at(octets: memoryview, position: int) -> int:
+    """A signed number of eight bytes."""
+    return int.from_bytes(octets[position : position + 8], "big", signed=True)
+
+
+def put_int32(octets: memoryview, position: int, number: int) -> None:
+    """Write four bytes."""
+    octets[position : position + 4] = number.to_bytes(4, "big", signed=True)
+
+
+def put_int64(octets: memoryview, position: int, number: int) -> None:
+    """Write eight bytes."""
+    octets[position : position + 8] = number.to_bytes(8, "big", signed=True)

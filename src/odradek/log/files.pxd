@@ -8,9 +8,14 @@ cdef class OpenFile:
     cdef readonly int fd
 
 
+cdef class FileSystem:
+    @cython.locals(fd=int, size=Py_ssize_t, written=Py_ssize_t, octets="const unsigned char *")
+    cpdef write_at(self, OpenFile file, payload, Py_ssize_t position)
+
+
 @cython.final
 cdef class HandleCache:
-    cdef public object files
+    cdef public FileSystem files
     cdef public Py_ssize_t limit
     cdef object _open
 

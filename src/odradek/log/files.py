@@ -21,11 +21,13 @@ from odradek.log.page_cache import is_cached
 try:
     import cython
 except ImportError:
-    from odradek.records import cython_shim as cython
+    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     # At the end of the process Python's own names are gone before the last files are.
+    from cython.cimports.odradek.common.octets import octets_of
     from cython.cimports.posix.unistd import close as _close
+    from cython.cimports.posix.unistd import pwrite as _pwrite
 else:
     _close = os.close
 
@@ -105,8 +107,16 @@ class FileSystem:
 
     def write_at(self, file: OpenFile, payload: Buffer, position: int) -> None:
         """Write all of it, or raise with the file in an unknown state after `position`."""
-        written = os.pwrite(file.fd, payload, position)
-        while written < len(payload):
+        written = 0
+        size = len(payload)
+        if cython.compiled and isinstance(payload, memoryview):
+            fd = file.fd
+            octets = octets_of(payload)
+            with cython.nogil:
+                written = _pwrite(fd, octets, size, position)
+            # Whatever is wrong happens again below, where it is told.
+            written = max(written, 0)
+        while written < size:
             written += os.pwrite(file.fd, memoryview(payload)[written:], position + written)
 
     def truncate(self, file: OpenFile, size: int) -> None:

@@ -3,8 +3,20 @@
 cimport cython
 
 from odradek.log.segment_end cimport SegmentEnd
+from odradek.records.acceptance cimport AcceptedBatch
 
-cdef Py_ssize_t _LAST_OFFSET_DELTA, _MAX_TIMESTAMP_MS, _PRODUCER_ID
+cdef Py_ssize_t _LOG_OVERHEAD
+
+
+@cython.final
+@cython.freelist(8)
+cdef class AppendInfo:
+    cdef readonly long long base_offset
+    cdef readonly long long last_offset
+    cdef readonly long long log_append_time_ms
+    cdef readonly long long log_start_offset
+    cdef readonly bint is_duplicate
+    cdef readonly object roll_reason
 
 
 @cython.final
@@ -38,11 +50,12 @@ cdef class LogTail:
     cdef public Terms terms
 
     cpdef commit_all(self)
-    cpdef append_from_client(self, records, long long leader_epoch, long long now_ms)
+    @cython.locals(info=AppendInfo)
+    cpdef AppendInfo append_from_client(self, records, long long leader_epoch, long long now_ms)
     @cython.locals(
-        segment=SegmentEnd, terms=Terms, size="long long", fields=tuple, max_timestamp_ms="long long",
-        base_offset="long long", last_offset="long long",
+        segment=SegmentEnd, terms=Terms, size="long long", accepted=AcceptedBatch, max_timestamp_ms="long long",
+        base_offset="long long", last_offset="long long", octets="unsigned char *",
     )
-    cpdef append_shortly(self, records, long long leader_epoch, long long now_ms)
+    cpdef AppendInfo append_shortly(self, records, long long leader_epoch, long long now_ms)
     @cython.locals(terms=Terms)
     cdef Terms _terms_for(self, segment)

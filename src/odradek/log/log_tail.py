@@ -11,9 +11,6 @@ nothing lies between an append and the segment.
 
 from __future__ import annotations
 
-import struct
-from typing import NamedTuple
-
 from odradek.log.config import LogConfig
 from odradek.log.epochs import LeaderEpochs
 from odradek.log.errors import StorageError
@@ -24,37 +21,69 @@ from odradek.log.roll import MAX_RELATIVE_OFFSET, RollReason
 from odradek.log.segment import Segment
 from odradek.log.segments import Segments
 from odradek.records.acceptance import ENDLESS_MS
-from odradek.records.batch import LOG_OVERHEAD, BatchHeader
+from odradek.records.batch import HEADER, LOG_OVERHEAD, BatchHeader
 
 try:
     import cython
 except ImportError:
-    from odradek.records import cython_shim as cython
+    from odradek.common import cython_shim as cython
 
 if cython.compiled:
-    from cython.cimports.odradek.records.acceptance import accepted_fields
+    from cython.cimports.odradek.common.octets import put_int32, put_int64, writable_octets_of
+    from cython.cimports.odradek.records.acceptance import accept
 else:
-    from odradek.records.acceptance import accepted_fields
+    from odradek.common.octets import put_int32, put_int64, writable_octets_of
+    from odradek.records.acceptance import accept
 
-# Places in a header, as C integers.
-_LAST_OFFSET_DELTA = BatchHeader._fields.index("last_offset_delta")
-_MAX_TIMESTAMP_MS = BatchHeader._fields.index("max_timestamp_ms")
-_PRODUCER_ID = BatchHeader._fields.index("producer_id")
-
-# What a leader writes over: the first field of a batch, and the one behind its length; no CRC covers them.
-_pack_base_offset = struct.Struct(">q").pack_into
-_pack_leader_epoch = struct.Struct(">i").pack_into
+_LOG_OVERHEAD = LOG_OVERHEAD
 
 
-class AppendInfo(NamedTuple):
-    """Where batches went. For a duplicate: where they have been since the first time."""
+class AppendInfo:
+    """Where batches went. For a duplicate: where they have been since the first time.
+
+    `log_append_time_ms` is -1 when records keep the producer's time.
+    """
 
     base_offset: int
     last_offset: int
-    log_append_time_ms: int  # -1 when records keep the producer's time
+    log_append_time_ms: int
     log_start_offset: int
-    is_duplicate: bool = False
-    roll_reason: RollReason | None = None
+    is_duplicate: bool
+    roll_reason: RollReason | None
+
+    def __init__(
+        self,
+        base_offset: int,
+        last_offset: int,
+        log_append_time_ms: int,
+        log_start_offset: int,
+        is_duplicate: bool = False,
+        roll_reason: RollReason | None = None,
+    ) -> None:
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        self.log_append_time_ms = log_append_time_ms
+        self.log_start_offset = log_start_offset
+        self.is_duplicate = is_duplicate
+        self.roll_reason = roll_reason
+
+    def _fields(self) -> tuple[object, ...]:
+        return (
+            self.base_offset,
+            self.last_offset,
+            self.log_append_time_ms,
+            self.log_start_offset,
+            self.is_duplicate,
+            self.roll_reason,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AppendInfo) and self._fields() == other._fields()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"AppendInfo{self._fields()}"
 
 
 class Terms:
@@ -138,7 +167,8 @@ class LogTail:
     def commit_all(self) -> None:
         """Move the high watermark to the log end, as there is no other replica."""
         self._hw = self.log_end_offset
-        self.producers.on_high_watermark(self._hw)
+        if self.producers.unreplicated:
+            self.producers.on_high_watermark(self._hw)
 
     def append_from_client(self, records: memoryview, leader_epoch: int, now_ms: int) -> AppendInfo:
         """Like `PartitionLog.append_as_leader`, for what came in a request."""
@@ -163,7 +193,7 @@ class LogTail:
             return None
         if leader_epoch != terms.leader_epoch or segment.wants_room(terms.max_index_bytes):
             return None
-        fields = accepted_fields(
+        accepted = accept(
             records,
             terms.max_message_bytes,
             terms.max_decompressed_bytes,
@@ -171,22 +201,24 @@ class LogTail:
             now_ms - terms.before_max_ms,
             now_ms + terms.after_max_ms,
         )
-        if fields is None:
+        if accepted is None:
             return None
-        max_timestamp_ms = fields[_MAX_TIMESTAMP_MS]
+        max_timestamp_ms = accepted.max_timestamp_ms
         base_offset = self.log_end_offset
-        last_offset = base_offset + fields[_LAST_OFFSET_DELTA]
+        last_offset = base_offset + accepted.last_offset_delta
         if max_timestamp_ms > terms.max_timestamp_ms or last_offset > terms.max_offset:
             return None
         header = None
-        if fields[_PRODUCER_ID] >= 0:
-            header = BatchHeader._make(fields)
+        if accepted.producer_id >= 0:
+            header = BatchHeader._make(HEADER.unpack_from(records))
             earlier = self.producers.duplicate_of(header)
             if earlier is not None:
                 return self._info_of_duplicate(earlier, -1)
             self.producers.check(header)
-        _pack_base_offset(records, 0, base_offset)
-        _pack_leader_epoch(records, LOG_OVERHEAD, leader_epoch)
+        # What a leader writes over: no CRC covers it.
+        octets = writable_octets_of(records)
+        put_int64(octets, 0, base_offset)
+        put_int32(octets, _LOG_OVERHEAD, leader_epoch)
         segment.append(records, base_offset, last_offset, max_timestamp_ms)
         if header is not None:
             self.producers.apply(
@@ -195,7 +227,7 @@ class LogTail:
         else:
             self.producers.end_offset = last_offset + 1
         self.log_end_offset = last_offset + 1
-        return AppendInfo._make((base_offset, last_offset, -1, self.log_start_offset, False, None))
+        return AppendInfo(base_offset, last_offset, -1, self.log_start_offset)
 
     def _terms_for(self, segment: Segment) -> Terms:
         terms = self.terms

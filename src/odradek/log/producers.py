@@ -146,14 +146,14 @@ class ProducerStates:
     `end_offset`: every batch below it is reflected here.
     """
 
-    __slots__ = ("_unreplicated", "end_offset", "entries", "ongoing")
+    __slots__ = ("end_offset", "entries", "ongoing", "unreplicated")
 
     def __init__(self, entries: Iterable[ProducerEntry] = (), end_offset: int = 0) -> None:
         self.entries: dict[int, ProducerEntry] = {entry.producer_id: entry for entry in entries}
         # First offset of each open transaction -> its producer, in rising order.
         self.ongoing: dict[int, int] = {}
         # Transactions ended by a marker that the high watermark has not passed: first -> last offset.
-        self._unreplicated: dict[int, int] = {}
+        self.unreplicated: dict[int, int] = {}
         self.end_offset = end_offset
         open_ones = (e for e in self.entries.values() if e.current_txn_first_offset >= 0)
         for entry in sorted(open_ones, key=lambda e: e.current_txn_first_offset):
@@ -236,7 +236,7 @@ class ProducerStates:
         if first_offset < 0:
             return None  # a transaction without records here holds nobody back
         del self.ongoing[first_offset]
-        self._unreplicated[first_offset] = header.base_offset
+        self.unreplicated[first_offset] = header.base_offset
         last_stable_offset = next(iter(self.ongoing), header.next_offset)
         return CompletedTxn(
             header.producer_id, first_offset, header.base_offset, not marker.is_commit, last_stable_offset
@@ -244,9 +244,9 @@ class ProducerStates:
 
     def on_high_watermark(self, high_watermark: int) -> None:
         """Ended transactions whose marker is committed hold nobody back any more."""
-        if self._unreplicated:
-            self._unreplicated = {
-                first: last for first, last in self._unreplicated.items() if last >= high_watermark
+        if self.unreplicated:
+            self.unreplicated = {
+                first: last for first, last in self.unreplicated.items() if last >= high_watermark
             }
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> int:
@@ -262,9 +262,9 @@ class ProducerStates:
     def first_unstable_offset(self) -> int | None:
         """The lowest offset whose transaction is open, or ended but not yet committed."""
         undecided = next(iter(self.ongoing), None)
-        if not self._unreplicated:
+        if not self.unreplicated:
             return undecided
-        unreplicated = min(self._unreplicated)
+        unreplicated = min(self.unreplicated)
         return unreplicated if undecided is None else min(undecided, unreplicated)
 
     def _entry(self, producer_id: int) -> ProducerEntry:

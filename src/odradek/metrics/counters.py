@@ -1,4 +1,8 @@
-"""What is counted where it happens: plain numbers, added to by the event loop that owns them."""
+# cython: annotation_typing=False
+"""What is counted where it happens: plain numbers, added to by the event loop that owns them.
+
+Compiled by Cython (counters.pxd has the C types), or interpreted as is.
+"""
 
 from __future__ import annotations
 

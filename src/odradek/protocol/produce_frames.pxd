@@ -4,7 +4,8 @@ cimport cython
 
 cdef long long _FIRST_VERSION, _LAST_VERSION, _TOPIC_IDS_FROM, _BAD
 cdef Py_ssize_t _CLIENT_ID_POSITION, _TOPIC_ID_BYTES, _SHORTEST, _ATTRIBUTES_POSITION
-cdef int _TRANSACTIONAL_FLAG
+cdef Py_ssize_t _START_BYTES, _ROW_BYTES, _AFTER_TOPIC_BYTES, _END_BYTES
+cdef int _TRANSACTIONAL_FLAG, _NO_RECORD_ERRORS
 
 
 @cython.final
@@ -24,31 +25,33 @@ cdef class ProduceFrame:
 
 
 @cython.locals(
-    octets="const unsigned char[::1]", end=Py_ssize_t, position=Py_ssize_t, start=Py_ssize_t, length=Py_ssize_t,
+    octets="const unsigned char *", end=Py_ssize_t, position=Py_ssize_t, start=Py_ssize_t, length=Py_ssize_t,
     version="long long", acks="long long", topic_count=Py_ssize_t, partition_count=Py_ssize_t,
     topics=list, batches=list,
 )
 cpdef read_produce(frame)
 
 @cython.locals(position=Py_ssize_t, following=Py_ssize_t)
-cdef Py_ssize_t _after_client_id(const unsigned char[::1] octets) noexcept
+cdef Py_ssize_t _after_client_id(const unsigned char *octets, Py_ssize_t end) noexcept
 
-@cython.locals(end=Py_ssize_t, length=Py_ssize_t, index="long long")
+@cython.locals(length=Py_ssize_t, index="long long")
 cdef Py_ssize_t _read_batches(
-    frame, const unsigned char[::1] octets, Py_ssize_t position, Py_ssize_t count, list batches
+    frame, const unsigned char *octets, Py_ssize_t position, Py_ssize_t end, Py_ssize_t count, list batches
 ) except -2
 
-@cython.locals(parts=list, size=Py_ssize_t, topic=TopicBatches)
-cpdef bytes answer_produce(ProduceFrame request, places)
+@cython.locals(
+    size=Py_ssize_t, topic=TopicBatches, answer=bytearray, octets="unsigned char *", position=Py_ssize_t,
+    count=Py_ssize_t, index="long long",
+)
+cpdef bytearray answer_produce(ProduceFrame request, list places)
 
-@cython.locals(number="long long")
-cdef long long _int16(const unsigned char[::1] octets, Py_ssize_t position) noexcept
+@cython.locals(octet="unsigned char")
+cdef Py_ssize_t _put(unsigned char *octets, Py_ssize_t position, bytes part) noexcept
 
-@cython.locals(high="long long")
-cdef long long _int32(const unsigned char[::1] octets, Py_ssize_t position) noexcept
+cdef _text(bytes name)
 
 @cython.locals(size=Py_ssize_t)
-cdef Py_ssize_t _varint_size(const unsigned char[::1] octets, Py_ssize_t position, Py_ssize_t end) noexcept
+cdef Py_ssize_t _varint_size(const unsigned char *octets, Py_ssize_t position, Py_ssize_t end) noexcept
 
 @cython.locals(number="long long", shift=int)
-cdef Py_ssize_t _compact_length(const unsigned char[::1] octets, Py_ssize_t position, Py_ssize_t end) noexcept
+cdef Py_ssize_t _compact_length(const unsigned char *octets, Py_ssize_t position, Py_ssize_t end) noexcept

@@ -23,9 +23,25 @@ schema's own decoder.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from typing import Protocol
+
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.common.octets import (
+        copied,
+        int16_at,
+        int32_at,
+        octets_of,
+        put_int32,
+        put_int64,
+    )
+else:
+    from odradek.common.octets import copied, int16_at, int32_at, octets_of, put_int32, put_int64
 
 FIRST_VERSION, LAST_VERSION = 9, 13
 _FIRST_VERSION, _LAST_VERSION = FIRST_VERSION, LAST_VERSION
@@ -39,11 +55,9 @@ _ATTRIBUTES_POSITION = 22
 _TRANSACTIONAL_FLAG = 0x10
 _BAD = -1
 
-_pack_start = struct.Struct(">iib").pack
-_pack_row = struct.Struct(">ihqqq").pack
-_AFTER_ROW = b"\x01\x00\x00"  # no record errors, no message, no tagged fields
-_AFTER_TOPIC = b"\x00"
-_END = b"\x00\x00\x00\x00\x00"  # no throttling, no tagged fields
+# Bytes of the answer: before the topics, of one partition, behind a topic, behind all.
+_START_BYTES, _ROW_BYTES, _AFTER_TOPIC_BYTES, _END_BYTES = 9, 33, 1, 5
+_NO_RECORD_ERRORS = 1
 
 
 class TopicBatches:
@@ -73,19 +87,19 @@ class ProduceFrame:
 
 def read_produce(frame: memoryview) -> ProduceFrame | None:
     """The request in a frame (without its size) if it is an ordinary one; batches are views of the frame."""
-    octets = frame
-    end = len(octets)
-    if end < _SHORTEST or _int16(octets, 0) != 0:
+    octets = octets_of(frame)
+    end = len(frame)
+    if end < _SHORTEST or int16_at(octets, 0) != 0:
         return None
-    version = _int16(octets, 2)
+    version = int16_at(octets, 2)
     if version < _FIRST_VERSION or version > _LAST_VERSION:
         return None
-    position = _after_client_id(octets)
+    position = _after_client_id(octets, end)
     # Tagged fields, transactional id, acks, time-out (an append that waits for nobody has none), topics.
     if position < 0 or position + 9 > end or octets[position] != 0 or octets[position + 1] != 0:
         return None
-    acks = _int16(octets, position + 2)
-    if acks not in (1, -1):
+    acks = int16_at(octets, position + 2)
+    if acks != 1 and acks != -1:  # noqa: PLR1714 - compared in C
         return None
     position += 8
     start = position
@@ -93,7 +107,7 @@ def read_produce(frame: memoryview) -> ProduceFrame | None:
     position += _varint_size(octets, position, end)
     if topic_count < 0:
         return None
-    topic_count_bytes = bytes(frame[start:position])
+    topic_count_bytes = copied(octets, start, position)
     topics: list[TopicBatches] = []
     for _ in range(topic_count):
         start = position
@@ -104,13 +118,15 @@ def read_produce(frame: memoryview) -> ProduceFrame | None:
             position += _varint_size(octets, position, end)
         if length < 0 or position + length > end:
             return None
-        topic_bytes = bytes(frame[position : position + length])
+        topic_bytes = copied(octets, position, position + length)
         position += length
         partition_count = _compact_length(octets, position, end)
         position += _varint_size(octets, position, end)
-        echo = bytes(frame[start:position])
+        if position > end:
+            return None
+        echo = copied(octets, start, position)
         batches: list[tuple[int, memoryview]] = []
-        position = _read_batches(frame, octets, position, partition_count, batches)
+        position = _read_batches(frame, octets, position, end, partition_count, batches)
         if position < 0 or position >= end or octets[position] != 0:
             return None
         position += 1
@@ -123,16 +139,16 @@ def read_produce(frame: memoryview) -> ProduceFrame | None:
             topics.append(TopicBatches(name, echo, batches))
     if position >= end or octets[position] != 0:
         return None
-    return ProduceFrame(version, _int32(octets, 4), acks, topic_count_bytes, topics)
+    return ProduceFrame(version, int32_at(octets, 4), acks, topic_count_bytes, topics)
 
 
-def _after_client_id(octets: memoryview) -> int:
+def _after_client_id(octets: memoryview, end: int) -> int:
     """Where the header's tagged fields begin; `_BAD` if the client id is not plain ASCII, or cut off."""
     position = _CLIENT_ID_POSITION + 2
-    following = position + _int16(octets, _CLIENT_ID_POSITION)
+    following = position + int16_at(octets, _CLIENT_ID_POSITION)
     if following == position - 1:
         return position  # null
-    if following < position or following > len(octets):
+    if following < position or following > end:
         return _BAD
     while position < following:
         if octets[position] >= 0x80:
@@ -145,17 +161,17 @@ def _read_batches(
     frame: memoryview,
     octets: memoryview,
     position: int,
+    end: int,
     count: int,
     batches: list[tuple[int, memoryview]],
 ) -> int:
     """Add the batches of one topic; the position after them, `_BAD` if they are not as they should be."""
-    end = len(octets)
     if count < 0:
         return _BAD
     for _ in range(count):
         if position + 5 > end:
             return _BAD
-        index = _int32(octets, position)
+        index = int32_at(octets, position)
         position += 4
         length = _compact_length(octets, position, end)
         position += _varint_size(octets, position, end)
@@ -184,23 +200,39 @@ class Place(Protocol):
         """Where the log begins now."""
 
 
-def answer_produce(request: ProduceFrame, places: Sequence[Place]) -> bytes:
+def answer_produce(request: ProduceFrame, places: Sequence[Place]) -> bytearray:
     """The answer when every batch was appended."""
-    parts = [b"", request.topic_count]
-    following = iter(places)
+    size = _START_BYTES + len(request.topic_count) + _ROW_BYTES * len(places) + _END_BYTES
     for topic in request.topics:
-        parts.append(topic.echo)
+        size += len(topic.echo) + _AFTER_TOPIC_BYTES
+    # Everything that is not written below is 0: no error, no message, no tagged fields, no throttling.
+    answer = bytearray(size)
+    octets = answer
+    put_int32(octets, 0, size - 4)
+    put_int32(octets, 4, request.correlation_id)
+    position = _put(octets, _START_BYTES, request.topic_count)
+    count = 0
+    for topic in request.topics:
+        position = _put(octets, position, topic.echo)
         for index, _ in topic.batches:
-            place = next(following)
-            parts.append(
-                _pack_row(index, 0, place.base_offset, place.log_append_time_ms, place.log_start_offset)
-            )
-            parts.append(_AFTER_ROW)
-        parts.append(_AFTER_TOPIC)
-    parts.append(_END)
-    size = sum(map(len, parts))
-    parts[0] = _pack_start(size + 5, request.correlation_id, 0)
-    return b"".join(parts)
+            place = places[count]
+            count += 1
+            put_int32(octets, position, index)
+            put_int64(octets, position + 6, place.base_offset)
+            put_int64(octets, position + 14, place.log_append_time_ms)
+            put_int64(octets, position + 22, place.log_start_offset)
+            octets[position + 30] = _NO_RECORD_ERRORS
+            position += _ROW_BYTES
+        position += _AFTER_TOPIC_BYTES
+    return answer
+
+
+def _put(octets: bytearray, position: int, part: bytes) -> int:
+    """Write all of `part`; the position after it."""
+    for octet in part:
+        octets[position] = octet
+        position += 1
+    return position
 
 
 def _text(name: bytes) -> str | None:
@@ -208,16 +240,6 @@ def _text(name: bytes) -> str | None:
         return name.decode()
     except UnicodeDecodeError:
         return None
-
-
-def _int16(octets: memoryview, position: int) -> int:
-    number = (octets[position] << 8) | octets[position + 1]
-    return number - 0x10000 if number >= 0x8000 else number
-
-
-def _int32(octets: memoryview, position: int) -> int:
-    high = _int16(octets, position)
-    return high * 0x10000 + ((octets[position + 2] << 8) | octets[position + 3])
 
 
 def _varint_size(octets: memoryview, position: int, end: int) -> int:

@@ -9,36 +9,66 @@ from __future__ import annotations
 
 from typing import Any
 
-from odradek.records.batch import ATTRIBUTES_POSITION as _CRC_BEGINS
-
-# C integers by acceptance.pxd; batch.py decides the numbers.
+from odradek.records.batch import ATTRIBUTES_POSITION as _ATTRIBUTES_POSITION
 from odradek.records.batch import (
     CODEC_MASK,
+    CRC_POSITION,
     HEADER,
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC,
+    MAGIC_POSITION,
     NO_TIMESTAMP,
     TRANSACTIONAL_FLAG,
     BatchHeader,
     Buffer,
 )
-from odradek.records.compression import Codec, Glimpse
+from odradek.records.compression import Codec, Glimpse, borrow_scratch, return_scratch
 from odradek.records.crc import crc32c
 from odradek.records.errors import RecordsError
-from odradek.records.kernels import check_records
+from odradek.records.layout import ROW_WIDTH
+from odradek.records.lz4_frames import NOT_ORDINARY
 
-_CRC_POSITION = _CRC_BEGINS
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.common.octets import int16_at, int32_at, int64_at, octets_of, uint32_at
+    from cython.cimports.odradek.records.kernels import check_octets
+    from cython.cimports.odradek.records.lz4_frames import decompress_into
+else:
+    from odradek.common.octets import int16_at, int32_at, int64_at, octets_of, uint32_at
+    from odradek.records.kernels import check_octets
+    from odradek.records.lz4_frames import decompress_into
+
+# C integers by acceptance.pxd; batch.py decides the numbers, and has the table of the positions.
+_CRC_BEGINS = _ATTRIBUTES_POSITION
+_CRC_POSITION = CRC_POSITION
+_MAGIC_POSITION = MAGIC_POSITION
 _CODEC_MASK = CODEC_MASK
 _UNKNOWN_ATTRIBUTES = ~(CODEC_MASK | TRANSACTIONAL_FLAG)
 _HEADER_SIZE = HEADER_SIZE
 _LOG_OVERHEAD = LOG_OVERHEAD
 _MAGIC = MAGIC
 _NO_TIMESTAMP = NO_TIMESTAMP
+_LZ4 = Codec.LZ4
+_FOUND_LEAST, _FOUND_GREATEST = 2, 3
 # Times beyond it are no times; what two within it differ by does not overflow.
 ENDLESS_MS = 2**61
 _ENDLESS_MS = ENDLESS_MS
-_unpack_header = HEADER.unpack_from
+
+
+class AcceptedBatch:
+    """What an append has to know of a good batch."""
+
+    __slots__ = ("last_offset_delta", "max_timestamp_ms", "producer_id")
+
+    def __init__(self, last_offset_delta: int, max_timestamp_ms: int, producer_id: int) -> None:
+        self.last_offset_delta = last_offset_delta
+        self.max_timestamp_ms = max_timestamp_ms
+        self.producer_id = producer_id
 
 
 def accept_for_produce(
@@ -50,66 +80,59 @@ def accept_for_produce(
     latest_ms: int,
 ) -> BatchHeader | None:
     """The header of a batch that fills `buffer` and is good and ordinary in every way, else None."""
-    fields = accepted_fields(
-        buffer, max_message_bytes, max_decompressed_bytes, requires_key, earliest_ms, latest_ms
-    )
-    return None if fields is None else BatchHeader._make(fields)
+    view = memoryview(buffer)
+    found = accept(view, max_message_bytes, max_decompressed_bytes, requires_key, earliest_ms, latest_ms)
+    return None if found is None else BatchHeader._make(HEADER.unpack_from(view))
 
 
-def accepted_fields(
-    buffer: Buffer,
+def accept(
+    view: memoryview,
     max_message_bytes: int,
     max_decompressed_bytes: int,
     requires_key: bool,
     earliest_ms: int,
     latest_ms: int,
-) -> tuple[int, ...] | None:
+) -> AcceptedBatch | None:
     """Like `accept_for_produce`, and as quick as can be."""
-    size = len(buffer)
+    size = len(view)
     if size <= _HEADER_SIZE or size > max_message_bytes:
         return None
-    fields = _unpack_header(buffer)
-    (
-        base_offset,
-        length,
-        _leader_epoch,
-        magic,
-        crc,
-        attributes,
-        last_delta,
-        base_ms,
-        max_ms,
-        producer_id,
-        _producer_epoch,
-        base_sequence,
-        count,
-    ) = fields
-    if base_offset != 0 or magic != _MAGIC or length != size - _LOG_OVERHEAD:
+    octets = octets_of(view)
+    attributes = int16_at(octets, 21)
+    last_delta = int32_at(octets, 23)
+    base_ms = int64_at(octets, 27)
+    max_ms = int64_at(octets, 35)
+    producer_id = int64_at(octets, 43)
+    count = int32_at(octets, 57)
+    if (
+        int64_at(octets, 0) != 0
+        or int32_at(octets, 8) != size - _LOG_OVERHEAD
+        or octets[_MAGIC_POSITION] != _MAGIC
+    ):
         return None
-    if count <= 0 or count != last_delta + 1 or (producer_id >= 0 and base_sequence < 0):
+    if count <= 0 or count != last_delta + 1 or (producer_id >= 0 and int32_at(octets, 53) < 0):
         return None
     if attributes & _UNKNOWN_ATTRIBUTES or base_ms > _ENDLESS_MS or base_ms < -_ENDLESS_MS:
         return None
-    view = memoryview(buffer)
-    if crc32c(view[_CRC_POSITION:]) != crc:
+    if crc32c(view[_CRC_BEGINS:]) != uint32_at(octets, _CRC_POSITION):
         return None
+    if not cython.compiled:
+        row = [0] * ROW_WIDTH
     untimed_delta_ms = _NO_TIMESTAMP - base_ms
-    if attributes & _CODEC_MASK:
-        found = _check_compressed(
-            view, attributes & _CODEC_MASK, max_decompressed_bytes, count, requires_key, untimed_delta_ms
+    codec = attributes & _CODEC_MASK
+    if codec:
+        problem = _check_compressed(
+            view, codec, max_decompressed_bytes, count, requires_key, untimed_delta_ms, row
         )
-        if found is None:
-            return None
     else:
-        found = check_records(
-            view, _HEADER_SIZE, size, count, last_delta, True, requires_key, untimed_delta_ms
+        problem = check_octets(
+            octets, _HEADER_SIZE, size, count, last_delta, True, requires_key, untimed_delta_ms, row
         )
-    problem, _, _, least_delta_ms, greatest_delta_ms = found
-    if problem or max_ms > latest_ms or greatest_delta_ms > latest_ms - base_ms:
+    if problem or max_ms > latest_ms or row[_FOUND_GREATEST] > latest_ms - base_ms:
         return None
-    if least_delta_ms < earliest_ms - base_ms:
+    if row[_FOUND_LEAST] < earliest_ms - base_ms:
         return None
-    return fields
+    return AcceptedBatch(last_delta, max_ms, producer_id)
 
 
 def _check_compressed(
@@ -119,9 +142,26 @@ def _check_compressed(
     count: int,
     requires_key: bool,
     untimed_delta_ms: int,
-) -> Any:
-    try:
-        with Glimpse(Codec(codec), view[_HEADER_SIZE:], max_decompressed_bytes) as plain:
-            return check_records(plain, 0, len(plain), count, count - 1, True, requires_key, untimed_delta_ms)
-    except (RecordsError, ValueError):
-        return None
+    row: Any,
+) -> int:
+    """Like `check_octets`; a problem too if it does not decompress."""
+    problem: int = 1
+    size = NOT_ORDINARY
+    if codec == _LZ4:
+        scratch = borrow_scratch()
+        size = decompress_into(view[_HEADER_SIZE:], scratch[:max_decompressed_bytes])
+        if size >= 0:
+            problem = check_octets(
+                octets_of(scratch), 0, size, count, count - 1, True, requires_key, untimed_delta_ms, row
+            )
+        return_scratch(scratch)
+    if size < 0:
+        try:
+            with Glimpse(Codec(codec), view[_HEADER_SIZE:], max_decompressed_bytes) as plain:
+                whole, size = memoryview(plain), len(plain)
+                problem = check_octets(
+                    octets_of(whole), 0, size, count, count - 1, True, requires_key, untimed_delta_ms, row
+                )
+        except (RecordsError, ValueError):
+            problem = 1
+    return problem

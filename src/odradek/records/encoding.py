@@ -8,7 +8,7 @@ from __future__ import annotations
 try:
     import cython
 except ImportError:
-    from odradek.records import cython_shim as cython
+    from odradek.common import cython_shim as cython
 
 from odradek.records.kernels import new_bytearray
 

@@ -10,6 +10,8 @@ cdef int _HEADERS_POSITION, _HEADER_COUNT, _ROW_WIDTH, _SMALLEST_RECORD
 cdef int _BATCH_WIDTH, _BATCH_BASE_OFFSET, _BATCH_SIZE, _BATCH_EPOCH, _BATCH_ATTRIBUTES, _BATCH_BASE_TIMESTAMP
 cdef int _BATCH_RECORDS, _HEADER_SIZE
 
+cdef int _FOUND_POSITION, _FOUND_INDEX, _FOUND_LEAST, _FOUND_GREATEST
+
 cdef int _AT_END, _TABLE_FULL, _TRUNCATED, _BAD_LENGTH, _BAD_MAGIC
 
 cdef long long _MASK
@@ -21,4 +23,15 @@ cdef Py_ssize_t take_bytes(
 ) noexcept nogil
 cdef Py_ssize_t walk_record(
     const unsigned char* buffer, Py_ssize_t position, Py_ssize_t limit, long long* row, Py_ssize_t at
+) noexcept nogil
+cdef Py_ssize_t check_octets(
+    const unsigned char *octets,
+    Py_ssize_t start,
+    Py_ssize_t end,
+    long long count,
+    long long last_offset_delta,
+    bint is_strict,
+    bint requires_key,
+    long long untimed_delta,
+    long long *row,
 ) noexcept nogil

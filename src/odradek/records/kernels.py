@@ -39,7 +39,7 @@ from odradek.records.layout import (
 try:
     import cython
 except ImportError:
-    from odradek.records import cython_shim as cython
+    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_FromStringAndSize
@@ -73,6 +73,8 @@ _VALUE_LENGTH = Column.VALUE_LENGTH
 _HEADERS_POSITION = Column.HEADERS_POSITION
 _HEADER_COUNT = Column.HEADER_COUNT
 _ROW_WIDTH = ROW_WIDTH
+# Where `check_octets` leaves what it found.
+_FOUND_POSITION, _FOUND_INDEX, _FOUND_LEAST, _FOUND_GREATEST = range(4)
 _SMALLEST_RECORD = SMALLEST_RECORD
 
 _BATCH_WIDTH = BATCH_ROW_WIDTH
@@ -350,6 +352,34 @@ def check_records(
     leave out records without timestamp, whose delta is `untimed_delta`; that is both if there is no other.
     """
     row_view: cython.longlong[::1] = memoryview(bytearray(_ROW_WIDTH * 8)).cast("q")
+    problem: cython.Py_ssize_t
+    _check_bounds(len(buffer), start, end)
+    if cython.compiled:
+        octets, row = cython.address(buffer[0]), cython.address(row_view[0])
+    else:
+        octets, row = buffer, row_view
+    with cython.nogil:
+        problem = check_octets(
+            octets, start, end, count, last_offset_delta, is_strict, requires_key, untimed_delta, row
+        )
+    return problem, row[_FOUND_POSITION], row[_FOUND_INDEX], row[_FOUND_LEAST], row[_FOUND_GREATEST]
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def check_octets(
+    octets: cython.p_const_uchar,
+    start: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    count: cython.longlong,
+    last_offset_delta: cython.longlong,
+    is_strict: cython.bint,
+    requires_key: cython.bint,
+    untimed_delta: cython.longlong,
+    row: cython.p_longlong,
+) -> cython.Py_ssize_t:
+    """The problem; all else that `check_records` tells is in `row`, which has room for a record."""
     problem: cython.Py_ssize_t = 0
     position: cython.Py_ssize_t = start
     following: cython.Py_ssize_t = start
@@ -358,40 +388,38 @@ def check_records(
     least: cython.longlong = untimed_delta
     greatest: cython.longlong = untimed_delta
     timestamp_delta: cython.longlong
-    _check_bounds(len(buffer), start, end)
-    if cython.compiled:
-        octets, row = cython.address(buffer[0]), cython.address(row_view[0])
-    else:
-        octets, row = buffer, row_view
-    with cython.nogil:
-        while index < count:
-            following = walk_record(octets, position, end, row, 0)
-            if following < 0:
-                problem = -following
-                position = row[0]
-                break
-            if (
-                row[_OFFSET_DELTA] != index
-                if is_strict
-                else row[_OFFSET_DELTA] <= last_delta or row[_OFFSET_DELTA] > last_offset_delta
-            ):
-                problem = _WRONG_OFFSET
-                break
-            if requires_key and row[_KEY_LENGTH] < 0:
-                problem = _NO_KEY
-                break
-            last_delta = row[_OFFSET_DELTA]
-            timestamp_delta = row[_TIMESTAMP_DELTA]
-            if timestamp_delta != untimed_delta:
-                if timestamp_delta < least or least == untimed_delta:
-                    least = timestamp_delta
-                if timestamp_delta > greatest or greatest == untimed_delta:
-                    greatest = timestamp_delta
-            position = following
-            index += 1
+    while index < count:
+        following = walk_record(octets, position, end, row, 0)
+        if following < 0:
+            problem = -following
+            position = row[0]
+            break
+        if (
+            row[_OFFSET_DELTA] != index
+            if is_strict
+            else row[_OFFSET_DELTA] <= last_delta or row[_OFFSET_DELTA] > last_offset_delta
+        ):
+            problem = _WRONG_OFFSET
+            break
+        if requires_key and row[_KEY_LENGTH] < 0:
+            problem = _NO_KEY
+            break
+        last_delta = row[_OFFSET_DELTA]
+        timestamp_delta = row[_TIMESTAMP_DELTA]
+        if timestamp_delta != untimed_delta:
+            if timestamp_delta < least or least == untimed_delta:
+                least = timestamp_delta
+            if timestamp_delta > greatest or greatest == untimed_delta:
+                greatest = timestamp_delta
+        position = following
+        index += 1
     if problem == 0 and position != end:
         problem = _BYTES_LEFT
-    return problem, position, index, least, greatest
+    row[_FOUND_POSITION] = position
+    row[_FOUND_INDEX] = index
+    row[_FOUND_LEAST] = least
+    row[_FOUND_GREATEST] = greatest
+    return problem
 
 
 def index_records(

@@ -31,6 +31,17 @@ def wrapping_difference(number: int, base: int) -> int: ...
 def find_bytes(buffer: Buffer, position: int, end: int, row: memoryview, at: int) -> int: ...
 def index_record(buffer: Buffer, position: int, limit: int, row: memoryview, at: int) -> int: ...
 def new_bytearray(size: int) -> bytearray: ...
+def check_octets(
+    octets: memoryview,
+    start: int,
+    end: int,
+    count: int,
+    last_offset_delta: int,
+    is_strict: bool,
+    requires_key: bool,
+    untimed_delta: int,
+    row: list[int],
+) -> int: ...
 def check_records(
     buffer: Buffer,
     start: int,

@@ -19,7 +19,7 @@ import cramjam
 try:
     import cython
 except ImportError:
-    from odradek.records import cython_shim as cython
+    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.octets import octets_of

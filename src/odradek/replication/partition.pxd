@@ -2,7 +2,8 @@
 
 cimport cython
 
-from odradek.log.log_tail cimport LogTail
+from odradek.log.log_tail cimport AppendInfo, LogTail
+from odradek.metrics.counters cimport TopicTraffic
 
 
 @cython.final
@@ -12,11 +13,15 @@ cdef class Partition:
     cdef readonly long long broker_id
     cdef public LogTail log
     cdef public object on_progress
-    cdef readonly object traffic
+    cdef readonly TopicTraffic traffic
     cdef public object state
+    cdef readonly long long leader_epoch
     cdef readonly bint leads_alone
     cdef dict _end_offsets
 
     cpdef append(self, records, long long required_acks, long long now_ms, origin=*)
+    @cython.locals(info=AppendInfo)
+    cpdef AppendInfo append_alone(self, records, long long now_ms)
+    cdef _appended(self, AppendInfo info, Py_ssize_t size)
     cdef _require_appendable(self, long long required_acks)
     cdef _advance(self)

@@ -49,6 +49,7 @@ class Partition:
     __slots__ = (
         "_end_offsets",
         "broker_id",
+        "leader_epoch",
         "leads_alone",
         "log",
         "on_progress",
@@ -74,6 +75,7 @@ class Partition:
         self.on_progress = on_progress
         self.traffic = traffic or TopicTraffic()
         self.state = PartitionState(NO_LEADER, NO_EPOCH, (), (), -1)
+        self.leader_epoch = NO_EPOCH
         self.leads_alone = False
         self._end_offsets: dict[int, int] = {}
 
@@ -91,6 +93,7 @@ class Partition:
             return False
         was_leader_epoch = self.state.leader_epoch
         self.state = state
+        self.leader_epoch = state.leader_epoch
         self.leads_alone = self.is_leader and len(state.replicas) == 1
         if self.is_leader and state.leader_epoch > was_leader_epoch:
             self.log.assign_leader_epoch(state.leader_epoch)
@@ -123,13 +126,21 @@ class Partition:
             info = self.log.append_from_client(records, state.leader_epoch, now_ms)
         else:
             info = self.log.append_as_leader(records, state.leader_epoch, now_ms=now_ms, origin=origin)
+        self._appended(info, len(records))
+        return info
+
+    def append_alone(self, records: memoryview, now_ms: int) -> AppendInfo:
+        """Like `append` of what a client sent, where `leads_alone`."""
+        info = self.log.append_from_client(records, self.leader_epoch, now_ms)
+        self._appended(info, len(records))
+        return info
+
+    def _appended(self, info: AppendInfo, size: int) -> None:
         self._advance()
         self.on_progress(self)
         if not info.is_duplicate:
-            traffic = self.traffic
-            traffic.bytes_in += len(records)
-            traffic.messages_in += info.last_offset - info.base_offset + 1
-        return info
+            self.traffic.bytes_in += size
+            self.traffic.messages_in += info.last_offset - info.base_offset + 1
 
     def _require_appendable(self, required_acks: int) -> None:
         self.require_leader()

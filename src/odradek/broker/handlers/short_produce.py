@@ -57,12 +57,12 @@ def _append_all(services: Services, request: ProduceFrame, appends: list[Append]
     outcomes: list[Any] = []
     has_errors = False
     now_ms = services.clock.now_ms()
-    deadline = services.loop.time() + MAX_SECONDS
+    deadline = services.loop.time() + MAX_SECONDS if len(appends) > 1 else 0.0
     for partition, records in appends:
         try:
             if outcomes and services.loop.time() > deadline:
                 raise too_late()
-            outcomes.append(partition.append(records, request.acks, now_ms))
+            outcomes.append(partition.append_alone(records, now_ms))
         except KafkaError as error:
             outcomes.append(error)
             has_errors = True

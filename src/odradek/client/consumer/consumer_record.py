@@ -10,7 +10,7 @@ from odradek.records.layout import ROW_WIDTH, Column
 try:
     import cython
 except ImportError:
-    from odradek.records import cython_shim as cython
+    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize

@@ -32,7 +32,7 @@ from odradek.client.producer.batch import (
 try:
     import cython
 except ImportError:
-    from odradek.records import cython_shim as cython
+    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.records.hashes import murmur2

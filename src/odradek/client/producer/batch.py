@@ -23,7 +23,7 @@ from odradek.records.layout import HEADER_SIZE
 try:
     import cython
 except ImportError:
-    from odradek.records import cython_shim as cython
+    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING

@@ -12,7 +12,7 @@ from odradek.records.layout import BATCH_ROW_WIDTH, BatchColumn
 try:
     import cython
 except ImportError:
-    from odradek.records import cython_shim as cython
+    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.libc.string import memcpy

@@ -28,7 +28,7 @@ from odradek.records.layout import BATCH_ROW_WIDTH, BatchColumn, Problem
 try:
     import cython
 except ImportError:
-    from odradek.records import cython_shim as cython
+    from odradek.common import cython_shim as cython
 
 IS_COMPILED = cython.compiled
 

@@ -21,7 +21,10 @@ NO_SESSION_EPOCH = -1
 
 @dataclass(frozen=True)
 class FetchLoad:
-    """One request after the other, each for the next `max_bytes` of a log of such batches."""
+    """One request after the other, each for the next `max_bytes` of a log of such batches.
+
+    Where a batch is a record, they ask for the last one, as whoever follows a slow producer does.
+    """
 
     name: str
     topic: str
@@ -37,10 +40,10 @@ class FetchLoad:
 
 
 FETCH_LOADS = (
-    FetchLoad("1 record of 100 B", "single", 1, 100, 1),
+    FetchLoad("1 record of 100 B, the last", "single", 1, 100, 1 << 20),
     FetchLoad("64 KiB", "batches", 150, 100, 64 << 10),
     FetchLoad("1 MiB", "batches", 150, 100, 1 << 20),
-    FetchLoad("1 record of 100 B, in a session", "single", 1, 100, 1, JAVA_VERSION),
+    FetchLoad("1 record of 100 B, the last, in a session", "single", 1, 100, 1 << 20, JAVA_VERSION),
     FetchLoad("64 KiB, in a session", "batches", 150, 100, 64 << 10, JAVA_VERSION),
     FetchLoad("1 MiB, in a session", "batches", 150, 100, 1 << 20, JAVA_VERSION),
 )
@@ -85,6 +88,8 @@ class Reader:
         made = []
         for fetch in range(1, number + 1):
             batch = fetch * self.batches_per_fetch % (self.batch_count - self.batches_per_fetch)
+            if self.load.records_per_batch == 1:
+                batch = self.batch_count - 1
             epoch = next(self._epochs) if self.load.has_session else NO_SESSION_EPOCH
             made.append(self._frame(self._request(batch * self.load.records_per_batch, epoch)))
         return iter(made)

@@ -104,6 +104,8 @@ def aborted_between(segments: Segments, offset: int, upper_offset: int) -> tuple
     """The aborted transactions with records in [offset, upper_offset)."""
     found = []
     for segment in segments.from_offset(offset):
+        if not segment.txn_index.is_created:
+            continue
         for aborted in segment.txn_index:
             if aborted.last_offset >= offset and aborted.first_offset < upper_offset:
                 found.append(aborted)

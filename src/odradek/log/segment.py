@@ -257,29 +257,23 @@ class Segment(SegmentEnd):
             entry = self.offset_index.lookup(offset)
             if entry is None:
                 return 0
-            self._check(entry)
+            self._checked_span(entry)
         except DamagedIndex:
             self.is_index_suspect = True
             return 0
         return entry.position
 
-    def _check(self, entry: OffsetPosition) -> None:
-        """DamagedIndex unless a batch begins at the entry's position, with no offset above the entry's."""
-        next(self._walk_from(entry), None)
-
-    def _walk_from(self, entry: OffsetPosition) -> Iterator[BatchSpan]:
-        """The batches from an entry's position on; DamagedIndex if the entry does not tell the truth."""
+    def _checked_span(self, entry: OffsetPosition) -> BatchSpan:
+        """The batch at the entry's position; DamagedIndex if none begins there, or one above the entry."""
         if not 0 <= entry.position < self.size:
             raise DamagedIndex(f"{self.offset_index.file.path}: {entry} points outside of the log")
-        spans = self.walk(entry.position)
         try:
-            first = next(spans)
+            span = self.span_at(entry.position)
         except CorruptBatch as error:
             raise DamagedIndex(f"{self.offset_index.file.path}: {entry} points to no batch") from error
-        if not self.base_offset <= first.base_offset <= entry.offset:
-            raise DamagedIndex(f"{self.offset_index.file.path}: {entry} points to {first}")
-        yield first
-        yield from spans
+        if not self.base_offset <= span.base_offset <= entry.offset:
+            raise DamagedIndex(f"{self.offset_index.file.path}: {entry} points to {span}")
+        return span
 
     def span_at(self, position: int) -> BatchSpan:
         """The batch that begins at `position`; CorruptBatch if none does."""
@@ -298,10 +292,17 @@ class Segment(SegmentEnd):
         try:
             entry = self.offset_index.lookup_position(target)
             if entry is not None and entry.position > start:
-                return _floor_boundary(self._walk_from(entry), entry.position, target)
+                span = self._checked_span(entry)
+                if span.end_position > target:
+                    return Boundary(span.position, span.base_offset)
+                start = span.end_position
         except DamagedIndex:
             self.is_index_suspect = True
-        return _floor_boundary(self.walk(start), start, target)
+        for span in self.walk(start):
+            if span.end_position > target:
+                return Boundary(span.position, span.base_offset)
+            start = span.end_position
+        return Boundary(start, -1)
 
     def note_next_read(self, offset: int, position: int) -> None:
         """A read has ended before the batch that begins there with that offset. Any thread."""
@@ -400,14 +401,6 @@ class Segment(SegmentEnd):
         """Let go of every handle; what is pending must have been written."""
         for file in self.files():
             file.close()
-
-
-def _floor_boundary(spans: Iterable[BatchSpan], start: int, target: int) -> Boundary:
-    for span in spans:
-        if span.end_position > target:
-            return Boundary(span.position, span.base_offset)
-        start = span.end_position
-    return Boundary(start, -1)
 
 
 def _read_span(chunk: bytes, at: int, position: int) -> BatchSpan:

@@ -10,7 +10,7 @@ cdef class SparseIndex:
     cdef object _entry
     cdef tuple _pending
     cdef object _last
-    cdef tuple _block_read
+    cdef tuple _blocks_read
 
     cpdef append(self, long long key, long long value)
     cpdef last_row(self)

@@ -39,15 +39,16 @@ class SparseIndex:
     One writer, the owner of the segment; any thread may search, since `_pending` is replaced as a whole.
     """
 
-    __slots__ = ("_block_read", "_entry", "_last", "_pending", "count", "file")
+    __slots__ = ("_blocks_read", "_entry", "_last", "_pending", "count", "file")
 
     def __init__(self, file: LogFile, entry: struct.Struct) -> None:
         self.file = file
         self._entry = entry
         self._pending: Block = (file.size // entry.size, array("q"), array("q"))
         self._last: Entry | None = None  # known once it was asked for, or appended
-        # The part of the file that was searched last, which a reader's next search most often ends in too.
-        self._block_read: Block | None = None
+        # The parts of the file that were searched last, where a reader's next search most often ends too;
+        # two, since whoever reads also looks ahead.
+        self._blocks_read: tuple[Block, ...] = ()
         self.count = self._pending[0]
 
     def __len__(self) -> int:
@@ -71,9 +72,9 @@ class SparseIndex:
         written, keys, values = self._pending
         if number >= written:
             return keys[number - written], values[number - written]
-        known = self._block_read
-        if known is not None and 0 <= number - known[0] < len(known[1]):
-            return known[1][number - known[0]], known[2][number - known[0]]
+        for start, known_keys, known_values in self._blocks_read:
+            if 0 <= number - start < len(known_keys):
+                return known_keys[number - start], known_values[number - start]
         return self._rows(number, 1)[0]
 
     def rows(self) -> Iterator[Entry]:
@@ -99,15 +100,18 @@ class SparseIndex:
         return self._search_file(column, target, written)
 
     def _search_file(self, column: int, target: int, count: int) -> int:
-        known = self._block_read
-        if known is not None:
+        for known in self._blocks_read:
             found = _search_block(known, column, target, count)
-            if found < 0 and _column(known, column)[0] <= target:
+            if found >= 0:
+                return found
+        for known in self._blocks_read:
+            if _column(known, column)[0] <= target:
                 # A reader that goes on comes to the next block.
                 known = self._read_block(known[0] + len(known[1]) - 1, count)
                 found = _search_block(known, column, target, count)
-            if found >= 0:
-                return found
+                if found >= 0:
+                    return found
+                break
         low, high = 0, count  # everything before low is <= target, everything from high on is greater
         while high - low > _BLOCK_ENTRIES:
             middle = (low + high) // 2
@@ -123,9 +127,11 @@ class SparseIndex:
 
     def _read_block(self, start: int, count: int) -> Block:
         """The entries from `start` on, of which there is one at least; kept for the next search."""
-        rows = self._rows(start, min(count - start, _BLOCK_ENTRIES))
-        keys, values = (array("q", numbers) for numbers in zip(*rows, strict=True))
-        self._block_read = block = (start, keys, values)
+        size = min(count - start, _BLOCK_ENTRIES)
+        # All numbers by one call, which is several times faster than row by row.
+        numbers = struct.unpack(">" + self._entry.format[1:] * size, self._block(start, size))
+        block = (start, array("q", numbers[0::2]), array("q", numbers[1::2]))
+        self._blocks_read = (block, *self._blocks_read[:1])
         return block
 
     def truncate_rows(self, count: int) -> None:
@@ -134,7 +140,8 @@ class SparseIndex:
         if count < len(self):
             self.file.truncate(count * self._entry.size)
             self._pending = (count, array("q"), array("q"))
-            self._last = self._block_read = None
+            self._last = None
+            self._blocks_read = ()
             self.count = count
 
     def replace(self, entries: Buffer) -> None:
@@ -143,7 +150,8 @@ class SparseIndex:
         self.file.append(entries)
         self.count = self.file.size // self._entry.size
         self._pending = (self.count, array("q"), array("q"))
-        self._last = self._block_read = None
+        self._last = None
+        self._blocks_read = ()
 
     def write_pending(self, at_least: int = 1) -> None:
         """Hand what is pending to the file, if it is as many entries as that."""

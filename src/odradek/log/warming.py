@@ -38,7 +38,10 @@ def notice_cached(log: PartitionLog, offset: int, max_bytes: int) -> bool:
         if not _is_cached(segment.log, start, max_bytes + ahead_bytes):
             return False
         run = _find_run(log, offset, max_bytes + ahead_bytes)
-        if run is not None and _is_cached(run.segment.log, run.start, run.end - run.start):
+        if run is None:
+            return False
+        seen_end = start + max_bytes + ahead_bytes if run.segment is segment else run.start
+        if run.end <= seen_end or _is_cached(run.segment.log, seen_end, run.end - seen_end):
             _note(log, run, offset, max_bytes)
             return True
     return False

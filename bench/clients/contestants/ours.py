@@ -18,7 +18,7 @@ from clients.task import (
 )
 from odradek import Producer, TopicPartition
 
-DEFAULT_FETCH_BYTES, ROW_BYTES = 1024 * 1024, 110
+DEFAULT_FETCH_BYTES, TABLE_FETCH_BYTES, ROW_BYTES = 1024 * 1024, 8 * 1024 * 1024, 110
 
 
 def producer(task: Task, linger_ms: int) -> Any:
@@ -27,15 +27,15 @@ def producer(task: Task, linger_ms: int) -> Any:
     )
 
 
-def consumer(task: Task, records_per_poll: int = RECORDS_PER_POLL) -> Any:
+def consumer(task: Task, fetch_bytes: int = DEFAULT_FETCH_BYTES) -> Any:
     from odradek import Consumer
 
     reader: Any = Consumer(
         bootstrap_servers=task.bootstrap,
         auto_offset_reset="earliest",
-        max_poll_records=records_per_poll,
-        # As much as a table takes; the others read no faster with more than their 1 MiB.
-        max_partition_fetch_bytes=max(DEFAULT_FETCH_BYTES, records_per_poll * ROW_BYTES),
+        max_poll_records=RECORDS_PER_POLL,
+        # For tables as much as one takes, or more; the others read no faster with more than their 1 MiB.
+        max_partition_fetch_bytes=fetch_bytes,
     )
     reader.assign([TopicPartition(task.topic, 0)])
     return reader
@@ -90,12 +90,12 @@ def produce_table(task: Task) -> Told:
 
 
 def consume_table(task: Task) -> Told:
-    with consumer(task, task.rows) as reader:
-        first = reader.poll_table(TIMEOUT_SECONDS).num_rows
+    with consumer(task, max(TABLE_FETCH_BYTES, task.rows * ROW_BYTES)) as reader:
+        first = reader.poll_table(TIMEOUT_SECONDS, max_records=task.rows).num_rows
         count = 0
         with Stopwatch() as watch:
             while first + count < task.records:
-                count += reader.poll_table(TIMEOUT_SECONDS).num_rows
+                count += reader.poll_table(TIMEOUT_SECONDS, max_records=task.rows).num_rows
     return watch.told(count)
 
 

@@ -39,6 +39,7 @@ MAX_DECOMPRESSED_BYTES = 2**31 - 1
 """Also the most that columns of bytes can hold."""
 MOST_ROWS = 4096
 """Records that are indexed together: batches cost nothing then, and they fit a cache."""
+MAX_RUN_ROWS = 2**31 - 1
 NOT_PLAIN = TRANSACTIONAL_FLAG | CONTROL_FLAG
 
 Aborted = Iterable[tuple[int, int]]
@@ -112,24 +113,19 @@ class Fetched:
             if self._row < self._row_count:
                 self.offset = self._rows.offset_at(self._row)
 
-    def take_columns(self, limit: int, sink: RecordsSink) -> int:
-        """Append whole batches of at least `limit` records, or what is left, to columns; how many records.
+    def take_columns(self, limit: int, sink: RecordsSink) -> None:
+        """Append whole batches of at least `limit` records, or what is left, to columns that are empty yet.
 
-        None if the columns would become too large. What an error comes after is kept; it is raised when
-        there is nothing else.
+        What comes before a fault, or before more than columns can hold, is taken; the next call meets that.
         """
         if self._rows is not None:
             self._rows, self._next_batch = None, self._rows_batch
-        before = len(sink)
-        if before and sink.size + self.size > MAX_DECOMPRESSED_BYTES:
-            return 0
         try:
-            while len(sink) - before < limit and self._take_batches(limit - len(sink) + before, sink):
+            while len(sink) < limit and self._take_batches(limit - len(sink), sink):
                 pass
         except CorruptRecords:
             if not sink:
                 raise
-        return len(sink) - before
 
     def _take_batches(self, max_rows: int, sink: RecordsSink) -> bool:
         """Append a run, or one batch; False at the end."""
@@ -137,7 +133,7 @@ class Fetched:
         if header is None:
             return False
         first = self._next_batch
-        run_end, rows = self._find_run(max_rows)
+        run_end, rows = self._find_run(max_rows, with_next=True)
         if rows:
             self._next_batch = sink.take_run(self._content, self._scan.table, first, run_end, self.offset)
         if self._next_batch == first:
@@ -200,10 +196,15 @@ class Fetched:
             self._next_batch += 1
         return None
 
-    def _find_run(self, max_rows: int) -> tuple[int, int]:
-        """Where the plainest batches from the next one on end, with whole CRCs; and their records at most."""
+    def _find_run(self, max_rows: int, *, with_next: bool = False) -> tuple[int, int]:
+        """Where the plainest batches from the next one on end, with whole CRCs; and their records at most.
+
+        `with_next`: not before there are `max_rows`, but after.
+        """
         batches, first = self._scan.table, self._next_batch
         end, rows = find_run(batches, first, self._scan.count, max_rows)
+        if with_next and rows < max_rows:
+            end, rows = find_run(batches, first, min(end + 1, self._scan.count), MAX_RUN_ROWS)
         if self._checks_crc and rows:
             end = first + count_whole(self._content, batches[first * BATCH_ROW_WIDTH :], end - first)
         return end, rows

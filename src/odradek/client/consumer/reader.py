@@ -67,24 +67,23 @@ class Reader:
     def take_columns(
         self, limit: int, new_sink: Callable[[], RecordsSink]
     ) -> list[tuple[PartitionState, RecordsSink]]:
-        """Whole batches of about `limit` records, by partition."""
+        """Whole batches of about `limit` records, by what was fetched together."""
         taken: list[tuple[PartitionState, RecordsSink]] = []
         count = 0
         while count < limit and (fetched := self._next_fetched()) is not None:
-            if not taken or taken[-1][0] is not fetched.state:
-                taken.append((fetched.state, new_sink()))
+            sink = new_sink()
             try:
-                rows = fetched.take_columns(limit - count, taken[-1][1])
+                fetched.take_columns(limit - count, sink)
             except CorruptRecords:
                 if not count:
                     raise
                 break  # the next call meets it first
-            count += rows
+            if len(sink):
+                taken.append((fetched.state, sink))
+                count += len(sink)
             self._advance(fetched)
-            if not rows and not fetched.is_empty:
-                break
         self.statistics.records_returned += count
-        return [(state, sink) for state, sink in taken if len(sink)]
+        return taken
 
     def _next_fetched(self) -> Fetched | None:
         """The data to go on with: what was fetched for another place, or is paused, is passed over."""

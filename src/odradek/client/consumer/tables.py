@@ -7,7 +7,7 @@ topic           dictionary<int32, string>
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from odradek.client.consumer.positions import PartitionState
@@ -31,7 +31,7 @@ def consumer_schema() -> pa.Schema:
 
 
 def to_table(taken: Taken) -> pa.Table:
-    """All records that were taken; one chunk for each partition."""
+    """All records that were taken; one chunk for what was fetched together of a partition."""
     import pyarrow as pa  # noqa: PLC0415
 
     chunks = [_chunk(state, sink) for state, sink in taken]
@@ -41,11 +41,17 @@ def to_table(taken: Taken) -> pa.Table:
 def _chunk(state: PartitionState, sink: RecordsSink) -> pa.RecordBatch:
     import pyarrow as pa  # noqa: PLC0415
 
-    topics = pa.DictionaryArray.from_arrays(
-        same_number(pa.int32(), 0, len(sink)), pa.array([state.topic]), safe=False
-    )
+    numbers = same_number(pa.int32(), 0, len(sink))
+    topics = pa.DictionaryArray.from_arrays(numbers, _dictionary(state.topic), safe=False)
     columns = [topics, *arrays(sink, state.partition)]
     return pa.RecordBatch.from_arrays(columns, schema=consumer_schema())
+
+
+@lru_cache(maxsize=64)
+def _dictionary(topic: str) -> pa.Array:
+    import pyarrow as pa  # noqa: PLC0415
+
+    return pa.array([topic])
 
 
 def _topic_type() -> Any:

@@ -116,6 +116,32 @@ def test_tables_and_records_agree_whatever_batches_are_mixed(kinds: list[str], l
     assert [round(row["timestamp"].timestamp() * 1000) for row in rows] == [one.timestamp for one in records]
 
 
+@given(taken=st.integers(0, 12), codec=st.sampled_from([Codec.NONE, Codec.LZ4]))
+def test_a_table_goes_on_where_records_were_read(taken: int, codec: Codec) -> None:
+    data = fetched(a_batch(0, 5, codec=codec), a_batch(5, 8, codec=codec))
+    data.take(taken, None, None, [])
+    sink = new_sink()
+
+    data.take_columns(100, sink)
+
+    assert to_table([(STATE, sink)])["offset"].to_pylist() == list(range(taken, 13))
+    assert data.is_empty
+    assert data.offset == 13
+
+
+def test_a_table_has_what_lies_before_a_damaged_batch_and_the_next_one_tells() -> None:
+    damaged = bytearray(a_batch(5, 5))
+    damaged[-1] ^= 1
+    data = fetched(a_batch(0, 5), damaged)
+    sink = new_sink()
+
+    data.take_columns(100, sink)
+    assert to_table([(STATE, sink)])["offset"].to_pylist() == [0, 1, 2, 3, 4]
+
+    with pytest.raises(CorruptRecords, match="batch at offset 5 of t-3 is damaged"):
+        data.take_columns(100, new_sink())
+
+
 def test_the_brokers_time_is_told_as_such() -> None:
     batch = a_batch(0, 2, timestamp_type=TimestampType.LOG_APPEND_TIME, max_timestamp_ms=5000)
 

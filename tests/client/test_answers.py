@@ -6,7 +6,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from odradek.client.answers import RECEIVE_BYTES, AnswerAssembler, BadAnswer
+from odradek.client.answers import (
+    MAX_SPARE_BYTES,
+    MOST_SPARES,
+    RECEIVE_BYTES,
+    AnswerAssembler,
+    BadAnswer,
+    Spares,
+)
 
 
 def framed(answers: list[bytes]) -> bytes:
@@ -67,3 +74,32 @@ def test_an_answer_keeps_its_bytes_when_the_next_ones_arrive():
 def test_what_is_no_answer_is_told(received, words):
     with pytest.raises(BadAnswer, match=words):
         feed(AnswerAssembler(), received, 100)
+
+
+def test_a_large_buffer_is_received_into_again_only_when_nobody_looks_at_any_part_of_it():
+    spares = Spares()
+    first = spares.take(3_000_000)
+    first[0] = 7
+    part = first[100:200]
+    del first
+
+    second = spares.take(3_000_000)
+    second[0] = 8
+    del part
+    third = spares.take(2_900_000)
+
+    assert (second[0], third[0], len(third)) == (8, 7, 2_900_000)
+    assert third.obj is not second.obj
+
+
+def test_only_so_many_buffers_are_kept_and_none_that_is_huge():
+    spares = Spares()
+    held = [spares.take(1_000_000) for _ in range(2 * MOST_SPARES)]
+    assert len({id(one.obj) for one in held}) == len(held)
+    kept = {id(one.obj) for one in held[:MOST_SPARES]}
+    del held
+
+    again = [spares.take(1_000_000) for _ in range(MOST_SPARES)]
+    assert {id(one.obj) for one in again} == kept
+    huge = spares.take(MAX_SPARE_BYTES + 1)
+    assert len(huge.obj) == MAX_SPARE_BYTES + 1

@@ -9,6 +9,8 @@ the shared receive buffer, which costs less than a system call each.
 
 from __future__ import annotations
 
+import sys
+
 from odradek.common.errors import OdradekError
 from odradek.records.kernels import new_bytearray
 
@@ -18,16 +20,57 @@ MAX_ANSWER_BYTES = 1024 * 1024 * 1024
 """More than any broker sends, less than what "HTTP" means as a size."""
 _TLS_ALERT = b"\x15\x03\x03"
 """How TLS 1.2 and 1.3 complain; as a size, 352 MB."""
+MOST_SPARES = 4
+"""One that is received into, one that is read, and those that wait in between."""
+SPARE_STEP_BYTES = 1024 * 1024
+MAX_SPARE_BYTES = 16 * SPARE_STEP_BYTES
 
 
 class BadAnswer(OdradekError):
     """Bytes that cannot be an answer."""
 
 
+def _references_to_unused() -> int:
+    """Those of the list and of the question; every view of a buffer, or of a part of it, has one more."""
+    buffers = [bytearray()]
+    return sys.getrefcount(buffers[0])
+
+
+_UNUSED = _references_to_unused()
+
+
+class Spares:
+    """Buffers of large answers, received into again when nobody looks at them any more.
+
+    The pages of a fresh one cost about as much as the bytes that come into it.
+    """
+
+    __slots__ = ("_buffers",)
+
+    def __init__(self) -> None:
+        self._buffers: list[bytearray] = []
+
+    def take(self, size: int) -> memoryview:
+        """A buffer of `size` bytes, whatever is in it."""
+        if not RECEIVE_BYTES < size <= MAX_SPARE_BYTES:
+            return memoryview(new_bytearray(size))
+        buffers = self._buffers
+        unused = [place for place in range(len(buffers)) if sys.getrefcount(buffers[place]) == _UNUSED]
+        for place in unused:
+            if len(buffers[place]) >= size:
+                return memoryview(buffers[place])[:size]
+        fresh = new_bytearray(-(-size // SPARE_STEP_BYTES) * SPARE_STEP_BYTES)
+        if len(buffers) < MOST_SPARES:
+            buffers.append(fresh)
+        elif unused:
+            buffers[unused[0]] = fresh
+        return memoryview(fresh)[:size]
+
+
 class AnswerAssembler:
     """The answers of one connection: `room` says where the next bytes belong, `filled` what they complete."""
 
-    __slots__ = ("_answer", "_filled", "_kept", "_max_bytes", "_received")
+    __slots__ = ("_answer", "_filled", "_kept", "_max_bytes", "_received", "_spares")
 
     def __init__(self, max_answer_bytes: int = MAX_ANSWER_BYTES) -> None:
         self._received = memoryview(bytearray(RECEIVE_BYTES))
@@ -35,6 +78,7 @@ class AnswerAssembler:
         self._answer: memoryview | None = None  # the answer that is being received into its own buffer
         self._filled = 0
         self._max_bytes = max_answer_bytes
+        self._spares = Spares()
 
     @property
     def is_mid_answer(self) -> bool:
@@ -74,7 +118,7 @@ class AnswerAssembler:
         return answers
 
     def _begin(self, size: int, first: memoryview) -> None:
-        answer = memoryview(new_bytearray(size))
+        answer = self._spares.take(size)
         answer[: len(first)] = first
         self._answer, self._filled = answer, len(first)
 

@@ -28,6 +28,7 @@ TYPES = {
 OTHER_DEFAULT = {
     "listeners": "SPEC I8: what authenticates nobody stays on this machine",
     "group.coordinator.rebalance.protocols": "SPEC C6",
+    "socket.send.buffer.bytes": "ADR 6: Kafka's makes five calls of what the system's sends by one",
 }
 OTHER_BOUNDS = {
     "authorizer.class.name": "only Kafka's own authorizers mean something here",

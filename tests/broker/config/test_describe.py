@@ -34,7 +34,7 @@ ONLY_OURS = {
     "zookeeper.connection.timeout.ms",
     "zookeeper.session.timeout.ms",
 }
-OTHER_DEFAULT = {"listeners", "group.coordinator.rebalance.protocols"}
+OTHER_DEFAULT = {"listeners", "group.coordinator.rebalance.protocols", "socket.send.buffer.bytes"}
 # The recorded broker is its own KRaft controller, and has a key that nobody knows.
 CANNOT_BE_SET_HERE = {
     "process.roles",

@@ -72,8 +72,8 @@ class NetworkSettings:
     socket_send_buffer_bytes: int = read_only(
         "socket.send.buffer.bytes",
         INT,
-        102_400,
-        "The send buffer of an accepted socket; -1 leaves the system's.",
+        -1,
+        "The send buffer of an accepted socket; -1 leaves the system's, which takes 1 MB of records at once.",
         importance=HIGH,
     )
     socket_request_max_bytes: int = read_only(

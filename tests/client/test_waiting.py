@@ -169,6 +169,19 @@ def test_callbacks_stay_on_the_thread_of_the_producer(producer: Bytes, topic: st
     assert threads == {"odradek producer"}
 
 
+def test_what_nobody_reads_by_waiting_is_read_by_the_loop(producer: Bytes, topic: str) -> None:
+    called = []
+    reading_of(producer)._unused_s = 600.0  # so that time alone does not help
+    for _ in range(5):
+        wait_until_lent(producer, lambda: producer.send(topic, b"x", partition=0).result(20))
+        producer.send(topic, b"y", partition=0)
+        assert producer.flush(20)
+        wait_until_lent(producer, lambda: producer.send(topic, b"x", partition=0).result(20))
+        producer.send(topic, b"y", partition=0, on_delivery=lambda error, _: called.append(error))
+        eventually(lambda: bool(called))
+        called.clear()
+
+
 def test_a_wait_that_takes_too_long_leaves_all_as_it_was(proxy: Proxy, topic: str) -> None:
     with Producer(bootstrap_servers=proxy.address, linger_ms=0) as producer:
         wait_until_lent(producer, lambda: producer.send(topic, b"x", partition=0).result(20))

@@ -4,9 +4,10 @@ A thread that waits for the loop to read an answer wakes up late: the loop's thr
 wake the other, and then let go of the interpreter. So the loop lends connections to threads that wait:
 
     wait for an answer                  ->  asks the loop to lend its connection, and waits as ever
-    the loop: `lend`                        stops reading it
+    the loop: `lend`                        stops reading it, and tells those who wait
     wait for the next answer            ->  whoever has the turn polls all that is lent, and reads
-    other threads that wait meanwhile   ->  wait as ever; who has the turn reads their answers too
+    other threads that wait meanwhile   ->  stand by; who has the turn reads their answers too, and tells them
+                                            when it leaves
     the loop: `take_back`                   rings, waits until the turn is over, reads by itself again:
                                             when it has something to send, or an end, or nobody waits any more
 
@@ -24,6 +25,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from odradek.client.interrupts import InterruptsDeferred
@@ -72,6 +74,8 @@ class SharedReading:
         self._is_asked = False
         self._not_before = 0.0
         self._uses = self._uses_seen = 0
+        self.standing_by: dict[Waiter, None] = {}
+        """Those who wait and do not read."""
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
 
@@ -91,6 +95,7 @@ class SharedReading:
             if self._bell is None:
                 self._bell = os.pipe()
                 self._poller.register(self._bell[0], select.POLLIN)
+        self._tell_others()
         if self._timer is None:
             self._look_later()
 
@@ -148,18 +153,27 @@ class SharedReading:
         self._is_asked = True
         self._loop.call_soon_threadsafe(self.lend, connection)
 
+    @property
+    def is_free(self) -> bool:
+        """Whether something is lent, and nobody reads it."""
+        return bool(self._lent) and self._reader is None and not self._is_recalled
+
+    def _tell_others(self) -> None:
+        for waiter in list(self.standing_by):
+            waiter.look()
+
     def ring(self) -> None:
         """Wake the thread that reads, unless it is this one."""
         if self._reader is not None and self._reader != threading.get_ident() and self._bell is not None:
             os.write(self._bell[1], b"!")
 
-    def read_until(self, is_over: Callable[[], bool], deadline: float) -> None:
+    def read_until(self, is_over: Callable[[], bool], deadline: float) -> bool:
         """Hand out what comes until it is over, or the time is, or the loop wants its turn.
 
-        Returns at once if nothing is lent, or another thread reads.
+        Whether it is over; at once if nothing is lent, or another thread reads.
         """
-        if not self._lent or not self._turn.acquire(blocking=False):
-            return
+        if not self.is_free or not self._turn.acquire(blocking=False):
+            return False
         try:
             self._uses += 1
             self._reader = threading.get_ident()
@@ -171,6 +185,9 @@ class SharedReading:
         finally:
             self._reader = None
             self._turn.release()
+            if self.standing_by:
+                self._tell_others()
+        return is_over()
 
     def _read_some(self, timeout_ms: float | None) -> bool:
         """Wait for anything to come; False if the loop must look at it."""
@@ -181,6 +198,7 @@ class SharedReading:
                 continue
             with InterruptsDeferred():
                 if not self._lent[descriptor].read_answers():
+                    self._is_recalled = True
                     self._loop.call_soon_threadsafe(self.take_back)
                     return False
         return True
@@ -189,24 +207,43 @@ class SharedReading:
 class Waiter:
     """Like a lock that somebody else releases; who acquires it reads answers meanwhile, if it can."""
 
-    __slots__ = ("_lock", "_reading")
+    __slots__ = ("_is_over", "_reading", "_signals")
 
     def __init__(self, reading: SharedReading) -> None:
         self._reading = reading
-        self._lock = threading.Lock()
-        self._lock.acquire()
+        self._is_over = False
+        self._signals: SimpleQueue[None] = SimpleQueue()
 
     def release(self) -> None:
         """The waiting is over."""
-        self._lock.release()
+        self._is_over = True
+        self._signals.put(None)
         self._reading.ring()
 
-    def acquire(self, timeout: float = -1) -> bool:
-        """Wait for that; False after `timeout` seconds."""
-        deadline = math.inf if timeout < 0 else time.monotonic() + timeout
-        self._reading.read_until(self._is_released, deadline)
-        left_s = -1 if timeout < 0 else max(0.0, deadline - time.monotonic())
-        return self._lock.acquire(timeout=left_s)
+    def look(self) -> None:
+        """There may be something to read."""
+        self._signals.put(None)
 
-    def _is_released(self) -> bool:
-        return not self._lock.locked()
+    def acquire(self, timeout: float = -1) -> bool:
+        """Wait for the end; False after `timeout` seconds."""
+        reading = self._reading
+        deadline = math.inf if timeout < 0 else time.monotonic() + timeout
+        while not self._is_over and not reading.read_until(self._has_ended, deadline):
+            reading.standing_by[self] = None
+            try:
+                # What is lent from here on is told; what was lent until here is seen.
+                if not (reading.is_free and time.monotonic() < deadline) and not self._wait(deadline):
+                    break
+            finally:
+                reading.standing_by.pop(self, None)
+        return self._is_over
+
+    def _wait(self, deadline: float) -> bool:
+        try:
+            self._signals.get(timeout=None if deadline == math.inf else max(0.0, deadline - time.monotonic()))
+        except Empty:
+            return False
+        return True
+
+    def _has_ended(self) -> bool:
+        return self._is_over

@@ -90,6 +90,8 @@ class Engine:
     async def flush(self, timeout_s: float | None) -> bool:
         """Send everything now and wait for its end, whatever it is; False if that takes too long."""
         left = self._accumulator.unfinished()
+        if self._brokers.reading is not None:
+            self._brokers.reading.take_back()  # who waits here does not read
         self._sender.pump()
         try:
             async with asyncio.timeout(timeout_s):

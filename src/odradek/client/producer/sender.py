@@ -163,6 +163,8 @@ class Sender:
         connection = None if view is None else self._brokers.open_connection(view.leader_id)
         if connection is None or connection.in_flight:
             return False
+        if connection.is_lent and queue.closed and queue.closed[0].has_callbacks:
+            return False  # perhaps nobody waits for it by reading
         batch = self._next_batch(queue, now_ms)
         if batch is None:
             return False

@@ -174,30 +174,72 @@ def without_epoch(one: Any) -> Any:
     return asked(one.partition, one.fetch_offset, one.partition_max_bytes, one.current_leader_epoch, -1)
 
 
-wishes = st.builds(
+def a_fetch(
+    *offsets: int, min_bytes: int = 1, max_bytes: int = 500, isolation_level: int = 1
+) -> FetchRequest:
+    partitions = [asked(index, offset, max_bytes, 0, -1) for index, offset in enumerate(offsets)]
+    return FetchRequest(
+        max_wait_ms=1,
+        min_bytes=min_bytes,
+        max_bytes=1 << 20,
+        isolation_level=isolation_level,
+        topics=[FetchRequest.Topics(topic="orders", partitions=partitions)],
+    )
+
+
+def a_session(version: int, opening: Any, following: list[Any]) -> list[Step]:
+    """Steps in which a client goes on with one session; requests that follow are for its partitions."""
+    steps = [Step("begin", version, opening)]
+    return steps + [one if isinstance(one, Step) else Step("go on", version, one) for one in following]
+
+
+ordinary_wishes = st.builds(
     asked,
-    st.sampled_from([PLAIN, PLAIN, PLAIN, FEW, FEW, LED_ELSEWHERE, FOLLOWED, OPEN_TRANSACTION, MISSING]),
+    st.just(PLAIN),
+    st.integers(0, 2 * BATCHES - 2),
+    st.sampled_from([100, 500, 2000, 1 << 20]),
+    st.sampled_from([-1, 0]),
+    st.sampled_from([-1, 0]),
+) | st.builds(
+    asked, st.just(FEW), st.integers(0, 3), st.sampled_from([500, 1 << 20]), st.just(0), st.just(-1)
+)
+odd_wishes = st.builds(
+    asked,
+    st.sampled_from([PLAIN, FEW, LED_ELSEWHERE, FOLLOWED, OPEN_TRANSACTION, MISSING]),
     st.integers(-1, 2 * BATCHES + 5),
-    st.sampled_from([0, 100, 500, 2000, 1 << 20]),
-    st.sampled_from([-1, -1, 0, 1]),
-    st.sampled_from([-1, -1, 0, 1]),
+    st.sampled_from([0, 100, 2000]),
+    st.sampled_from([-1, 0, 1]),
+    st.sampled_from([-1, 0, 1]),
 )
-topics = st.builds(
+ordinary_topics = st.builds(
     FetchRequest.Topics,
-    topic=st.sampled_from(["orders", "orders", "orders", "nowhere"]),
-    partitions=st.lists(wishes, min_size=0, max_size=3, unique_by=lambda one: one.partition)
-    | st.lists(wishes, max_size=2),
+    topic=st.just("orders"),
+    partitions=st.lists(ordinary_wishes, min_size=1, max_size=2, unique_by=lambda one: one.partition),
 )
-requests = st.builds(
+odd_topics = st.builds(
+    FetchRequest.Topics,
+    topic=st.sampled_from(["orders", "nowhere"]),
+    partitions=st.lists(ordinary_wishes | odd_wishes, max_size=3),
+)
+ordinary_requests = st.builds(
     FetchRequest,
     max_wait_ms=st.sampled_from([0, 1]),
-    min_bytes=st.sampled_from([0, 1, 1, 400, 1 << 20]),
+    min_bytes=st.sampled_from([0, 1]),
+    max_bytes=st.sampled_from([700, 1 << 20]),
+    isolation_level=st.sampled_from([0, 1]),
+    topics=st.lists(ordinary_topics, min_size=1, max_size=1),
+)
+odd_requests = st.builds(
+    FetchRequest,
+    max_wait_ms=st.sampled_from([0, 1]),
+    min_bytes=st.sampled_from([0, 1, 400, 1 << 20]),
     max_bytes=st.sampled_from([0, 700, 1 << 20]),
     isolation_level=st.sampled_from([0, 1]),
-    topics=st.lists(topics, max_size=2),
+    topics=st.lists(ordinary_topics | odd_topics, max_size=2),
 )
-fetches = st.builds(
-    Step, st.sampled_from(["alone", "alone", "begin", "go on", "go on"]), st.integers(11, 18), requests
+versions = st.integers(11, 18)
+fetches = st.builds(Step, st.just("alone"), versions, ordinary_requests) | st.builds(
+    Step, st.sampled_from(["alone", "begin", "go on"]), versions, odd_requests
 )
 happenings = st.builds(
     lambda what, partition, number: Step(what, partition=partition, number=number),
@@ -205,11 +247,19 @@ happenings = st.builds(
     st.sampled_from([PLAIN, FEW]),
     st.integers(0, 20),
 )
+both_partitions = st.builds(a_fetch, st.integers(0, 2 * BATCHES - 2), st.integers(0, 3))
+sessions = st.builds(
+    a_session,
+    versions,
+    both_partitions,
+    st.lists(ordinary_requests | ordinary_requests | odd_requests | happenings, min_size=1, max_size=6),
+)
+steps_of_a_client = st.lists(fetches | happenings, min_size=1, max_size=8) | sessions
 
 
 @pytest.mark.slow
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(steps=st.lists(fetches | happenings, min_size=1, max_size=8))
+@given(steps=steps_of_a_client)
 def test_both_ways_give_the_same_answers(tmp_path_factory: pytest.TempPathFactory, steps: list[Step]) -> None:
     directory = tmp_path_factory.mktemp("brokers")
 
@@ -248,19 +298,6 @@ def with_client(tmp_path: Path, scenario: Callable[[Client, list[bool]], Any]) -
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(run())
-
-
-def a_fetch(
-    *offsets: int, min_bytes: int = 1, max_bytes: int = 500, isolation_level: int = 1
-) -> FetchRequest:
-    partitions = [asked(index, offset, max_bytes, 0, -1) for index, offset in enumerate(offsets)]
-    return FetchRequest(
-        max_wait_ms=1,
-        min_bytes=min_bytes,
-        max_bytes=1 << 20,
-        isolation_level=isolation_level,
-        topics=[FetchRequest.Topics(topic="orders", partitions=partitions)],
-    )
 
 
 @pytest.mark.parametrize("version", range(11, 19))

@@ -324,9 +324,12 @@ def _timestamps(rows: pa.RecordBatch) -> memoryview:
     import pyarrow.compute as pc  # noqa: PLC0415
 
     pa = _pyarrow()
+    timestamps, wanted = rows.column("timestamp"), pa.timestamp("ms", "UTC")
+    if timestamps.type == wanted and not timestamps.null_count:
+        return _numbers(timestamps)
     # Finer times, such as Spark's, lose what is below a millisecond.
-    in_ms = pc.CastOptions(pa.timestamp("ms", "UTC"), allow_time_truncate=True)
-    timestamps = pc.cast(rows.column("timestamp"), options=in_ms).cast(pa.int64())
+    in_ms = pc.CastOptions(wanted, allow_time_truncate=True)
+    timestamps = pc.cast(timestamps, options=in_ms).cast(pa.int64())
     return _numbers(pc.fill_null(timestamps, NO_TIMESTAMP))
 
 
@@ -374,7 +377,7 @@ def _bytes_source(column: Any) -> BytesSource:
 
 
 def _numbers(column: Any) -> memoryview:
-    """The entries of an int64 column without nulls."""
+    """The entries of a column of 8-byte numbers without nulls."""
     entries = memoryview(column.buffers()[1] or b"").cast("B").cast("q")
     return entries[column.offset : column.offset + len(column)]
 

@@ -58,6 +58,12 @@ topics = st.builds(
     topic_id=st.binary(min_size=16, max_size=16),
     partitions=st.lists(partitions, max_size=4),
 )
+forgotten_topics = st.builds(
+    FetchRequest.ForgottenTopicsData,
+    topic=st.text(max_size=20),
+    topic_id=st.binary(min_size=16, max_size=16),
+    partitions=st.lists(int32s, max_size=3),
+)
 requests = st.builds(
     FetchRequest,
     max_wait_ms=int32s,
@@ -67,6 +73,7 @@ requests = st.builds(
     session_id=int32s,
     session_epoch=int32s,
     topics=st.lists(topics, max_size=4),
+    forgotten_topics_data=st.lists(forgotten_topics, max_size=2),
     rack_id=ascii_text,
 )
 rows = st.tuples(int32s, int64s, int64s, int64s, st.binary(max_size=20) | st.just(bytes(20_000)))
@@ -74,11 +81,12 @@ rows = st.tuples(int32s, int64s, int64s, int64s, st.binary(max_size=20) | st.jus
 
 def frame_of(version: int, request: FetchRequest, client_id: str | None = "me") -> bytearray:
     """As a client of that version sends it."""
-    for topic in request.topics:
+    for topic in (*request.topics, *request.forgotten_topics_data):
         if version >= TOPIC_IDS_FROM:
             topic.topic = ""
         else:
             topic.topic_id = bytes(16)
+    for topic in request.topics:
         for partition in topic.partitions:
             if version < FLEXIBLE_FROM:
                 partition.last_fetched_epoch = -1
@@ -86,12 +94,12 @@ def frame_of(version: int, request: FetchRequest, client_id: str | None = "me") 
     return bytearray(b"".join(bytes(part) for part in parts)[4:])
 
 
-def told(version: int, request: Any, *, topic_ids: bool) -> list[Any]:
-    """What either way found in a frame; `topic_ids` tells how topics are named by it."""
+def told(version: int, request: Any, *, is_schema: bool) -> list[Any]:
+    """What either way found in a frame; `is_schema`: ids stand apart from names."""
     whole = [version, request.max_wait_ms, request.min_bytes, request.max_bytes, request.isolation_level]
     whole += [request.session_id, request.session_epoch]
     for topic in request.topics:
-        whole.append(topic.topic_id if topic_ids and version >= TOPIC_IDS_FROM else topic.topic)
+        whole.append(topic.topic_id if is_schema and version >= TOPIC_IDS_FROM else topic.topic)
         whole += [
             (
                 one.partition,
@@ -102,6 +110,11 @@ def told(version: int, request: Any, *, topic_ids: bool) -> list[Any]:
             )
             for one in topic.partitions
         ]
+    if not is_schema:
+        return [*whole, *request.forgotten]
+    for topic in request.forgotten_topics_data:
+        name = topic.topic_id if version >= TOPIC_IDS_FROM else topic.topic
+        whole += [(name, partition) for partition in topic.partitions]
     return whole
 
 
@@ -111,7 +124,7 @@ def test_an_ordinary_request_is_read_as_the_schema_reads_it(frames, version, req
 
     assert found is not None
     assert found.correlation_id == 77
-    assert told(found.version, found, topic_ids=False) == told(version, request, topic_ids=True)
+    assert told(found.version, found, is_schema=False) == told(version, request, is_schema=True)
 
 
 @given(version=versions, request=requests, data=st.data())
@@ -125,7 +138,7 @@ def test_of_damaged_bytes_it_says_nothing_or_what_the_schema_says(frames, versio
 
     if found is not None:
         start, _, decoded = decode_request(frame)
-        assert told(found.version, found, topic_ids=False) == told(start.version, decoded, topic_ids=True)
+        assert told(found.version, found, is_schema=False) == told(start.version, decoded, is_schema=True)
 
 
 @given(version=versions, frame=st.binary(max_size=100))
@@ -135,7 +148,7 @@ def test_no_bytes_are_read_that_are_not_there(frames, version, frame):
         found = frames.read_fetch(memoryview(frame[:length]))
         if found is not None:
             start, _, decoded = decode_request(frame)
-            assert told(found.version, found, topic_ids=False) == told(start.version, decoded, topic_ids=True)
+            assert told(found.version, found, is_schema=False) == told(start.version, decoded, is_schema=True)
 
 
 @given(
@@ -188,8 +201,6 @@ def test_what_is_not_ordinary_is_left_to_the_schema(frames, version):
         return frames.read_fetch(memoryview(frame_of(version, request)))
 
     assert read(FetchRequest()) is not None
-    forgotten = FetchRequest.ForgottenTopicsData()
-    assert read(FetchRequest(forgotten_topics_data=[forgotten])) is None
     assert read(FetchRequest(isolation_level=2)) is None
     assert read(FetchRequest(rack_id="für")) is None
     if version <= 14:

@@ -32,6 +32,7 @@ cdef class FetchFrame:
     cdef readonly long long session_id
     cdef readonly long long session_epoch
     cdef readonly list topics
+    cdef readonly list forgotten
 
 
 @cython.final
@@ -73,8 +74,13 @@ cdef class FrameReader:
 )
 cpdef read_fetch(frame)
 
-@cython.locals(has_ids=bint, room="long long", partition_count="long long", partitions=list)
+@cython.locals(room="long long", partition_count="long long", partitions=list)
 cdef _read_topics(FrameReader reader, FetchFrame request)
+
+@cython.locals(room="long long", partition_count="long long")
+cdef _read_forgotten(FrameReader reader, FetchFrame request)
+
+cdef _read_topic(FrameReader reader, long long version)
 
 @cython.locals(
     index="long long", leader_epoch="long long", offset="long long", last_fetched_epoch="long long",

@@ -12,7 +12,10 @@ compact from version 12 on; before, a string has an int16 and an array an int32 
         partitions: int32 index, int32 leader epoch, int64 offset, [12-18] int32 last fetched epoch,
                     int64 log start offset, int32 max bytes, [12-18] no tagged fields
         [12-18] no tagged fields
-    no forgotten topics, rack id, [12-18] no tagged fields
+    forgotten topics: name or id
+        partitions: int32 index
+        [12-18] no tagged fields
+    rack id, [12-18] no tagged fields
 
     int32 size, int32 correlation id, [12-18] no tagged fields
     int32 throttle time, int16 error 0, int32 session id
@@ -77,7 +80,7 @@ class WantedTopic:
 
 
 class FetchFrame:
-    """An ordinary request."""
+    """An ordinary request; `forgotten` are pairs of a topic and a partition."""
 
     def __init__(
         self,
@@ -99,6 +102,7 @@ class FetchFrame:
         self.session_id = session_id
         self.session_epoch = session_epoch
         self.topics: list[WantedTopic] = []
+        self.forgotten: list[tuple[str | bytes, int]] = []
 
 
 class FoundRecords:
@@ -217,8 +221,7 @@ def read_fetch(frame: memoryview) -> FetchFrame | None:
         reader.number(4),
     )
     _read_topics(reader, request)
-    if reader.length(4) != 0:
-        return None  # topics to be forgotten
+    _read_forgotten(reader, request)
     reader.pass_ascii(reader.length(2))
     reader.pass_tags()
     if reader.is_bad or not 0 <= request.isolation_level <= _READ_COMMITTED:
@@ -227,21 +230,40 @@ def read_fetch(frame: memoryview) -> FetchFrame | None:
 
 
 def _read_topics(reader: FrameReader, request: FetchFrame) -> None:
-    has_ids = request.version >= _TOPIC_IDS_FROM
     room = _MAX_PARTITIONS
     for _ in range(reader.length(4)):
-        topic: Any = reader.copy(16 if has_ids else reader.length(2))
-        if not has_ids:
-            topic = _text(topic)
+        topic = _read_topic(reader, request.version)
         partition_count = reader.length(4)
         room -= partition_count
-        if topic is None or room < 0:
+        if reader.is_bad or room < 0:
             reader.is_bad = True
-        if reader.is_bad:
             return
         partitions = [_read_partition(reader) for _ in range(partition_count)]
         reader.pass_tags()
         request.topics.append(WantedTopic(topic, partitions))
+
+
+def _read_forgotten(reader: FrameReader, request: FetchFrame) -> None:
+    room = _MAX_PARTITIONS
+    for _ in range(reader.length(4)):
+        topic = _read_topic(reader, request.version)
+        partition_count = reader.length(4)
+        room -= partition_count
+        if reader.is_bad or room < 0:
+            reader.is_bad = True
+            return
+        for _ in range(partition_count):
+            request.forgotten.append((topic, reader.number(4)))
+        reader.pass_tags()
+
+
+def _read_topic(reader: FrameReader, version: int) -> Any:
+    if version >= _TOPIC_IDS_FROM:
+        return reader.copy(16)
+    name = _text(reader.copy(reader.length(2)))
+    if name is None:
+        reader.is_bad = True
+    return name
 
 
 def _read_partition(reader: FrameReader) -> WantedRecords:

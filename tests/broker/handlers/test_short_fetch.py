@@ -123,6 +123,13 @@ class Client:
         if step.what != "alone":
             sent.session_id = self.session_id
             sent.session_epoch = 0 if step.what == "begin" else self.session_epoch
+        for gone in request.forgotten_topics_data:
+            forgotten = FetchRequest.ForgottenTopicsData(partitions=gone.partitions)
+            if step.version >= TOPIC_IDS_FROM:
+                forgotten.topic_id = TOPIC_ID if gone.topic == "orders" else UNKNOWN_ID
+            else:
+                forgotten.topic = gone.topic
+            sent.forgotten_topics_data.append(forgotten)
         for topic in request.topics:
             told = FetchRequest.Topics(
                 partitions=[
@@ -221,6 +228,11 @@ odd_topics = st.builds(
     topic=st.sampled_from(["orders", "nowhere"]),
     partitions=st.lists(ordinary_wishes | odd_wishes, max_size=3),
 )
+forgotten_topics = st.builds(
+    FetchRequest.ForgottenTopicsData,
+    topic=st.sampled_from(["orders", "orders", "nowhere"]),
+    partitions=st.lists(st.sampled_from([PLAIN, FEW, FOLLOWED]), max_size=2),
+)
 ordinary_requests = st.builds(
     FetchRequest,
     max_wait_ms=st.sampled_from([0, 1]),
@@ -228,6 +240,7 @@ ordinary_requests = st.builds(
     max_bytes=st.sampled_from([700, 1 << 20]),
     isolation_level=st.sampled_from([0, 1]),
     topics=st.lists(ordinary_topics, min_size=1, max_size=1),
+    forgotten_topics_data=st.just([]) | st.lists(forgotten_topics, max_size=1),
 )
 odd_requests = st.builds(
     FetchRequest,
@@ -323,10 +336,25 @@ def test_what_must_wait_or_be_refused_takes_the_long_way(tmp_path: Path) -> None
         await client.do(Step("alone", 16, a_fetch(0, 0, 0)))
         await client.do(Step("go on", 16, a_fetch(0)))
         await client.do(Step("begin", 16, a_fetch(0)))
-        await client.do(Step("go on", 16, a_fetch(0, 0)))
+        await client.do(Step("go on", 16, a_fetch(0, 0, 0)))
         assert not any(was_short)
-        await client.do(Step("go on", 16, a_fetch(0, 0)))
-        assert was_short[-1]
+
+    with_client(tmp_path, scenario)
+
+
+def test_a_session_may_take_up_partitions_and_forget_them_on_the_short_way(tmp_path: Path) -> None:
+    async def scenario(client: Client, was_short: list[bool]) -> None:
+        await client.do(Step("begin", 18, a_fetch(0)))
+        was_short.clear()
+        await client.do(Step("go on", 18, a_fetch(2, 0)))
+        gone = FetchRequest.ForgottenTopicsData(topic="orders", partitions=[FEW])
+        forgetting = a_fetch(4)
+        forgetting.forgotten_topics_data = [gone]
+        await client.do(Step("go on", 18, forgetting))
+        assert was_short == [True, True]
+        session = client.broker.services.fetch_sessions.get(client.session_id)
+        assert session is not None
+        assert list(session.wanted) == [(TOPIC_ID, PLAIN)]
 
     with_client(tmp_path, scenario)
 

@@ -36,5 +36,8 @@ cdef _answer_once(Reads reads, FetchFrame request)
 @cython.locals(topic=WantedTopic, row=FoundRecords, wanted=dict, changed=dict, found=list, told=dict)
 cdef _answer_in_session(Reads reads, FetchFrame request, session)
 
+@cython.locals(added=list)
+cdef dict _wanted_now(dict wanted, dict changed, list forgotten)
+
 @cython.locals(row=FoundRecords, told=dict)
 cdef dict _news(list found)

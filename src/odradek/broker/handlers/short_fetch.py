@@ -2,8 +2,8 @@
 """The way of nearly every fetch that finds records: from its bytes to runs of log files to an answer.
 
 `handlers.fetch` sees all others. Ordinary is a consumer's fetch, without a session or one that goes on with
-its session and changes only where it reads, of partitions that this broker leads, when there is enough to
-answer at once and none of it has to come from a disk. Compiled by Cython (short_fetch.pxd has the C types),
+its session, of partitions that this broker leads, when there is enough to answer at once and none of it has
+to come from a disk. Compiled by Cython (short_fetch.pxd has the C types),
 or interpreted as is.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from odradek.broker.fetch_sessions import FINAL_EPOCH, NO_SESSION, FetchSession
+from odradek.broker.fetch_sessions import FINAL_EPOCH, NO_SESSION, FetchSession, WantedPartition
 from odradek.broker.file_parts import LogPart
 from odradek.broker.services import Services
 from odradek.broker.short_ways import answers_shortly
@@ -29,6 +29,7 @@ from odradek.protocol.fetch_frames import (
     read_fetch,
 )
 from odradek.replication.partition import NO_EPOCH, Partition
+from odradek.replication.replica_manager import NO_TOPIC_ID
 
 NO_RECORDS = b""
 
@@ -36,7 +37,7 @@ NO_RECORDS = b""
 def answer_shortly(services: Services, frame: memoryview) -> Sequence[Any] | None:
     """The parts of the answer to an ordinary request; None, and nothing has happened, for any other."""
     request = read_fetch(frame)
-    if request is None or not request.topics:
+    if request is None:
         return None
     if request.session_epoch == FINAL_EPOCH and request.session_id == NO_SESSION:
         return _answer_once(Reads(services, request), request)
@@ -126,6 +127,8 @@ class Reads:
 def _answer_once(reads: Reads, request: FetchFrame) -> Sequence[Any] | None:
     """Without a session every partition that is asked for is told."""
     told: dict[Any, list[FoundRecords]] = {}
+    if not request.topics:
+        return None
     for topic in request.topics:
         if topic.topic in told or not topic.partitions:
             return None
@@ -145,31 +148,43 @@ def _answer_once(reads: Reads, request: FetchFrame) -> Sequence[Any] | None:
 
 def _answer_in_session(reads: Reads, request: FetchFrame, session: FetchSession) -> Sequence[Any] | None:
     """A session looks at all its partitions, and tells those that have news."""
-    wanted = session.wanted
     if session.uses_topic_ids != (request.version >= TOPIC_IDS_FROM):
         return None
     changed: dict[Any, Any] = {}
     for topic in request.topics:
         for asked in topic.partitions:
-            key = (topic.topic, asked.partition)
-            if key not in wanted:
-                return None
-            changed[key] = asked
+            changed[(topic.topic, asked.partition)] = asked
+    wanted = _wanted_now(session.wanted, changed, request.forgotten)
     found: list[Any] = []
     for key, known in wanted.items():
         row = reads.read(reads.topic_name(key[0]), changed.get(key, known.asked))
         if row is None:
             return None
         found.append((key, known, row))
-    if not reads.is_enough():
+    if not found or not reads.is_enough():
         return None
     session.go_on(reads.services.clock.now_ms())
-    for key, asked in changed.items():
-        wanted[key].asked = asked
+    session.wanted = wanted
+    for key, known, _ in found:
+        known.asked = changed.get(key, known.asked)
     told = _news(found)
     session.move_to_end([key for key, _, row in found if row.records])
     reads.count()
     return answer_fetch(request, session.session_id, told.items())
+
+
+def _wanted_now(wanted: dict[Any, Any], changed: dict[Any, Any], forgotten: list[Any]) -> dict[Any, Any]:
+    """What a session follows after a request; `wanted` itself, or, if that is not all, a copy."""
+    added = [key for key in changed if key not in wanted]
+    if not added and not forgotten:
+        return wanted
+    wanted = dict(wanted)
+    for key in added:
+        topic, topic_id = ("", key[0]) if isinstance(key[0], bytes) else (key[0], NO_TOPIC_ID)
+        wanted[key] = WantedPartition(topic, topic_id, changed[key])
+    for key in forgotten:
+        wanted.pop(key, None)
+    return wanted
 
 
 def _news(found: list[Any]) -> dict[Any, list[FoundRecords]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import threading
 import time
@@ -208,6 +209,50 @@ def test_ctrl_c_ends_the_wait_for_a_record_and_nothing_else(proxy: Proxy, topic:
         proxy.resume()
 
         assert late.result(20).offset + 1 == producer.send(topic, b"next", partition=0).result(20).offset
+
+
+class Interrupts:
+    """Ctrl-C so many times, at any moment at which it `may_strike`, each after the one before was handled."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.handled = 0
+        self.may_strike = False
+
+    def strike(self, *_: object) -> None:
+        if self.may_strike:
+            raise KeyboardInterrupt
+        self.handled += 1
+
+    def send(self) -> None:
+        dice = random.Random(1)
+        for number in range(self.count):
+            time.sleep(dice.random() / 1000)
+            os.kill(os.getpid(), signal.SIGINT)
+            eventually(lambda: self.handled > number)  # noqa: B023
+
+
+def test_ctrl_c_again_and_again_leaves_no_record_behind(producer: Bytes, topic: str) -> None:
+    producer.send(topic, b"first", partition=0).result(20)
+    futures, interrupts = [], Interrupts(20)
+    before = signal.signal(signal.SIGINT, interrupts.strike)
+    other = threading.Thread(target=interrupts.send)
+    other.start()
+    while interrupts.handled < interrupts.count:
+        try:
+            interrupts.may_strike = True
+            futures.append(producer.send(topic, b"x", partition=0))
+            futures[-1].result(20)
+            interrupts.may_strike = False
+        except KeyboardInterrupt:
+            interrupts.may_strike = False
+            interrupts.handled += 1
+    other.join()
+    signal.signal(signal.SIGINT, before)
+
+    assert producer.flush(20)
+    assert all(future.done() for future in futures)
+    assert producer.send(topic, b"last", partition=0).result(20).offset > len(futures)
 
 
 def test_ctrl_c_ends_a_poll_and_nothing_else(

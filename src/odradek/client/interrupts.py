@@ -27,7 +27,7 @@ class InterruptsDeferred:
         self._noted: tuple[int, FrameType | None] | None = None
 
     def __enter__(self) -> None:
-        if threading.get_ident() == _main_thread() and callable(getsignal(SIGINT)):
+        if threading.get_ident() == threading.main_thread().ident and callable(getsignal(SIGINT)):
             # An interrupt until here is raised here, before anything has begun.
             self._handler = signal(SIGINT, self._note)
 
@@ -42,7 +42,3 @@ class InterruptsDeferred:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self._noted = (number, frame)
-
-
-def _main_thread() -> int | None:
-    return threading.main_thread().ident

@@ -1,3 +1,4 @@
+# cython: annotation_typing=False
 """Whose turn it is to read answers: the loop's, or that of a thread that waits for one and can do it itself.
 
 A thread that waits for the loop to read an answer wakes up late: the loop's thread must wake first, then
@@ -13,6 +14,9 @@ wake the other, and then let go of the interpreter. So the loop lends connection
 
 What was read goes to those who wait by functions that know that they may not be on the loop
 (`Called.take_at_once`); everything out of the ordinary is left to the loop.
+
+Compiled by Cython, or interpreted as is: compiled, Ctrl-C cannot strike between taking a turn and the `try`
+that gives it back.
 """
 
 from __future__ import annotations

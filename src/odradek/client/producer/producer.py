@@ -15,6 +15,7 @@ from odradek.client.arguments import topic_name
 from odradek.client.background import BackgroundLoop
 from odradek.client.config import check_keywords_only
 from odradek.client.errors import ClientForked
+from odradek.client.interrupts import InterruptsDeferred
 from odradek.client.producer import batch as batch_module
 from odradek.client.producer.accumulator import OnDelivery, TopicQueues
 from odradek.client.producer.batch import DeliveryFuture, RecordMetadata, smallest_room
@@ -118,9 +119,10 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
     # Records.
 
     def _send_now(self) -> None:
-        self._accumulator.is_wake_due = False
-        if not self._engine.send_lone_batch():
-            self._accumulator.wake()
+        with InterruptsDeferred():
+            self._accumulator.is_wake_due = False
+            if not self._engine.send_lone_batch():
+                self._accumulator.wake()
 
     def _send_with_care(
         self, given: ProducerRecord[Key, Value], on_delivery: OnDelivery | None

@@ -44,6 +44,7 @@ WAYS = {
     "odradek.net.outgoing": "src/odradek/net/outgoing.py",
     "odradek.net.exchange": "src/odradek/net/exchange.py",
     "odradek.protocol.fetch_frames": "src/odradek/protocol/fetch_frames.py",
+    "odradek.broker.progress": "src/odradek/broker/progress.py",
     "odradek.broker.short_ways": "src/odradek/broker/short_ways.py",
     "odradek.broker.handlers.short_produce": "src/odradek/broker/handlers/short_produce.py",
     "odradek.broker.handlers.short_fetch": "src/odradek/broker/handlers/short_fetch.py",

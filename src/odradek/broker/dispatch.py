@@ -23,7 +23,7 @@ from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.coordination.errors import StoreError
 from odradek.metrics.counters import RequestCounters
-from odradek.net.connection import Connection
+from odradek.net.connection import Connection, Handler
 from odradek.net.exchange import Exchange
 from odradek.protocol.api import answer_to_unknown_api_versions, request_class
 from odradek.protocol.api_key import ApiKey
@@ -106,12 +106,10 @@ class Dispatcher:
         self._tasks: set[asyncio.Task[None]] = set()
         self._entries: dict[ApiKey, Entry] = {}
         self.counters = {api_key: RequestCounters() for api_key in SERVED}
-        self._short_ways = ShortWays(services, self.counters)
+        # For one request; the dispatcher is the handler of every listener.
+        self.handle: Handler = ShortWays(services, self.counters, self._handle_at_length).handle
 
-    def handle(self, connection: Connection, frame: memoryview, exchange: Exchange) -> None:
-        """One request; the dispatcher is the handler of every listener."""
-        if self._short_ways.try_answer(connection, frame, exchange):
-            return
+    def _handle_at_length(self, connection: Connection, frame: memoryview, exchange: Exchange) -> None:
         try:
             start = peek_request(frame)
             entry = self._entries.get(start.api_key) or self._load(start.api_key)

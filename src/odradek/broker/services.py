@@ -14,6 +14,7 @@ from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.fetch_sessions import FetchSessions
 from odradek.broker.group_configs import GroupConfigs
 from odradek.broker.log_moves import LogMoves
+from odradek.broker.progress import Progress
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.quotas import Quotas
 from odradek.broker.topic_settings import TopicSettings
@@ -65,6 +66,11 @@ class Services:
     leaderships: dict[str, Callable[[Partition], None]] = field(default_factory=dict)
     _answers: dict[str, MetadataAnswers] = field(default_factory=dict)
     _groups: GroupService | None = None
+    # Called whenever more can be read from a partition, something was committed, or it changed hands.
+    on_progress: Progress = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.on_progress = Progress(self.waiting_fetches, self.waiting_produces, self.leaderships)
 
     @property
     def groups(self) -> GroupService:
@@ -107,16 +113,6 @@ class Services:
         if topic is None or len(topic.partitions) < partition_count:
             return False
         return all(partition.leader >= 0 for partition in topic.partitions.values())
-
-    def on_progress(self, partition: Partition) -> None:
-        """More can be read, or something was committed, or the partition changed hands."""
-        if self.waiting_fetches.watching:
-            self.waiting_fetches.wake(partition.topic_partition)
-        if self.waiting_produces.watching:
-            self.waiting_produces.wake(partition.topic_partition)
-        coordinator = self.leaderships.get(partition.topic_partition.topic)
-        if coordinator is not None:
-            coordinator(partition)
 
     def why_not_here(self, topic: str, partition: int) -> ErrorCode:
         """The error for a partition that has no replica here."""

@@ -13,9 +13,19 @@ from typing import Any
 
 from odradek.broker.services import Services
 from odradek.metrics.counters import RequestCounters
-from odradek.net.connection import Connection
+from odradek.net.connection import Connection, Handler
 from odradek.net.exchange import Exchange
 from odradek.protocol.api_key import ApiKey
+
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.common.octets import int16_at, octets_of
+else:
+    from odradek.common.octets import int16_at, octets_of
 
 log = logging.getLogger(__name__)
 
@@ -32,15 +42,23 @@ def answers_shortly(api_key: ApiKey, way: ShortWay) -> None:
 class ShortWays:
     """The short ways of one dispatcher. Lives on the loop."""
 
-    def __init__(self, services: Services, counters: Mapping[ApiKey, RequestCounters]) -> None:
+    def __init__(
+        self, services: Services, counters: Mapping[ApiKey, RequestCounters], long_way: Handler
+    ) -> None:
         self._services = services
+        self._long_way = long_way
         self._ways = {int(api_key): (way, counters[api_key]) for api_key, way in SHORT_WAYS.items()}
 
-    def try_answer(self, connection: Connection, frame: memoryview, exchange: Exchange) -> bool:
+    def handle(self, connection: Connection, frame: memoryview, exchange: Exchange) -> None:
+        """One request, the short way or the long one."""
+        if not self._try_answer(connection, frame, exchange):
+            self._long_way(connection, frame, exchange)
+
+    def _try_answer(self, connection: Connection, frame: memoryview, exchange: Exchange) -> bool:
         """Answer the request in a frame if it has a short way and is ordinary."""
         if len(frame) < 2:
             return False
-        found = self._ways.get(frame[0] * 256 + frame[1])
+        found = self._ways.get(int16_at(octets_of(frame), 0))
         services = self._services
         if found is None or services.quotas is not None or services.authorizer is not None:
             return False

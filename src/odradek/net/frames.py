@@ -13,6 +13,16 @@ from __future__ import annotations
 from odradek.common.errors import OdradekError
 from odradek.net import foreign
 
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.common.octets import int32_at, octets_of
+else:
+    from odradek.common.octets import int32_at, octets_of
+
 SIZE_BYTES = 4
 _SIZE_BYTES = SIZE_BYTES
 FIRST_ROOM = 64 * 1024
@@ -133,7 +143,7 @@ class FrameAssembler:
             size = int.from_bytes(self._size_bytes + bytes(received[position:size_end]), "big", signed=True)
             self._size_bytes = b""
         else:
-            size = int.from_bytes(received[position:size_end], "big", signed=True)
+            size = int32_at(octets_of(received), position)
         if not 0 <= size <= self.max_frame_bytes:
             raise FrameTooLarge(size, self.max_frame_bytes)
         return size

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.records import arrow
-from odradek.records.arrow import build_batches, read_record_batches, read_table, schema
+from odradek.records.arrow import build_batches, encode_rows, read_record_batches, read_table, schema
 from odradek.records.batch import TimestampType, read_header, stamp
 from odradek.records.builder import build_batch
 from odradek.records.compression import Codec
@@ -98,6 +98,20 @@ def test_batches_keep_below_their_size_unless_one_record_is_larger():
     assert [size for size in sizes if size > 1000] == [max(sizes)]
     assert all(read_header(batch).base_offset == 0 for batch in batches)
     assert [r.value for batch in batches for r in read_records(batch, max_bytes=LIMIT)] == values
+
+
+@pytest.mark.usefixtures("_twin")
+def test_rows_are_encoded_in_even_pieces_without_a_small_rest():
+    times = pa.array([0] * 1000, pa.timestamp("ms", "UTC"))
+    rows = pa.record_batch({"value": pa.array([b"x" * 100] * 1000), "timestamp": times})
+
+    pieces = list(encode_rows(rows, 50_000))
+
+    assert sum(piece.record_count for piece in pieces) == 1000
+    sizes = [len(piece.encoded) for piece in pieces]
+    assert len(sizes) == 3
+    assert max(sizes) <= 50_000
+    assert min(sizes) > 30_000
 
 
 @pytest.mark.usefixtures("_twin")

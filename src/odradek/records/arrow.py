@@ -270,8 +270,8 @@ def _even_piece(rows: pa.RecordBatch, max_batch_bytes: int) -> int:
         rows.column(name).nbytes for name in ("key", "value", "headers") if name in rows.schema.names
     )
     size += rows.num_rows * _RECORD_OVERHEAD_BYTES
-    pieces = size // max_batch_bytes + 1
-    return size // pieces + size // 32 + HEADER_SIZE
+    piece = size // (size // max_batch_bytes + 1)
+    return piece + piece // 32 + HEADER_SIZE  # rather a little less in the last one than one more
 
 
 def key_partitions(keys: pa.Array, partitions: int, without_key: int) -> pa.Array:

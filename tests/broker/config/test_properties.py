@@ -97,6 +97,22 @@ def test_bytes_are_latin_1_as_java_reads_them(tmp_path: Path) -> None:
     assert read_properties(str(path)) == [Property("broker.rack", "zürich", 1)]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("#\n\\\n\n\n", {}),
+        ("\\\n#x\\\na\n", {"a": ""}),
+        ("\\\n\\\n  !x\n", {}),
+        ("a\\\n#x\n", {"a#x": ""}),
+        ("\\\n", {"": ""}),
+        ("\\", {"": ""}),
+    ],
+    ids=["blank", "comment", "two", "not alone", "at the end", "without a line end"],
+)
+def test_a_lone_backslash_begins_a_line_anew(text: str, expected: dict[str, str]) -> None:
+    assert pairs(text) == expected  # as Java's Properties answered when asked
+
+
 @given(text=st.text())
 def test_any_text_is_read_or_refused(text: str) -> None:
     with contextlib.suppress(ConfigError):

@@ -63,12 +63,15 @@ def read_properties(path: str) -> list[Property]:
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """Lines without comments and blank ones, continued ones put together, with the number of the first."""
     pending, start = "", 0
-    for number, natural in enumerate(_LINE.split(text), 1):
+    natural_lines = _LINE.split(text)
+    if not natural_lines[-1]:
+        natural_lines.pop()  # what is behind the last end of a line is no line
+    for number, natural in enumerate(natural_lines, 1):
         line = natural.lstrip(_BLANKS)
-        if not start:
-            if not line or line[0] in "#!":
-                continue
-            start = number
+        if not pending and (not line or line[0] in "#!"):
+            start = 0  # after a line of nothing but a backslash too
+            continue
+        start = start or number
         backslashes = len(line) - len(line.rstrip("\\"))
         if backslashes % 2 == 1:
             pending += line[:-1]

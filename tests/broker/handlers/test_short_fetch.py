@@ -342,6 +342,21 @@ def test_what_must_wait_or_be_refused_takes_the_long_way(tmp_path: Path) -> None
     with_client(tmp_path, scenario)
 
 
+@pytest.mark.parametrize(
+    "unusual",
+    [asked(PLAIN, 0, 500, 1, -1), asked(PLAIN, 0, 500, 0, 1), asked(OPEN_TRANSACTION, 0, 500, 0, -1)],
+    ids=["another leader epoch", "another epoch fetched last", "an open transaction"],
+)
+def test_what_one_partition_makes_unusual_takes_the_long_way(tmp_path: Path, unusual: Any) -> None:
+    async def scenario(client: Client, was_short: list[bool]) -> None:
+        request = a_fetch(0)
+        request.topics[0].partitions = [unusual]
+        await client.do(Step("alone", 16, request))
+        assert was_short == [False]
+
+    with_client(tmp_path, scenario)
+
+
 def test_a_session_may_take_up_partitions_and_forget_them_on_the_short_way(tmp_path: Path) -> None:
     async def scenario(client: Client, was_short: list[bool]) -> None:
         await client.do(Step("begin", 18, a_fetch(0)))

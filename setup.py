@@ -48,7 +48,6 @@ WAYS = {
     "odradek.broker.short_ways": "src/odradek/broker/short_ways.py",
     "odradek.broker.handlers.short_produce": "src/odradek/broker/handlers/short_produce.py",
     "odradek.broker.handlers.short_fetch": "src/odradek/broker/handlers/short_fetch.py",
-    "odradek.client.reading": "src/odradek/client/reading.py",
     "odradek.replication.partition": "src/odradek/replication/partition.py",
 }
 JOBS = os.cpu_count() or 1

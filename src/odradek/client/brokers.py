@@ -22,7 +22,6 @@ from odradek.client.errors import (
     is_retriable,
 )
 from odradek.client.metadata import Metadata, Node
-from odradek.client.reading import SharedReading
 from odradek.client.retries import Backoff
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.messages import MetadataResponse
@@ -67,17 +66,8 @@ class Brokers:
     Nothing is connected before the first question. Questions may be asked by many tasks at once.
     """
 
-    def __init__(
-        self,
-        config: ClientConfig,
-        owner: str = "client",
-        *,
-        creates_topics: bool = False,
-        reading: SharedReading | None = None,
-    ) -> None:
+    def __init__(self, config: ClientConfig, owner: str = "client", *, creates_topics: bool = False) -> None:
         self.config = config
-        self.reading = reading
-        """For clients whose threads may read answers by themselves."""
         self.metadata = Metadata()
         self._owner = owner
         self._creates_topics = creates_topics  # by asking for topics that are not there
@@ -99,8 +89,6 @@ class Brokers:
     async def close(self) -> None:
         """Close every connection; questions that are open fail."""
         self._is_closed = True
-        if self.reading is not None:
-            self.reading.close()
         if self._refreshing is not None:
             self._refreshing.cancel()
             await asyncio.wait([self._refreshing])
@@ -259,7 +247,6 @@ class Brokers:
             client_id=self.config.client_id,
             request_timeout_ms=self.config.request_timeout_ms,
             setup_timeout_ms=self.config.socket_connection_setup_timeout_ms,
-            reading=self.reading,
         )
         if self._is_closed:
             await connection.close()

@@ -1,7 +1,6 @@
 """One connection to a broker: requests out, answers in, in order, each with a deadline.
 
-Everything happens on one loop, but for `send_from_any_thread`, and for `read_answers` while the connection is
-lent to a thread that waits (reading.py).
+Everything happens on one loop, but for `send_from_any_thread`.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import asyncio
 import os
 import socket
 import threading
-from collections import deque
 from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar, cast
@@ -27,8 +25,7 @@ from odradek.client.errors import (
     RequestTimedOut,
 )
 from odradek.client.in_flight import Answer as PendingAnswer
-from odradek.client.in_flight import Called, InFlight, Waiting
-from odradek.client.reading import SharedReading, Waiter
+from odradek.client.in_flight import InFlight, Waiting
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.headers import decode_response, encode_request
 from odradek.protocol.messages import ApiVersionsRequest
@@ -50,7 +47,6 @@ class BrokerConnection(asyncio.BufferedProtocol):
         address: str,
         client_id: str,
         request_timeout_ms: int,
-        reading: SharedReading | None = None,
     ) -> None:
         self.address = address
         self.versions = BrokerVersions(address)
@@ -68,9 +64,6 @@ class BrokerConnection(asyncio.BufferedProtocol):
         # Held while a request is written and noted: the order of both must be the same.
         self._sending = threading.Lock()
         self._descriptor: int | None = None
-        self._reading = reading
-        self.is_lent = False
-        self._passed: deque[tuple[Waiting, memoryview]] = deque()  # read elsewhere, on the way to the loop
 
     @property
     def is_open(self) -> bool:
@@ -104,7 +97,6 @@ class BrokerConnection(asyncio.BufferedProtocol):
         """Send a request whose answer goes to `answer`."""
         api_key = _api_key(request)
         timeout_ms = self._request_timeout_ms if timeout_ms is None else timeout_ms
-        self._take_back()
         with self._sending:
             correlation_id = self._write(api_key, version, request)
             deadline_ms = self.last_used_ms + timeout_ms
@@ -112,10 +104,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
         if self._deadline_timer is None or self._deadline_timer.when() * 1000 > deadline_ms:
             self._set_timer(deadline_ms)
 
-    def send_from_any_thread(
-        self, answer: PendingAnswer, request: Message, version: int, *, timeout_ms: int | None = None
-    ) -> bool:
-        """Like `send_for`, not only on the loop; False (and not done) unless idle.
+    def send_from_any_thread(self, answer: PendingAnswer, request: Message, version: int) -> bool:
+        """Like `send_for` with the usual time-out, not only on the loop; False (and not done) unless idle.
 
         What is idle takes a small request whole. If it does not, the connection ends: what has become of the
         request is then as unknown as with any other that ends.
@@ -126,12 +116,12 @@ class BrokerConnection(asyncio.BufferedProtocol):
             api_key, correlation_id = _api_key(request), self._in_flight.next_id()
             parts = encode_request(api_key, version, correlation_id, self._client_id, request)
             self.last_used_ms = self._loop.time() * 1000
-            timeout_ms = self._request_timeout_ms if timeout_ms is None else timeout_ms
+            timeout_ms = self._request_timeout_ms
             deadline_ms = self.last_used_ms + timeout_ms
             # First: the answer may come before the call that sends is back.
             self._in_flight.add(Waiting(correlation_id, api_key, timeout_ms, deadline_ms, answer))
             try:
-                is_sent = os.writev(self.descriptor(), parts) == sum(map(len, parts))
+                is_sent = os.writev(self._own_descriptor(), parts) == sum(map(len, parts))
             except OSError:
                 is_sent = False
         if not is_sent:
@@ -139,7 +129,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             self._loop.call_soon_threadsafe(self._end, lost)
         return True
 
-    def descriptor(self) -> int:
+    def _own_descriptor(self) -> int:
         """The socket under a number that stays ours until `_end`, whenever the transport closes its own."""
         if self._descriptor is None:
             assert self._transport is not None
@@ -152,7 +142,6 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     def send_unanswered(self, request: Message, version: int) -> None:
         """Send a request that gets no answer: a produce with acks 0."""
-        self._take_back()
         with self._sending:
             self._write(_api_key(request), version, request)
 
@@ -223,7 +212,6 @@ class BrokerConnection(asyncio.BufferedProtocol):
     def _end(self, reason: ClientError) -> None:
         if self._ended is not None:
             return
-        self._take_back()
         with self._sending:
             self._ended = reason
             if self._descriptor is not None:
@@ -241,60 +229,6 @@ class BrokerConnection(asyncio.BufferedProtocol):
     def _call_afterwards(self) -> None:
         while self._afterwards:
             self._afterwards.popitem()[0]()
-
-    # Lent to a thread that waits.
-
-    def new_waiter(self) -> Waiter | None:
-        """For a thread that is about to wait for an answer: a lock by which it can read that by itself."""
-        if self._reading is None:
-            return None
-        self._reading.ask_for(self)
-        return Waiter(self._reading)
-
-    def pause_reading(self) -> None:
-        """On the loop: leave what comes to others."""
-        if self._transport is not None:
-            self._transport.pause_reading()
-
-    def resume_reading(self) -> None:
-        """On the loop: read again."""
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
-
-    def read_answers(self) -> bool:
-        """From the thread whose turn it is: hand out what has come; False if the loop must look at it."""
-        try:
-            count = os.readv(self.descriptor(), [self._assembler.room()])
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        try:
-            for frame in self._assembler.filled(count) if count else ():
-                self._pass_on(self._in_flight.answered(frame), frame)
-        except BadAnswer as problem:
-            self._loop.call_soon_threadsafe(self._end, NotAKafkaBroker(self.address, str(problem)))
-            return False
-        return count > 0 and not self._assembler.is_mid_answer
-
-    def _pass_on(self, waiting: Waiting, frame: memoryview) -> None:
-        """To who waits for it, or, if that must be on the loop or behind others, by way of the loop."""
-        answer = waiting.answer
-        if self._passed or not isinstance(answer, Called) or not answer.take_at_once(frame):
-            self._passed.append((waiting, frame))
-            self._loop.call_soon_threadsafe(self._take_passed)
-
-    def _take_passed(self) -> None:
-        waiting, frame = self._passed[0]
-        if not waiting.answer.done():
-            waiting.answer.set_result(frame)
-        self._passed.popleft()
-        self._call_afterwards()
-
-    def _take_back(self) -> None:
-        if self.is_lent:
-            assert self._reading is not None
-            self._reading.take_back()
 
     # What the transport calls.
 
@@ -336,7 +270,6 @@ async def connect(
     client_id: str,
     request_timeout_ms: int,
     setup_timeout_ms: int,
-    reading: SharedReading | None = None,
 ) -> BrokerConnection:
     """A new connection that is ready for requests; ConnectionFailed when there is none to be had."""
     address = format_address(host, port)
@@ -344,7 +277,7 @@ async def connect(
     try:
         async with asyncio.timeout(setup_timeout_ms / 1000):
             _, connection = await loop.create_connection(
-                lambda: BrokerConnection(address, client_id, request_timeout_ms, reading), host, port
+                lambda: BrokerConnection(address, client_id, request_timeout_ms), host, port
             )
     except TimeoutError:
         raise ConnectionFailed(address, f"no answer within {setup_timeout_ms} ms") from None

@@ -32,23 +32,13 @@ class Answer(Protocol):
 class Called:
     """An answer that goes to a function at once, without a turn of the loop, for those in a hurry.
 
-    The function gets the frame, or the reason why there is none, and must not raise. `at_once` takes a frame
-    on any thread, or leaves it, answering False, to the function on the loop.
+    The function gets the frame, or the reason why there is none, and must not raise.
     """
 
-    __slots__ = ("_at_once", "_function")
+    __slots__ = ("_function",)
 
-    def __init__(
-        self,
-        function: Callable[[memoryview | None, BaseException | None], None],
-        at_once: Callable[[memoryview], bool] | None = None,
-    ) -> None:
+    def __init__(self, function: Callable[[memoryview | None, BaseException | None], None]) -> None:
         self._function = function
-        self._at_once = at_once
-
-    def take_at_once(self, frame: memoryview) -> bool:
-        """The answer came, and was read on another thread than the loop's; False if it is for the loop."""
-        return self._at_once is not None and self._at_once(frame)
 
     def done(self) -> bool:
         """There is always somebody."""
@@ -79,10 +69,7 @@ class Waiting:
 
 
 class InFlight:
-    """The requests of one connection, oldest first; a broker answers them in this order.
-
-    One thread adds at a time, one takes answers; who looks through all of them looks at a copy.
-    """
+    """The requests of one connection, oldest first; a broker answers them in this order."""
 
     __slots__ = ("_last_id", "_waiting")
 
@@ -114,11 +101,11 @@ class InFlight:
 
     def next_deadline_ms(self) -> float | None:
         """When the next request has waited too long."""
-        return min((waiting.deadline_ms for waiting in list(self._waiting)), default=None)
+        return min((waiting.deadline_ms for waiting in self._waiting), default=None)
 
     def overdue(self, now_ms: float) -> Waiting | None:
         """The first request that has waited too long."""
-        return next((waiting for waiting in list(self._waiting) if waiting.deadline_ms <= now_ms), None)
+        return next((waiting for waiting in self._waiting if waiting.deadline_ms <= now_ms), None)
 
     def abandon(self) -> list[Waiting]:
         """All that will never be answered."""

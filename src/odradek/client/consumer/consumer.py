@@ -28,7 +28,6 @@ from odradek.client.consumer.reader import AutoCommit, Reader
 from odradek.client.consumer.statistics import ConsumerStatistics
 from odradek.client.consumer.subscription import RebalanceListener
 from odradek.client.errors import ClientClosed
-from odradek.client.reading import SharedReading
 from odradek.client.settings import ConsumerSettings
 from odradek.common.ids import TopicPartition
 
@@ -122,13 +121,7 @@ class Consumer(Generic[Key, Value]):
         self._is_open = True
 
     async def _start(self) -> Engine:
-        return Engine(
-            self.config,
-            self._inbox,
-            self._reader.release,
-            self._interceptors.committed,
-            reading=SharedReading(),
-        )
+        return Engine(self.config, self._inbox, self._reader.release, self._interceptors.committed)
 
     def _processed(self) -> dict[TopicPartition, OffsetAndMetadata]:
         return self._reader.processed(dict(self._engine.states))
@@ -214,7 +207,7 @@ class Consumer(Generic[Key, Value]):
                 now = time.monotonic()
                 if now >= deadline:
                     return None
-                self._inbox.wait(min(deadline - now, LONGEST_SLICE_S), self._engine.new_waiter())
+                self._inbox.wait(min(deadline - now, LONGEST_SLICE_S))
 
     def _attend(self) -> None:
         """Make the calls that wait for a poll, and raise what went wrong."""

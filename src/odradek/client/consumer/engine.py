@@ -27,7 +27,6 @@ from odradek.client.consumer.subscription import RebalanceListener, Wish
 from odradek.client.consumer.truncation import EpochEnd
 from odradek.client.coordinators import Coordinators
 from odradek.client.errors import BrokerError, ClientError, DeadlineExceeded, is_retriable
-from odradek.client.reading import SharedReading, Waiter
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 
@@ -53,15 +52,11 @@ class Engine:
         inbox: Inbox,
         release: Release,
         on_committed: Callable[[Offsets], None],
-        *,
-        reading: SharedReading | None = None,
     ) -> None:
         self.config = config
         self.inbox = inbox
         self.states: dict[TopicPartition, PartitionState] = {}
-        self.brokers = Brokers(
-            config, "consumer", creates_topics=config.allow_auto_create_topics, reading=reading
-        )
+        self.brokers = Brokers(config, "consumer", creates_topics=config.allow_auto_create_topics)
         self.brokers.metadata.on_update = self._look_at_topics
         self.polled_ms = time.monotonic() * 1000
         self._missing: Counter[str] = Counter()
@@ -195,11 +190,7 @@ class Engine:
         for partition in partitions:
             state = self.states.pop(partition, None)
             if state is not None:
-                self._lose_position(state)
-
-    def _lose_position(self, state: PartitionState) -> None:
-        with self._fetcher.turn:  # a thread that polls may be about to take records for it
-            state.lose_position()
+                state.lose_position()
 
     async def take(self, partitions: Collection[TopicPartition]) -> None:
         """Begin with more partitions, where the group left off."""
@@ -245,10 +236,6 @@ class Engine:
             self._finding = asyncio.create_task(self._find_positions())
         self._fetcher.pump()
 
-    def new_waiter(self) -> Waiter | None:
-        """From the thread that polls, when it must wait: a lock by which it can read answers by itself."""
-        return self._fetcher.new_waiter()
-
     def _out_of_range(self, state: PartitionState) -> None:
         """The log does not have the offset (any more)."""
         if self.config.auto_offset_reset == "none":
@@ -256,7 +243,7 @@ class Engine:
             state.not_before_ms = time.monotonic() * 1000 + self.config.retry_backoff_ms
             return
         _log.info("%s: offset %s is out of range", state.topic_partition, state.fetch_offset)
-        self._lose_position(state)
+        state.lose_position()
         state.is_reset = True
         self.pump()
 
@@ -270,10 +257,9 @@ class Engine:
             self.inbox.fail_once(LogTruncated(partition, offset, divergent_offset))
             state.not_before_ms = time.monotonic() * 1000 + self.config.retry_backoff_ms
         elif divergent_offset is not None:
-            with self._fetcher.turn:
-                state.seek(divergent_offset, end.leader_epoch)
+            state.seek(divergent_offset, end.leader_epoch)
         else:
-            self._lose_position(state)
+            state.lose_position()
             state.is_reset = True
             self.pump()
 

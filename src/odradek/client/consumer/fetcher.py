@@ -3,16 +3,12 @@
 Everything here runs on one loop, in the way of the producer's sender: `pump` does all that can be done now.
 Each broker has one fetch on its way at most, on a connection of its own. Of each partition up to
 `MOST_BUFFERED` answers may wait for the reader.
-
-Only an answer that a polling thread waits for, and the fetch after it, may be the work of that thread:
-while a broker is in `_asking`, its session and the next fetch belong to whoever takes the answer.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -21,7 +17,6 @@ from typing import NamedTuple, cast
 from odradek.client.broker_errors import broker_error
 from odradek.client.brokers import STALE_VIEW, Brokers
 from odradek.client.chores import Chores
-from odradek.client.connection import BrokerConnection
 from odradek.client.consumer.config import ConsumerConfig
 from odradek.client.consumer.fetch_session import Asked, FetchSession, Wanted
 from odradek.client.consumer.fetched import Fetched
@@ -30,8 +25,7 @@ from odradek.client.consumer.positions import MOST_BUFFERED, PartitionState
 from odradek.client.consumer.truncation import EpochEnd, Validation
 from odradek.client.errors import BrokerError, ClientError
 from odradek.client.in_flight import Called
-from odradek.client.metadata import Node, PartitionView
-from odradek.client.reading import Waiter
+from odradek.client.metadata import Node
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 from odradek.protocol.api_key import ApiKey
@@ -87,14 +81,10 @@ class Fetcher:
         self._validation = Validation(brokers, states, truncated=truncated, fail=fail)
         self._loop = asyncio.get_running_loop()
         self._sessions: dict[int, FetchSession] = {}
-        self._asking: dict[int, BrokerConnection] = {}
+        self._asking: set[int] = set()
         self._chores = Chores("fetcher", self._loop, self.pump)
         self._timer: asyncio.TimerHandle | None = None
         self._is_stopped = False
-        # Held while records are taken for a partition, and by who takes the partition away meanwhile.
-        self.turn = threading.Lock()
-        # The broker may take its time before it answers; that must not look like a dead one.
-        self._timeout_ms = config.request_timeout_ms + config.fetch_max_wait_ms
         self._contact = FirstContact("fetching", config.default_api_timeout_ms)
 
     def stop(self) -> None:
@@ -159,23 +149,6 @@ class Fetcher:
         if connection is None:
             self._chores.begin(node_id, partial(self._connect, node_id))
             return
-        version, answered, request = self._prepare(connection, node_id, states, is_hurried=is_hurried)
-        try:
-            self._asking[node_id] = connection
-            connection.send_for(answered, request, version, timeout_ms=self._timeout_ms)
-        except ClientError:
-            self._asking.pop(node_id, None)
-            self._sessions[node_id].doubt(is_known=False)
-
-    def _prepare(
-        self,
-        connection: BrokerConnection,
-        node_id: int,
-        states: dict[TopicPartition, PartitionState],
-        *,
-        is_hurried: bool,
-    ) -> tuple[int, Called, FetchRequest]:
-        """The next fetch of a session: its version, who takes the answer, the request."""
         version = connection.versions.best(ApiKey.FETCH)
         wanted = {partition: self._wanted(state) for partition, state in states.items()}
         if any(one.topic_id == NO_TOPIC_ID for one in wanted.values()):
@@ -186,11 +159,19 @@ class Fetcher:
             partition: Expected(state, state.generation, cast("int", state.fetch_offset))
             for partition, state in states.items()
         }
-        answered = Called(
-            partial(self._answered, node_id, version, expected),
-            partial(self._take_at_once, node_id, version, expected),
-        )
-        return version, answered, self._request(asked, version, is_hurried)
+        try:
+            # The broker may take its time before it answers; that must not look like a dead one.
+            timeout_ms = self._config.request_timeout_ms + self._config.fetch_max_wait_ms
+            self._asking.add(node_id)
+            connection.send_for(
+                Called(partial(self._answered, node_id, version, expected)),
+                self._request(asked, version, is_hurried),
+                version,
+                timeout_ms=timeout_ms,
+            )
+        except ClientError:
+            self._asking.discard(node_id)
+            session.doubt(is_known=False)
 
     def _topic_id(self, topic: str) -> bytes:
         view = self._brokers.metadata.topics.get(topic)
@@ -248,7 +229,7 @@ class Fetcher:
         frame: memoryview | None,
         _error: BaseException | None,
     ) -> None:
-        self._asking.pop(node_id, None)
+        self._asking.discard(node_id)
         self._contact.worked()
         if frame is None:
             self._sessions[node_id].doubt(is_known=False)
@@ -261,76 +242,6 @@ class Fetcher:
                 self._sessions[node_id].doubt()
                 self._fail(problem)
         self.pump()
-
-    # A thread that polls and has nothing.
-
-    def new_waiter(self) -> Waiter | None:
-        """A lock by which the thread can read answers by itself; None if that would not be of use.
-
-        Who lags behind is better off when the loop fetches ahead while the user works.
-        """
-        reading = self._brokers.reading
-        if reading is None or any(state.lag for state in list(self._states.values())):
-            return None
-        for connection in list(self._asking.values()):
-            reading.ask_for(connection)
-        return Waiter(reading)
-
-    def _take_at_once(
-        self, node_id: int, version: int, expected: dict[TopicPartition, Expected], frame: memoryview
-    ) -> bool:
-        """Take an answer without surprises and send the next fetch; False if all that is for the loop."""
-        try:
-            response = cast("FetchResponse", decode_response(ApiKey.FETCH, version, frame)[1])
-        except ProtocolError:
-            return False
-        if not _is_as_usual(response):
-            return False
-        self._contact.worked()
-        try:
-            self._take_answer(node_id, response, expected)
-        except RecordsError as problem:
-            self._sessions[node_id].doubt()
-            self._fail(problem)
-        if not self._fetch_again(node_id):
-            self._loop.call_soon_threadsafe(self._give_up_turn, node_id)
-        return True
-
-    def _give_up_turn(self, node_id: int) -> None:
-        self._asking.pop(node_id, None)
-        self.pump()
-
-    def _fetch_again(self, node_id: int) -> bool:
-        """Ask the same broker for what comes next, if that is all there is to do."""
-        now_ms = time.monotonic() * 1000
-        if self._is_stopped or self._brokers.metadata.needs_refresh(now_ms, self._config.metadata_max_age_ms):
-            return False
-        states: dict[TopicPartition, PartitionState] = {}
-        for partition, state in list(self._states.items()):
-            view = self._brokers.metadata.leader(partition)
-            if view is None or not self._is_plain(state, view, now_ms):
-                return False
-            if view.leader_id == node_id and not state.is_paused:
-                states[partition] = state
-        if not states:
-            return False
-        connection = self._asking[node_id]
-        version, answered, request = self._prepare(connection, node_id, states, is_hurried=False)
-        if connection.send_from_any_thread(answered, request, version, timeout_ms=self._timeout_ms):
-            return True
-        self._sessions[node_id].doubt()
-        return False
-
-    def _is_plain(self, state: PartitionState, view: PartitionView, now_ms: float) -> bool:
-        return (
-            state.fetch_offset is not None
-            and state.preferred_replica is None
-            and state.not_before_ms <= now_ms
-            and state.buffered < MOST_BUFFERED
-            and not self._validation.is_due(state, view)
-        )
-
-    # What an answer tells.
 
     def _take_answer(
         self, node_id: int, response: FetchResponse, expected: dict[TopicPartition, Expected]
@@ -350,29 +261,22 @@ class Fetcher:
             name = topic.topic or self._brokers.metadata.names.get(topic.topic_id, "")
             for row in topic.partitions:
                 one = expected.get(TopicPartition(name, row.partition_index))
-                if one is not None:
+                if one is not None and one.generation == one.state.generation:
                     self._take_partition(one, row)
 
     def _take_partition(self, one: Expected, row: FetchResponse.Responses.Partitions) -> None:
-        if row.error_code != ErrorCode.NONE:
-            if one.generation == one.state.generation:
-                self._take_error(one, row)
-            return
-        with self.turn:
-            fetched = self._take_records(one, row) if one.generation == one.state.generation else None
-        if fetched is not None:
-            self._deliver(fetched)
-
-    def _take_records(self, one: Expected, row: FetchResponse.Responses.Partitions) -> Fetched | None:
         state = one.state
+        if row.error_code != ErrorCode.NONE:
+            self._take_error(one, row)
+            return
         state.high_watermark = row.high_watermark
         state.last_stable_offset = row.last_stable_offset
         state.log_start_offset = row.log_start_offset
         if row.preferred_read_replica >= 0:
             state.preferred_replica = row.preferred_read_replica
-            return None
+            return
         if not row.records:
-            return None
+            return
         aborted = None
         if self._config.reads_committed:
             aborted = [(entry.producer_id, entry.first_offset) for entry in row.aborted_transactions or ()]
@@ -383,12 +287,11 @@ class Fetcher:
             aborted=aborted,
             checks_crc=self._config.check_crcs,
         )
-        if fetched.is_empty:
-            return None
-        state.fetch_offset = fetched.next_fetch_offset
-        state.fetch_epoch = fetched.last_leader_epoch
-        state.buffered += 1
-        return fetched
+        if not fetched.is_empty:
+            state.fetch_offset = fetched.next_fetch_offset
+            state.fetch_epoch = fetched.last_leader_epoch
+            state.buffered += 1
+            self._deliver(fetched)
 
     def _take_error(self, one: Expected, row: FetchResponse.Responses.Partitions) -> None:
         state, code = one.state, row.error_code
@@ -444,19 +347,6 @@ class Fetcher:
             told = self._contact.failed(error, time.monotonic() * 1000)
             if told is not None:
                 self._fail(told)
-
-
-def _is_as_usual(response: FetchResponse) -> bool:
-    """Whether it brings nothing but records."""
-    return (
-        response.error_code == ErrorCode.NONE
-        and not response.node_endpoints
-        and all(
-            row.error_code == ErrorCode.NONE and row.preferred_read_replica < 0
-            for topic in response.responses
-            for row in topic.partitions
-        )
-    )
 
 
 def _forgotten(asked: Asked, has_ids: bool) -> list[FetchRequest.ForgottenTopicsData]:

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from odradek.client.consumer.errors import LogTruncated, NoOffset
 from odradek.client.consumer.fetched import Fetched
-from odradek.client.reading import Waiter
 from odradek.common.ids import TopicPartition
 
 
@@ -95,12 +94,10 @@ class Inbox:
         """Whether there is anything to look at."""
         return bool(self.fetched or self.errors or self.calls or self.fatal)
 
-    def wait(self, timeout_s: float, waiter: Waiter | None = None) -> None:
-        """Until there is news, or the time is over; with a `waiter`, by that."""
-        mine: Any = waiter
-        if mine is None:
-            mine = threading.Lock()
-            mine.acquire()
+    def wait(self, timeout_s: float) -> None:
+        """Until there is news, or the time is over."""
+        mine = threading.Lock()
+        mine.acquire()
         with self._lock:
             self._waiting = mine
         if not self.has_news:

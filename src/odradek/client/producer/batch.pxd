@@ -45,7 +45,6 @@ cdef class ProducerBatch:
     cdef public long long producer_id
     cdef public long long producer_epoch
     cdef public long long base_sequence
-    cdef public object reader
     cdef object _encoded
     cdef unsigned char* _out
     cdef Py_ssize_t _room

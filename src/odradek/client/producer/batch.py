@@ -194,8 +194,6 @@ class ProducerBatch:
         self.producer_id = NO_PRODUCER_ID
         self.producer_epoch = NO_PRODUCER_EPOCH
         self.base_sequence = NO_SEQUENCE
-        self.reader: Any = None
-        """What makes a lock by which a thread can wait for the answer to this batch and read it by itself."""
         self._room = room
         self._encoded: Any = new_bytearray(room)
         if cython.compiled:
@@ -329,11 +327,6 @@ class ProducerBatch:
 
     # Its end.
 
-    @property
-    def has_callbacks(self) -> bool:
-        """Whether anybody wants to be called."""
-        return bool(self._on_delivery) or self._done_callbacks is not None
-
     def complete(
         self, base_offset: int, log_append_time_ms: int = -1, error: BaseException | None = None
     ) -> bool:
@@ -348,7 +341,7 @@ class ProducerBatch:
             waiting, self._waiting = self._waiting, None
             on_delivery, self._on_delivery = self._on_delivery, []
             callbacks, self._done_callbacks = self._done_callbacks, None
-        self._encoded = self.payload = self.reader = None
+        self._encoded = self.payload = None
         if waiting is not None:
             for lock in waiting:
                 lock.release()
@@ -379,10 +372,8 @@ class ProducerBatch:
 
     def wait(self, timeout: float | None) -> None:
         """Until the fate is known, or there are parts to look at; TimeoutError after `timeout` seconds."""
-        lock: Any = None if self.reader is None else self.reader.new_waiter()
-        if lock is None:
-            lock = threading.Lock()
-            lock.acquire()
+        lock = threading.Lock()
+        lock.acquire()
         with _ending:
             if self.is_done or self.parts is not None:
                 return

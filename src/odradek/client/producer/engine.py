@@ -15,7 +15,6 @@ from odradek.client.producer.batch import ProducerBatch
 from odradek.client.producer.config import ProducerConfig
 from odradek.client.producer.sender import Sender
 from odradek.client.producer.statistics import ProducerStatistics
-from odradek.client.reading import SharedReading
 from odradek.common.error_codes import ErrorCode
 
 
@@ -36,17 +35,12 @@ class Engine:
     """Sends what is in an accumulator. Made and used on one loop."""
 
     def __init__(
-        self,
-        config: ProducerConfig,
-        accumulator: Accumulator,
-        wake: Callable[[Callable[[], None]], object],
-        *,
-        reading: SharedReading | None = None,
+        self, config: ProducerConfig, accumulator: Accumulator, wake: Callable[[Callable[[], None]], object]
     ):
         self._config = config
         self._accumulator = accumulator
         self.statistics = ProducerStatistics()
-        self._brokers = Brokers(config, "producer", creates_topics=True, reading=reading)
+        self._brokers = Brokers(config, "producer", creates_topics=True)
         self._sender = Sender(config, accumulator, self._brokers, self.statistics)
         accumulator.wake = lambda: wake(self._sender.pump)
         self._sender.pump()
@@ -90,8 +84,6 @@ class Engine:
     async def flush(self, timeout_s: float | None) -> bool:
         """Send everything now and wait for its end, whatever it is; False if that takes too long."""
         left = self._accumulator.unfinished()
-        if self._brokers.reading is not None:
-            self._brokers.reading.take_back()  # who waits here does not read
         self._sender.pump()
         try:
             async with asyncio.timeout(timeout_s):

@@ -15,7 +15,6 @@ from odradek.client.arguments import topic_name
 from odradek.client.background import BackgroundLoop
 from odradek.client.config import check_keywords_only
 from odradek.client.errors import ClientForked
-from odradek.client.interrupts import InterruptsDeferred
 from odradek.client.producer import batch as batch_module
 from odradek.client.producer.accumulator import OnDelivery, TopicQueues
 from odradek.client.producer.batch import DeliveryFuture, RecordMetadata, smallest_room
@@ -34,7 +33,6 @@ from odradek.client.producer.outgoing import (
 from odradek.client.producer.partitioners import Partitioner
 from odradek.client.producer.send_path import SendPath
 from odradek.client.producer.statistics import ProducerStatistics
-from odradek.client.reading import SharedReading
 from odradek.client.settings import ProducerSettings
 
 if TYPE_CHECKING:
@@ -114,15 +112,14 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
 
     async def _start(self) -> Engine:
         loop = self._background.loop
-        return Engine(self.config, self._accumulator, loop.call_soon_threadsafe, reading=SharedReading())
+        return Engine(self.config, self._accumulator, loop.call_soon_threadsafe)
 
     # Records.
 
     def _send_now(self) -> None:
-        with InterruptsDeferred():
-            self._accumulator.is_wake_due = False
-            if not self._engine.send_lone_batch():
-                self._accumulator.wake()
+        self._accumulator.is_wake_due = False
+        if not self._engine.send_lone_batch():
+            self._accumulator.wake()
 
     def _send_with_care(
         self, given: ProducerRecord[Key, Value], on_delivery: OnDelivery | None

@@ -1,8 +1,8 @@
 """The sender: takes batches that are ready, sends them to the leaders, and tells them their fate.
 
-Everything here runs on one loop, but for `send_lone_batch` and the answer to it. `pump` does all that can be
-done now and never waits; what must be waited for (connections, metadata, a producer id) runs in tasks of its
-own, which call `pump` again when they are done.
+Everything here but `send_lone_batch` runs on one loop. `pump` does all that can be done now and never waits;
+what must be waited for (connections, metadata, a producer id) runs in tasks of its own, which call `pump`
+again when they are done.
 """
 
 from __future__ import annotations
@@ -163,18 +163,12 @@ class Sender:
         connection = None if view is None else self._brokers.open_connection(view.leader_id)
         if connection is None or connection.in_flight:
             return False
-        if connection.is_lent and queue.closed and queue.closed[0].has_callbacks:
-            return False  # perhaps nobody waits for it by reading
         batch = self._next_batch(queue, now_ms)
         if batch is None:
             return False
         group = [Sent(queue, batch)]
         version = connection.versions.best(ApiKey.PRODUCE)
-        answered = Called(
-            partial(self._answered, connection, version, group),
-            partial(self._take_at_once, version, group),
-        )
-        batch.reader = connection
+        answered = Called(partial(self._answered, connection, version, group))
         if connection.send_from_any_thread(answered, self._request(version, group), version):
             self._statistics.count_request([len(batch.payload or b"")])
             return True
@@ -293,27 +287,6 @@ class Sender:
         # Without work left the last pump has set all alarms; whoever waits for this answer gets going sooner.
         if self._active:
             connection.afterwards(self.pump)
-
-    def _take_at_once(self, version: int, group: list[Sent], frame: memoryview) -> bool:
-        """From the thread that waits for it: take the answer to a lone batch; False if the loop must.
-
-        That is where callbacks are called, and where everything is decided that is not as usual.
-        """
-        if group[0].batch.has_callbacks or not self._turn.acquire(blocking=False):
-            return False
-        try:
-            answer = cast("ProduceResponse", decode_response(ApiKey.PRODUCE, version, frame)[1])
-            rows = [row.error_code for topic in answer.responses for row in topic.partition_responses]
-            if rows != [ErrorCode.NONE] or answer.node_endpoints:
-                return False
-            self._take_answer(answer, group)
-        except ProtocolError:
-            return False
-        finally:
-            self._turn.release()
-        if self._active:
-            self._loop.call_soon_threadsafe(self.pump)
-        return True
 
     def _take_frame(self, version: int, frame: memoryview, group: list[Sent]) -> None:
         try:

@@ -4,6 +4,8 @@ cimport cython
 
 from odradek.log.sparse_index cimport SparseIndex
 
+cdef long long _ENTRY_SIZE
+
 
 @cython.final
 cdef class OffsetIndex:
@@ -11,3 +13,4 @@ cdef class OffsetIndex:
     cdef SparseIndex _rows
 
     cpdef append(self, long long offset, long long position)
+    cpdef bint is_full(self, long long max_bytes) except -1

@@ -24,6 +24,7 @@ from odradek.records.batch import Buffer
 
 _ENTRY = struct.Struct(">ii")
 ENTRY_SIZE = _ENTRY.size
+_ENTRY_SIZE = ENTRY_SIZE
 _OFFSET, _POSITION = 0, 1
 
 
@@ -73,7 +74,7 @@ class OffsetIndex:
 
     def is_full(self, max_bytes: int) -> bool:
         """Whether no entry fits any more."""
-        return self._rows.count >= max_bytes // ENTRY_SIZE
+        return self._rows.count >= max_bytes // _ENTRY_SIZE
 
     def truncate_to(self, offset: int) -> None:
         """Drop the entries with this offset or a higher one."""

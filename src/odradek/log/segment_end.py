@@ -69,7 +69,8 @@ class SegmentEnd:
         greatest = self.max_timestamp() if self._max_timestamp is None else self._max_timestamp
         greatest_ms = greatest[0]
         if max_timestamp_ms > greatest_ms:
-            self._max_timestamp = TimestampOffset(max_timestamp_ms, last_offset)
+            # What `TimestampOffset(...)` does, without a call of Python code for each batch.
+            self._max_timestamp = tuple.__new__(TimestampOffset, (max_timestamp_ms, last_offset))
         # Sparse on purpose: a lookup lands at most one interval early and scans forward.
         if self._bytes_since_index > self.index_interval_bytes:
             self._add_entries(last_offset, position)

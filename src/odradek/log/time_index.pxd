@@ -4,6 +4,8 @@ cimport cython
 
 from odradek.log.sparse_index cimport SparseIndex
 
+cdef long long _ENTRY_SIZE
+
 
 @cython.final
 cdef class TimeIndex:
@@ -11,3 +13,4 @@ cdef class TimeIndex:
     cdef SparseIndex _rows
 
     cpdef append_if_later(self, long long timestamp_ms, long long offset)
+    cpdef bint is_full(self, long long max_bytes) except -1

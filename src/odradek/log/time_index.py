@@ -23,6 +23,7 @@ from odradek.records.batch import Buffer
 
 _ENTRY = struct.Struct(">qi")
 ENTRY_SIZE = _ENTRY.size
+_ENTRY_SIZE = ENTRY_SIZE
 _TIMESTAMP, _OFFSET = 0, 1
 
 
@@ -70,7 +71,7 @@ class TimeIndex:
 
     def is_full(self, max_bytes: int) -> bool:
         """Whether no entry fits but the one that closing the segment adds."""
-        return self._rows.count >= max_bytes // ENTRY_SIZE - 1
+        return self._rows.count >= max_bytes // _ENTRY_SIZE - 1
 
     def truncate_to(self, offset: int) -> None:
         """Drop the entries with this offset or a higher one."""

@@ -4,6 +4,7 @@ cimport cython
 
 cdef long long _CRC_BEGINS, _CRC_POSITION, _MAGIC_POSITION, _CODEC_MASK, _UNKNOWN_ATTRIBUTES, _HEADER_SIZE
 cdef long long _LOG_OVERHEAD, _MAGIC, _NO_TIMESTAMP, _ENDLESS_MS, _LZ4
+cdef list _free_scratch
 cdef int _FOUND_LEAST, _FOUND_GREATEST
 
 

@@ -23,7 +23,7 @@ from odradek.records.batch import (
     BatchHeader,
     Buffer,
 )
-from odradek.records.compression import Codec, Glimpse, borrow_scratch, return_scratch
+from odradek.records.compression import Codec, Glimpse, free_scratch, new_scratch
 from odradek.records.crc import crc32c
 from odradek.records.errors import RecordsError
 from odradek.records.layout import ROW_WIDTH
@@ -54,6 +54,7 @@ _LOG_OVERHEAD = LOG_OVERHEAD
 _MAGIC = MAGIC
 _NO_TIMESTAMP = NO_TIMESTAMP
 _LZ4 = Codec.LZ4
+_free_scratch = free_scratch
 _FOUND_LEAST, _FOUND_GREATEST = 2, 3
 # Times beyond it are no times; what two within it differ by does not overflow.
 ENDLESS_MS = 2**61
@@ -148,13 +149,13 @@ def _check_compressed(
     problem: int = 1
     size = NOT_ORDINARY
     if codec == _LZ4:
-        scratch = borrow_scratch()
+        scratch = _free_scratch.pop() if _free_scratch else new_scratch()
         size = decompress_into(view[_HEADER_SIZE:], scratch[:max_decompressed_bytes])
         if size >= 0:
             problem = check_octets(
                 octets_of(scratch), 0, size, count, count - 1, True, requires_key, untimed_delta_ms, row
             )
-        return_scratch(scratch)
+        _free_scratch.append(scratch)
     if size < 0:
         try:
             with Glimpse(Codec(codec), view[_HEADER_SIZE:], max_decompressed_bytes) as plain:

@@ -96,18 +96,13 @@ _INTO = {
 DecompressInto = Callable[[Any, Any], int]
 _SCRATCH_BYTES = 1024 * 1024
 """More than most batches have; larger ones get a buffer of their own."""
-_free_scratch: list[memoryview] = []
-"""Buffers of whoever is done with them; a list's `pop` and `append` are safe between threads."""
+free_scratch: list[memoryview] = []
+"""Large buffers of whoever is done with them; a list's `pop` and `append` are safe between threads."""
 
 
-def borrow_scratch() -> memoryview:
-    """A large buffer that holds whatever it held; give it back with `return_scratch`."""
-    return _free_scratch.pop() if _free_scratch else memoryview(new_bytearray(_SCRATCH_BYTES))
-
-
-def return_scratch(scratch: memoryview) -> None:
-    """Nobody looks at it any more."""
-    _free_scratch.append(scratch)
+def new_scratch() -> memoryview:
+    """One more, for when none is free; it holds anything."""
+    return memoryview(new_bytearray(_SCRATCH_BYTES))
 
 
 class Glimpse:
@@ -128,7 +123,7 @@ class Glimpse:
         decompress_into = _INTO.get(self._codec)
         if decompress_into is None:
             return decompress(self._codec, self._compressed, self._max_bytes)
-        self._scratch = borrow_scratch()
+        self._scratch = free_scratch.pop() if free_scratch else new_scratch()
         room = self._scratch[: self._max_bytes]
         size = lz4_frames.NOT_ORDINARY
         if self._codec is Codec.LZ4:
@@ -141,7 +136,7 @@ class Glimpse:
 
     def __exit__(self, *_: object) -> None:
         if self._scratch is not None:
-            return_scratch(self._scratch)
+            free_scratch.append(self._scratch)
             self._scratch = None
 
 

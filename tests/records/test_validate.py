@@ -24,6 +24,7 @@ from odradek.records.errors import (
 )
 from odradek.records.record import Record
 from odradek.records.validate import validate_for_log, validate_for_produce
+from records.conftest import interpreted
 from records.samples import FEW, LIMIT, a_batch, batch_of, patched, record_lists, some_records
 
 ONE_RECORD = bytes(encode_records([b"k"], [b"v"], None, 0, None, None, 0))
@@ -42,6 +43,9 @@ def produced(batch: bytes | bytearray, **rules: object) -> BatchHeader:
     return header
 
 
+INTERPRETED = interpreted("acceptance")
+
+
 def accepted(batch: bytes | bytearray, **rules: object) -> BatchHeader | None:
     settings = {
         "max_message_bytes": LIMIT,
@@ -50,7 +54,12 @@ def accepted(batch: bytes | bytearray, **rules: object) -> BatchHeader | None:
         "timestamp_range_ms": (-(2**61), 2**61),
     } | rules
     earliest_ms, latest_ms = settings.pop("timestamp_range_ms")  # type: ignore[misc]
-    return accept_for_produce(batch, earliest_ms=earliest_ms, latest_ms=latest_ms, **settings)  # type: ignore[arg-type]
+    found, of_twin = (
+        accept(batch, earliest_ms=earliest_ms, latest_ms=latest_ms, **settings)  # type: ignore[operator]
+        for accept in (accept_for_produce, INTERPRETED.accept_for_produce)
+    )
+    assert of_twin == found
+    return found  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("codec", list(Codec))

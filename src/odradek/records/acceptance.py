@@ -40,7 +40,7 @@ if cython.compiled:
     from cython.cimports.odradek.records.lz4_frames import decompress_into
 else:
     from odradek.common.octets import int16_at, int32_at, int64_at, octets_of, uint32_at
-    from odradek.records.kernels import check_octets
+    from odradek.records.kernels import check_records_into as check_octets
     from odradek.records.lz4_frames import decompress_into
 
 # C integers by acceptance.pxd; batch.py decides the numbers, and has the table of the positions.

@@ -332,6 +332,16 @@ def index_record(
     return following
 
 
+def check_records_into(
+    buffer, start, end, count, last_offset_delta, is_strict, requires_key, untimed_delta, row
+):
+    """check_octets."""
+    problem, *row[:4] = check_records(
+        buffer, start, end, count, last_offset_delta, is_strict, requires_key, untimed_delta
+    )
+    return problem
+
+
 # All records of a batch.
 
 

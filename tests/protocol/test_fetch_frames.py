@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-from importlib.machinery import SourceFileLoader
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -18,25 +15,14 @@ from odradek.protocol.errors import ProtocolError
 from odradek.protocol.fetch_frames import FIRST_VERSION, LAST_VERSION, MAX_PARTITIONS, TOPIC_IDS_FROM
 from odradek.protocol.headers import decode_request, encode_request, encode_response
 from odradek.protocol.messages import FetchRequest, FetchResponse
+from protocol.twins import interpreted
 
 FLEXIBLE_FROM = 12
 
 
-def interpreted() -> ModuleType:
-    """The same source file, run by Python."""
-    loader = SourceFileLoader(
-        "interpreted_fetch_frames", str(Path(fetch_frames.__file__).with_name("fetch_frames.py"))
-    )
-    spec = importlib.util.spec_from_loader(loader.name, loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module", params=["compiled", "interpreted"])
 def frames(request: pytest.FixtureRequest) -> ModuleType:
-    return fetch_frames if request.param == "compiled" else interpreted()
+    return fetch_frames if request.param == "compiled" else interpreted(fetch_frames)
 
 
 int32s = st.integers(-(2**31), 2**31 - 1)

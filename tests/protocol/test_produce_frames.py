@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-from importlib.machinery import SourceFileLoader
-from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
@@ -18,23 +15,12 @@ from odradek.protocol.errors import ProtocolError
 from odradek.protocol.headers import decode_request, encode_request, encode_response
 from odradek.protocol.messages import ProduceRequest, ProduceResponse
 from odradek.protocol.produce_frames import FIRST_VERSION, LAST_VERSION, TOPIC_IDS_FROM, ProduceFrame
-
-
-def interpreted() -> ModuleType:
-    """The same source file, run by Python."""
-    loader = SourceFileLoader(
-        "interpreted_produce_frames", str(Path(produce_frames.__file__).with_name("produce_frames.py"))
-    )
-    spec = importlib.util.spec_from_loader(loader.name, loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
+from protocol.twins import interpreted
 
 
 @pytest.fixture(scope="module", params=["compiled", "interpreted"])
 def frames(request: pytest.FixtureRequest) -> ModuleType:
-    return produce_frames if request.param == "compiled" else interpreted()
+    return produce_frames if request.param == "compiled" else interpreted(produce_frames)
 
 
 versions = st.integers(FIRST_VERSION, LAST_VERSION)

@@ -40,6 +40,7 @@ WAYS = {
     "odradek.log.segment_end": "src/odradek/log/segment_end.py",
     "odradek.log.log_tail": "src/odradek/log/log_tail.py",
     "odradek.net.connection": "src/odradek/net/connection.py",
+    "odradek.net.gate": "src/odradek/net/gate.py",
     "odradek.net.frames": "src/odradek/net/frames.py",
     "odradek.net.outgoing": "src/odradek/net/outgoing.py",
     "odradek.net.exchange": "src/odradek/net/exchange.py",

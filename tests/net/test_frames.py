@@ -23,7 +23,8 @@ def received(assembler: FrameAssembler, chunks: list[bytes]) -> list[bytes]:
         while rest:
             room = assembler.room()
             if room is None:
-                frames += [bytes(frame) for frame in assembler.feed(rest)]
+                only = assembler.only_frame(rest, len(rest))
+                frames += [bytes(frame) for frame in (assembler.feed(rest) if only is None else [only])]
                 assembler.done()
                 break
             count = min(len(room), len(rest))
@@ -51,8 +52,25 @@ def test_frames_do_not_depend_on_how_the_bytes_were_cut(payloads: list[bytes], d
 def test_a_frame_that_came_whole_is_not_copied() -> None:
     stream = bytearray(framed(b"abc"))
     (frame,) = an_assembler(100).feed(memoryview(stream))
+    alone = an_assembler(100).only_frame(memoryview(stream), len(stream))
     stream[4] = ord("X")
-    assert bytes(frame) == b"Xbc"
+    assert alone is not None
+    assert bytes(frame) == bytes(alone) == b"Xbc"
+
+
+@given(st.binary(max_size=20), st.integers(0, 24), st.integers(0, 20))
+def test_only_a_frame_that_came_alone_and_whole_is_taken_as_one(
+    payload: bytes, count: int, max_frame_bytes: int
+) -> None:
+    buffer = memoryview(framed(payload) + bytes(24))
+
+    only = an_assembler(max_frame_bytes).only_frame(buffer, count)
+
+    is_whole = count == 4 + len(payload) and len(payload) <= max_frame_bytes
+    assert (None if only is None else bytes(only)) == (payload if is_whole else None)
+    if only is not None:
+        # A view like any other, made by hand or not.
+        assert (only[len(payload) :], only.tolist(), only.nbytes) == (b"", list(payload), len(payload))
 
 
 def test_a_large_frame_grows_with_what_arrives() -> None:

@@ -2,7 +2,7 @@
 
 from cpython.buffer cimport PyBuffer_IsContiguous
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from cpython.memoryview cimport PyMemoryView_Check, PyMemoryView_GET_BUFFER
+from cpython.memoryview cimport PyMemoryView_Check, PyMemoryView_FromObject, PyMemoryView_GET_BUFFER
 
 
 cdef inline const unsigned char *octets_of(object view) except NULL:
@@ -20,6 +20,22 @@ cdef inline unsigned char *writable_octets_of(object view) except NULL:
     if PyMemoryView_GET_BUFFER(view).readonly:
         raise BufferError("bytes that may be written are needed")
     return <unsigned char *> octets
+
+
+cdef inline object part_of(object view, Py_ssize_t start, Py_ssize_t end):
+    # A second view, made narrower before anybody has seen it: `view[start:end]` makes three objects more.
+    cdef Py_buffer *buffer
+    cdef object part
+    octets_of(view)
+    buffer = PyMemoryView_GET_BUFFER(view)
+    if buffer.ndim != 1 or start < 0 or start > end or end > buffer.len:
+        raise IndexError("a part reaches beyond its view")
+    part = PyMemoryView_FromObject(view)
+    buffer = PyMemoryView_GET_BUFFER(part)
+    buffer.buf = <char *> buffer.buf + start
+    buffer.len = end - start
+    buffer.shape[0] = end - start
+    return part
 
 
 cdef inline bytes copied(const unsigned char *octets, Py_ssize_t start, Py_ssize_t end):

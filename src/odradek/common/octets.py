@@ -22,6 +22,13 @@ def writable_octets_of(view: memoryview) -> memoryview:
     return view
 
 
+def part_of(view: memoryview, start: int, end: int) -> memoryview:
+    """What `view[start:end]` is, for bounds within the view: IndexError for others."""
+    if not 0 <= start <= end <= len(view):
+        raise IndexError("a part reaches beyond its view")
+    return view[start:end]
+
+
 def copied(octets: memoryview, start: int, end: int) -> bytes:
     """Some of them, as an object of their own."""
     return bytes(octets[start:end])

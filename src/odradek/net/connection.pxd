@@ -4,6 +4,7 @@ cimport cython
 
 from odradek.net.exchange cimport ExchangeQueue
 from odradek.net.frames cimport FrameAssembler
+from odradek.net.gate cimport RequestGate
 from odradek.net.outgoing cimport Outgoing
 
 
@@ -11,10 +12,11 @@ from odradek.net.outgoing cimport Outgoing
 cdef class Connection:
     cdef object _loop
     cdef object _socket
+    cdef int _fd
     cdef object _handle
     cdef object _on_close
     cdef object _receive_buffer
-    cdef object _gate
+    cdef RequestGate _gate
     cdef FrameAssembler _assembler
     cdef ExchangeQueue _exchanges
     cdef Outgoing _outgoing
@@ -34,7 +36,11 @@ cdef class Connection:
     cpdef close(self, str reason=*)
     cdef _read(self, bint wanted)
     cdef _write(self, bint wanted)
-    @cython.locals(index=Py_ssize_t, count=Py_ssize_t)
+    @cython.locals(count=Py_ssize_t)
+    cpdef _readable(self)
+    cdef _received(self, Py_ssize_t count)
+    cdef _serve_one(self, frame)
+    @cython.locals(index=Py_ssize_t)
     cdef _serve(self, list frames)
     cdef bint _is_full(self) except -1
     cdef _stall(self)

@@ -18,6 +18,18 @@ from odradek.net.frames import BufferPool, FrameAssembler, FrameTooLarge
 from odradek.net.gate import RequestGate
 from odradek.net.outgoing import Outgoing
 
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.common.ticks import monotonic_seconds
+    from cython.cimports.odradek.net.socket_calls import NOTHING_YET, receive
+else:
+    from odradek.common.ticks import monotonic_seconds
+    from odradek.net.socket_calls import NOTHING_YET, receive
+
 log = logging.getLogger(__name__)
 
 
@@ -44,6 +56,7 @@ class Connection:
         "_assembler",
         "_closed",
         "_exchanges",
+        "_fd",
         "_gate",
         "_handle",
         "_held",
@@ -78,6 +91,7 @@ class Connection:
     ) -> None:
         self._loop = loop
         self._socket = sock
+        self._fd = sock.fileno()
         self._handle = handle
         self._on_close = on_close
         self._receive_buffer = receive_buffer
@@ -94,7 +108,7 @@ class Connection:
         self._is_serving = False  # several frames at once: their answers go out together
         self._is_writing = False
         self._closed = False
-        self.last_active = loop.time()
+        self.last_active = monotonic_seconds()  # the loop's clock
         self.peer: str = _peer_name(sock)
         self.state: Any = None  # whatever the handler keeps per connection
         # What is to be done when the connection ends, by whatever owns the wish.
@@ -109,7 +123,7 @@ class Connection:
     @property
     def open_requests(self) -> int:
         """Requests that have not been answered yet."""
-        return len(self._exchanges)
+        return self._exchanges.count
 
     def close(self, reason: str = "") -> None:
         """End the connection; what was not sent is lost."""
@@ -122,6 +136,7 @@ class Connection:
         self._read(False)
         self._write(False)
         self._socket.close()
+        self._fd = -1
         self._held.clear()
         wishes, self.at_close = self.at_close, {}
         for act in wishes.values():
@@ -133,40 +148,50 @@ class Connection:
         if wanted != self._is_reading:
             self._is_reading = wanted
             if wanted:
-                self._loop.add_reader(self._socket.fileno(), self._readable)
+                self._loop.add_reader(self._fd, self._readable)
             else:
-                self._loop.remove_reader(self._socket.fileno())
+                self._loop.remove_reader(self._fd)
 
     def _write(self, wanted: bool) -> None:
         if wanted != self._is_writing:
             self._is_writing = wanted
             if wanted:
-                self._loop.add_writer(self._socket.fileno(), self._writable)
+                self._loop.add_writer(self._fd, self._writable)
             else:
-                self._loop.remove_writer(self._socket.fileno())
+                self._loop.remove_writer(self._fd)
 
     def _readable(self) -> None:
+        if self._closed:
+            return
         if self._gate.is_full:
             self._stall()
             return
         room = self._assembler.room()
         try:
-            count = self._socket.recv_into(self._receive_buffer if room is None else room)
-        except (BlockingIOError, InterruptedError):
-            return
+            count = receive(self._fd, self._receive_buffer if room is None else room)
         except OSError as error:
             self.close(str(error))
+            return
+        if count == NOTHING_YET:
             return
         if count == 0:
             self.close("it ended in the middle of a frame" if self._assembler.is_mid_frame else "")
             return
-        self.last_active = self._loop.time()
-        if room is not None:
-            room.release()
-            frame = self._assembler.filled(count)
-            if frame is not None:
-                self._serve([frame])
-                self._assembler.done()
+        self.last_active = monotonic_seconds()
+        if room is None:
+            self._received(count)
+            return
+        room.release()
+        frame = self._assembler.filled(count)
+        if frame is not None:
+            self._serve_one(frame)
+            self._assembler.done()
+
+    def _received(self, count: int) -> None:
+        """So many bytes are in the shared buffer."""
+        frame = self._assembler.only_frame(self._receive_buffer, count)
+        if frame is not None:
+            self._serve_one(frame)
             return
         try:
             frames = self._assembler.feed(self._receive_buffer[:count])
@@ -176,6 +201,14 @@ class Connection:
             return
         self._serve(frames)
         self._assembler.done()
+
+    def _serve_one(self, frame: memoryview) -> None:
+        """Like `_serve`, for a frame that came alone."""
+        if self._is_full():
+            self._held.append(memoryview(bytearray(frame)))
+            self._stall()
+        else:
+            self._handle(self, frame, self._exchanges.begin())
 
     def _serve(self, frames: list[memoryview]) -> None:
         """Handle frames until the connection is full; the rest is copied from the shared buffer and kept."""
@@ -197,7 +230,7 @@ class Connection:
 
     def _is_full(self) -> bool:
         return (
-            len(self._exchanges) >= self._max_open_requests
+            self._exchanges.count >= self._max_open_requests
             or self._gate.is_full
             or self._is_muted
             or self._outgoing.unsent_bytes > self._max_unsent_bytes
@@ -242,6 +275,8 @@ class Connection:
             self._go_on()
 
     def _flush(self, parts: Any) -> None:
+        if self._closed:
+            return
         try:
             done = self._outgoing.send(parts)
         except OSError as error:

@@ -6,7 +6,6 @@ Compiled by Cython (exchange.pxd has the C types), or interpreted as is.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,11 +16,12 @@ Parts = Sequence[Any]
 class Exchange:
     """One request that waits for its answer. Whoever handles the request calls `answer` exactly once."""
 
-    __slots__ = ("_parts", "_queue")
+    __slots__ = ("_next", "_parts", "_queue")
 
     def __init__(self, queue: ExchangeQueue) -> None:
         self._queue = queue
         self._parts: Parts | None = None
+        self._next: Exchange | None = None
 
     def answer(self, parts: Parts) -> None:
         """Send these parts when all earlier requests of the connection have been answered."""
@@ -31,34 +31,44 @@ class Exchange:
 
 
 class ExchangeQueue:
-    """The open exchanges of one connection, oldest first.
+    """The open exchanges of one connection, oldest first, each of which knows the next; `count` of them.
 
     `send` gets the parts of each answer in order, none for a request that wants no answer. Owned by the
     connection.
     """
 
-    __slots__ = ("_open", "_send")
+    __slots__ = ("_first", "_last", "_send", "count")
 
     def __init__(self, send: Callable[[Parts], None]) -> None:
-        self._open: deque[Exchange] = deque()
+        self._first: Exchange | None = None
+        self._last: Exchange | None = None
         self._send = send
+        self.count = 0
 
     def __len__(self) -> int:
-        return len(self._open)
+        return self.count
 
     def begin(self) -> Exchange:
         """A new exchange behind all others."""
         exchange = Exchange(self)
-        self._open.append(exchange)
+        last = self._last
+        if last is None:
+            self._first = exchange
+        else:
+            last._next = exchange
+        self._last = exchange
+        self.count += 1
         return exchange
 
     def advance(self) -> None:
         """Send what is ready at the front."""
-        waiting = self._open
-        while waiting:
-            first = waiting[0]
-            parts = first._parts
-            if parts is None:
+        while True:
+            first = self._first
+            if first is None or first._parts is None:
                 return
-            waiting.popleft()
-            self._send(parts)
+            self._first = first._next
+            if self._first is None:
+                self._last = None
+            first._next = None
+            self.count -= 1
+            self._send(first._parts)

@@ -30,6 +30,8 @@ cdef class FrameAssembler:
     @cython.locals(partial=bytearray)
     cpdef filled(self, Py_ssize_t count)
     cpdef done(self)
+    @cython.locals(size=Py_ssize_t)
+    cpdef only_frame(self, received, Py_ssize_t count)
     @cython.locals(frames=list, position=Py_ssize_t, end=Py_ssize_t, size_end=Py_ssize_t, size=Py_ssize_t)
     cpdef list feed(self, received)
     @cython.locals(size=Py_ssize_t)

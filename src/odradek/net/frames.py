@@ -19,9 +19,9 @@ except ImportError:
     from odradek.common import cython_shim as cython
 
 if cython.compiled:
-    from cython.cimports.odradek.common.octets import int32_at, octets_of
+    from cython.cimports.odradek.common.octets import int32_at, octets_of, part_of
 else:
-    from odradek.common.octets import int32_at, octets_of
+    from odradek.common.octets import int32_at, octets_of, part_of
 
 SIZE_BYTES = 4
 _SIZE_BYTES = SIZE_BYTES
@@ -114,6 +114,16 @@ class FrameAssembler:
         if self._lent is not None:
             self._buffers.give(self._lent)
             self._lent = None
+
+    def only_frame(self, received: memoryview, count: int) -> memoryview | None:
+        """The frame that the first `count` bytes received are, if they are just one, as they mostly are."""
+        if count < _SIZE_BYTES or self._partial is not None or self._size_bytes:
+            return None
+        size = count - _SIZE_BYTES
+        if size > self.max_frame_bytes or int32_at(octets_of(received), 0) != size:
+            return None
+        frame: memoryview = part_of(received, _SIZE_BYTES, count)
+        return frame
 
     def feed(self, received: memoryview) -> list[memoryview]:
         """The frames that end within `received`, as views of it; what is left over is copied and kept."""

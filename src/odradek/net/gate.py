@@ -1,4 +1,8 @@
-"""How many requests may be under way in the whole broker; beyond that nobody's next request is read."""
+# cython: annotation_typing=False
+"""How many requests may be under way in the whole broker; beyond that nobody's next request is read.
+
+Compiled by Cython (gate.pxd has the C types), or interpreted as is.
+"""
 
 from __future__ import annotations
 

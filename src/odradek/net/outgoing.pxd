@@ -5,6 +5,7 @@ cimport cython
 @cython.final
 cdef class Outgoing:
     cdef object _socket
+    cdef int _fd
     cdef object _parts
     cdef Py_ssize_t _started
     cdef readonly Py_ssize_t unsent_bytes

@@ -10,6 +10,16 @@ import socket
 from collections import deque
 from typing import Any, Protocol, runtime_checkable
 
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.net.socket_calls import send
+else:
+    from odradek.net.socket_calls import send
+
 MAX_BUFFERS_PER_CALL = 64
 SMALL_FILE_BYTES = 16 * 1024
 MORE = getattr(socket, "MSG_MORE", 0)
@@ -33,10 +43,11 @@ class FilePart(Protocol):
 class Outgoing:
     """The unsent parts of one connection. Owned by it."""
 
-    __slots__ = ("_parts", "_socket", "_started", "unsent_bytes")
+    __slots__ = ("_fd", "_parts", "_socket", "_started", "unsent_bytes")
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
+        self._fd = sock.fileno()
         self._parts: deque[Any] = deque()
         self._started = 0  # bytes of the first part that have gone
         self.unsent_bytes = 0
@@ -54,15 +65,13 @@ class Outgoing:
 
     def send(self, parts: Any) -> bool:
         """Put the parts of an answer behind all others and send what the socket takes; like `flush`."""
-        if not self._parts and len(parts) == 1 and isinstance(parts[0], bytes | bytearray):
+        if self.unsent_bytes == 0 and len(parts) == 1 and isinstance(parts[0], bytes | bytearray):
             # Most answers are a few bytes, and go at once.
-            try:
-                sent = self._socket.send(parts[0])
-            except (BlockingIOError, InterruptedError):
-                sent = 0
-            if sent == len(parts[0]):
+            answer = parts[0]
+            sent = send(self._fd, answer)
+            if sent == len(answer):
                 return True
-            parts = (memoryview(parts[0])[sent:],)
+            parts = (memoryview(answer)[sent:],)
         self.add(parts)
         return self.flush()
 
@@ -81,7 +90,7 @@ class Outgoing:
         first = self._parts[0]
         if isinstance(first, bytes | bytearray | memoryview):
             return self._send_buffers()
-        return int(first.send_to(self._socket.fileno(), self._started))
+        return int(first.send_to(self._fd, self._started))
 
     def _send_buffers(self) -> int:
         """As many buffers as stand at the front, in one call."""

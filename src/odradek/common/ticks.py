@@ -1,0 +1,18 @@
+"""The two clocks as compiled code asks them: by one call, without an object for the answer.
+
+ticks.pxd has the C side; both are used alike. For shells: deciding code takes its time as an argument.
+"""
+
+from __future__ import annotations
+
+import time
+
+
+def monotonic_seconds() -> float:
+    """What `time.monotonic` and the event loop's `time` tell."""
+    return time.monotonic()
+
+
+def wall_clock_ms() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000

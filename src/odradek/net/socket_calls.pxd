@@ -1,0 +1,50 @@
+# The C side of socket_calls.py; inlined wherever it is used.
+
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Check, PyByteArray_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_Check, PyBytes_GET_SIZE
+from cpython.exc cimport PyErr_SetFromErrno
+from cpython.memoryview cimport PyMemoryView_GET_BUFFER
+from libc.errno cimport EAGAIN, EINTR, errno
+
+from odradek.common.octets cimport writable_octets_of
+
+cdef extern from "<sys/socket.h>" nogil:
+    ssize_t c_recv "recv"(int fd, void *room, size_t size, int flags)
+    ssize_t c_send "send"(int fd, const void *octets, size_t size, int flags)
+
+cdef enum:
+    NOTHING_YET = -1
+
+
+cdef inline Py_ssize_t receive(int fd, object room) except -2:
+    cdef unsigned char *octets = writable_octets_of(room)
+    cdef size_t size = PyMemoryView_GET_BUFFER(room).len
+    cdef Py_ssize_t count
+    with nogil:
+        count = c_recv(fd, octets, size, 0)
+    if count < 0:
+        if errno == EAGAIN or errno == EINTR:
+            return NOTHING_YET
+        PyErr_SetFromErrno(OSError)
+    return count
+
+
+cdef inline Py_ssize_t send(int fd, object answer) except -2:
+    cdef const void *octets
+    cdef size_t size
+    cdef Py_ssize_t count
+    if PyBytes_Check(answer):
+        octets, size = PyBytes_AS_STRING(answer), PyBytes_GET_SIZE(answer)
+        with nogil:
+            count = c_send(fd, octets, size, 0)
+    elif PyByteArray_Check(answer):
+        # With the interpreter lock: without it, another thread could resize the array meanwhile.
+        octets, size = PyByteArray_AS_STRING(answer), PyByteArray_GET_SIZE(answer)
+        count = c_send(fd, octets, size, 0)
+    else:
+        raise TypeError("bytes or a bytearray are needed")
+    if count < 0:
+        if errno == EAGAIN or errno == EINTR:
+            return 0
+        PyErr_SetFromErrno(OSError)
+    return count

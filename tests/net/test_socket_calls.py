@@ -1,0 +1,52 @@
+"""Receiving and sending where nothing may wait: what is there, what fits, and what is broken."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from odradek.net.socket_calls import NOTHING_YET, receive, send
+
+Pair = tuple[socket.socket, socket.socket]
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        yield ours, theirs
+
+
+def test_what_came_is_received_then_nothing_then_the_end(pair: Pair) -> None:
+    ours, theirs = pair
+    room = memoryview(bytearray(8))
+    theirs.sendall(b"hello")
+
+    assert receive(ours.fileno(), room) == 5
+    assert bytes(room[:5]) == b"hello"
+    assert receive(ours.fileno(), room) == NOTHING_YET
+    theirs.close()
+    assert receive(ours.fileno(), room) == 0
+
+
+def test_what_is_sent_arrives_and_a_full_socket_takes_nothing(pair: Pair) -> None:
+    ours, theirs = pair
+
+    assert send(ours.fileno(), b"hello") == send(ours.fileno(), bytearray(b"world")) == 5
+    assert theirs.recv(10) == b"helloworld"
+    while send(ours.fileno(), bytes(100_000)):
+        pass
+    assert send(ours.fileno(), b"more") == 0
+
+
+def test_a_broken_socket_is_an_error(pair: Pair) -> None:
+    ours, theirs = pair
+    theirs.close()
+
+    with pytest.raises(OSError, match="Broken pipe"):
+        send(ours.fileno(), b"hello")
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        receive(-1, memoryview(bytearray(8)))

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from odradek.common.errors import ConfigError
-from odradek.coordination.urls import SqliteUrl, ZooKeeperUrl, parse_url
+from odradek.coordination.errors import StoreUnavailable
+from odradek.coordination.urls import SqliteUrl, ZooKeeperUrl, open_store, parse_url
 
 
 def test_a_path_names_the_embedded_store() -> None:
@@ -50,3 +51,8 @@ def test_anything_else_is_refused_by_name(url: str) -> None:
     with pytest.raises(ConfigError) as refusal:
         parse_url(url)
     assert repr(url) in str(refusal.value)
+
+
+async def test_an_ensemble_that_does_not_answer_is_waited_for_as_long_as_told() -> None:
+    with pytest.raises(StoreUnavailable, match=r"no ZooKeeper answered at 127\.0\.0\.1:1 within 200 ms"):
+        await open_store("zookeeper://127.0.0.1:1", connection_timeout_ms=200)

@@ -130,13 +130,19 @@ def test_a_broken_file_of_settings_is_told_by_its_line(tmp_path, content, told):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--listener", "PLAINTEXT://127.0.0.1:99999"), "must be NAME://host:port"),
+        (("--listener", "PLAINTEXT://127.0.0.1:99999"), "a port is at most 65535"),
         (("--listener", "FOO://127.0.0.1:0"), "no protocol for FOO"),
         (("--listener", "nonsense"), "must be NAME://host:port"),
+        (("--listener", ""), "must name at least one listener (listeners: --listener)"),
+        (("--data-dir", ""), "log.dirs is empty: name a directory, or leave the setting out (log.dirs: --"),
+        (
+            ("--set", "log.dirs="),
+            "log.dirs is empty: name a directory, or leave the setting out (log.dirs: --",
+        ),
         (("--listener", "PLAINTEXT://203.0.113.7:0"), "without authentication"),
         (("--coordination", "foo:bar"), "sqlite:PATH or zookeeper://"),
         (("--set", "num.partitions"), "must be key=value"),
-        (("--broker-id", "-5"), "at least 0"),
+        (("--broker-id", "-5"), "broker.id=-5: must be at least 0 (broker.id: --broker-id)"),
         (("--data-dri", "x"), "Did you mean '--data-dir'?"),
         (("no-such-file.properties",), "does not exist"),
     ],
@@ -169,8 +175,14 @@ def test_a_directory_that_is_not_ours_is_left_alone(tmp_path, meta_properties, t
 
 def test_data_cannot_lie_where_nothing_can_be_written(tmp_path):
     (tmp_path / "file").write_text("mine")
-    for place in (str(tmp_path / "file"), str(tmp_path / "file" / "below"), "/sys/odradek"):
-        assert place in refusal("--data-dir", place, "--listener", ANY_PORT)
+    for place, told in (
+        (str(tmp_path / "file"), "is a file, not a directory; move it away, or name another"),
+        (str(tmp_path / "file" / "below"), "is a file, not a directory; move it away, or name another"),
+        ("/sys/odradek", "name another directory in log.dirs (--data-dir)"),
+    ):
+        message = refusal("--data-dir", place, "--listener", ANY_PORT)
+        assert place in message
+        assert told in message
     assert (tmp_path / "file").read_text() == "mine"
 
 

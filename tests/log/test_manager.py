@@ -20,6 +20,7 @@ from odradek.log.config import LogConfig
 from odradek.log.errors import DirectoryLocked, InconsistentMetaProperties, LogCorrupted, StorageError
 from odradek.log.files import FileSystem
 from odradek.log.manager import LogManager, LogManagerConfig
+from odradek.log.unusable import UnusableDirectory
 from odradek.testing.faulty_files import FaultyFiles
 
 CLUSTER = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -268,7 +269,7 @@ def test_a_directory_that_cannot_be_read_at_the_start_is_offline(tmp_path: Path)
 def test_with_every_directory_failed_there_is_no_start(tmp_path: Path) -> None:
     files = FaultyFiles()
     files.fault = lambda call, path: errno.EROFS if call == "open" else 0
-    with pytest.raises(StorageError, match="EROFS"):
+    with pytest.raises(UnusableDirectory, match="disk0: its file system is read-only; mount it for writing"):
         a_manager(tmp_path, files=files).start(NOW_MS, small)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 import struct
 from collections.abc import Iterator
@@ -9,7 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from odradek.net.listening import SYSTEMS_OWN, SocketOptions, listen, make_ready
+from odradek.net.listening import SYSTEMS_OWN, ListenError, SocketOptions, listen, make_ready
 
 HOST = "127.0.0.1"
 KAFKAS = 102_400
@@ -78,3 +80,26 @@ def test_nothing_is_paced_inside_of_one_machine() -> None:
 def test_clients_of_other_machines_keep_the_systems_congestion_control() -> None:
     with a_pair(SocketOptions(), peer_ip="192.0.2.1") as accepted, socket.socket() as untouched:
         assert control(accepted) == control(untouched)
+
+
+def test_an_address_that_this_machine_does_not_have_is_told_so() -> None:
+    with pytest.raises(ListenError, match=r"192\.0\.2\.7:0: this machine has no such address; take one that"):
+        listen("192.0.2.7", 0, SocketOptions())
+
+
+def test_a_host_that_nobody_knows_is_told_so() -> None:
+    with pytest.raises(ListenError, match=r"cannot listen on no\.such\.host\.invalid:0: .*(known|resol)"):
+        listen("no.such.host.invalid", 0, SocketOptions())
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (errno.EADDRINUSE, "another process has that port; stop it, or take another port"),
+        (errno.EACCES, "this user may not have that port; take one above 1023"),
+        (errno.EINVAL, "Invalid argument"),
+    ],
+)
+def test_each_refusal_of_the_system_has_its_sentence(number: int, told: str) -> None:
+    refused = ListenError("127.0.0.1:80", OSError(number, os.strerror(number)))
+    assert str(refused) == f"cannot listen on 127.0.0.1:80: {told}"

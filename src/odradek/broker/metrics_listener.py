@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
-import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -41,9 +39,7 @@ class MetricsListener:
         try:
             self._server = await asyncio.start_server(self._serve, host, port, limit=MAX_HEAD_BYTES)
         except OSError as error:
-            hint = "; another process has that port" if error.errno == errno.EADDRINUSE else ""
-            problem = os.strerror(error.errno or 0)
-            raise ListenError(f"odradek.metrics.listener={host}:{port}: {problem}{hint}") from error
+            raise ListenError(f"odradek.metrics.listener={host}:{port}", error) from error
 
     def close(self) -> None:
         """Listen no more."""

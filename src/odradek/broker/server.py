@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
@@ -49,6 +48,7 @@ from odradek.coordination.store import Store
 from odradek.coordination.urls import open_store
 from odradek.log.files import FileSystem
 from odradek.log.manager import LogManager
+from odradek.log.unusable import make_directory
 from odradek.protocol.messages import LeaderAndIsrRequest, StopReplicaRequest
 from odradek.replication.partition import Partition
 from odradek.replication.replica_manager import ReplicaManager
@@ -139,7 +139,7 @@ class BrokerServer:
     async def _start(self) -> None:
         loop = asyncio.get_running_loop()
         for path in self.config.data_dirs:
-            os.makedirs(path, exist_ok=True)
+            make_directory(path)
         await self._node.connect()
         await self._broker_settings.load()
         await self._topic_settings.load_all(self._node.store)
@@ -228,7 +228,11 @@ class BrokerServer:
         timeout_ms = config.zookeeper_session_timeout_ms
 
         async def open_session() -> Store:
-            return await open_store(config.coordination_url, session_timeout_ms=timeout_ms)
+            return await open_store(
+                config.coordination_url,
+                session_timeout_ms=timeout_ms,
+                connection_timeout_ms=config.zookeeper_connection_timeout_ms,
+            )
 
         settings = NodeSettings(
             broker_id=config.given_broker_id,

@@ -10,7 +10,7 @@ import signal
 import click
 import uvloop
 
-from odradek.broker.config.load import load
+from odradek.broker.config.load import Given, load
 from odradek.broker.server import BrokerServer
 
 DEFAULT_DATA_DIR = "odradek-data"
@@ -49,18 +49,19 @@ def command(
         level=logging.INFO if verbose else logging.WARNING,
         format="%(asctime)s %(levelname)s %(message)s",
     )
-    given = [
-        f"{key}={value}"
-        for key, value in (
-            ("log.dirs", data_dir),
-            ("listeners", ",".join(listeners)),
-            ("odradek.coordination", coordination),
-            ("broker.id", broker_id),
+    options = [
+        Given(key, str(value), option)
+        for key, value, option in (
+            ("log.dirs", data_dir, "--data-dir"),
+            ("listeners", ",".join(listeners) if listeners else None, "--listener"),
+            ("odradek.coordination", coordination, "--coordination"),
+            ("broker.id", broker_id, "--broker-id"),
         )
-        if value not in (None, "")
+        if value is not None
     ]
-    defaults = [("log.dirs", DEFAULT_DATA_DIR), ("listeners", DEFAULT_LISTENER)]
-    loaded = load(properties, [*given, *overrides], defaults)
+    # log.dirs has none, so that a file that sets log.dir is heard.
+    defaults = [("log.dir", DEFAULT_DATA_DIR), ("listeners", DEFAULT_LISTENER)]
+    loaded = load(properties, overrides, defaults, options)
     for warning in loaded.warnings:
         click.echo(f"Warning: {warning}", err=True)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -69,8 +69,13 @@ def _parse_server(url: str, server: str) -> str:
     return f"{match['name']}:{match['port'] or DEFAULT_ZOOKEEPER_PORT}"
 
 
-async def open_store(url: str, *, session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS) -> Store:
-    """Begin a session at the store that the URL names."""
+async def open_store(
+    url: str,
+    *,
+    session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS,
+    connection_timeout_ms: int | None = None,
+) -> Store:
+    """Begin a session at the store that the URL names; an ensemble is waited for as long as told."""
     match parse_url(url):
         case SqliteUrl(path, is_synced):
             return await SqliteStore.open(path, session_timeout_ms=session_timeout_ms, is_synced=is_synced)
@@ -78,4 +83,10 @@ async def open_store(url: str, *, session_timeout_ms: int = DEFAULT_SESSION_TIME
             # kazoo costs 50 ms to import; who runs on the embedded store should not pay for it.
             from odradek.coordination.zookeeper import ZooKeeperStore  # noqa: PLC0415
 
-            return await ZooKeeperStore.open(ensemble.hosts, session_timeout_ms=session_timeout_ms)
+            return await ZooKeeperStore.open(
+                ensemble.hosts,
+                session_timeout_ms=session_timeout_ms,
+                connection_timeout_ms=session_timeout_ms
+                if connection_timeout_ms is None
+                else connection_timeout_ms,
+            )

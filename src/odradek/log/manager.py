@@ -12,7 +12,6 @@ from typing import NamedTuple
 from uuid import UUID, uuid4
 
 from odradek.common.config import Kind, at_least, setting
-from odradek.common.errors import ConfigError
 from odradek.common.ids import TopicPartition, check_topic_name
 from odradek.log import filenames
 from odradek.log.checkpoints import encode_partition_metadata
@@ -24,6 +23,7 @@ from odradek.log.log_directory import CheckpointJob, LogDirectory
 from odradek.log.moving import LogMove
 from odradek.log.partition_log import PRODUCER_ID_EXPIRATION_MS, PartitionLog
 from odradek.log.recovery import NEW_PARTITION, Checkpoints, load_log
+from odradek.log.unusable import UnusableDirectory, check_different
 
 logger = logging.getLogger(__name__)
 
@@ -136,8 +136,7 @@ class LogManager:
         files: FileSystem | None = None,
         handle_limit: int | None = None,
     ) -> None:
-        if not log_dirs or len({os.path.realpath(path) for path in log_dirs}) != len(log_dirs):
-            raise ConfigError(f"log.dirs={','.join(log_dirs)}: must name directories, each once")
+        check_different(log_dirs)
         self.broker_id = broker_id
         self.cluster_id = cluster_id
         self.config = config
@@ -160,7 +159,7 @@ class LogManager:
     def start(self, now_ms: int, config_of: Callable[[str], LogConfig]) -> LoadReport:
         """Lock, check and load every directory; blocks. `config_of` a topic gives the settings of its logs.
 
-        A directory that fails is offline; StorageError if all do. DirectoryLocked and
+        A directory that fails is offline; UnusableDirectory if all do. DirectoryLocked and
         InconsistentMetaProperties end the start: nothing was touched then.
         """
         for directory in self.directories:
@@ -172,7 +171,9 @@ class LogManager:
         pools = [(d, self._start_loading(d, now_ms, config_of)) for d in self.online_directories()]
         for directory, loading in pools:
             self._finish_loading(directory, loading, now_ms)
-        self._check_any_online()
+        if not self.online_directories():
+            first = self.directories[0]
+            raise UnusableDirectory(first.path, first.failure or OSError("offline"))
         self._give_up_copies(now_ms)
         return self.report
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import socket
 from typing import NamedTuple
 
@@ -13,10 +12,20 @@ from odradek.common.errors import OdradekError
 SYSTEMS_OWN = -1
 LOOPBACK_ADDRESSES = ("127.", "::1", "::ffff:127.")
 UNPACED = b"reno"
+_PROBLEMS = {
+    errno.EADDRINUSE: "another process has that port; stop it, or take another port",
+    errno.EADDRNOTAVAIL: "this machine has no such address; take one that it has, such as 127.0.0.1",
+    errno.EACCES: "this user may not have that port; take one above 1023",
+}
 
 
 class ListenError(OdradekError):
-    """An address that cannot be listened on."""
+    """An address that cannot be listened on, with what a person can do about it."""
+
+    def __init__(self, address: str, error: OSError) -> None:
+        self.errno = error.errno
+        problem = _PROBLEMS.get(error.errno or 0, error.strerror or str(error))
+        super().__init__(f"cannot listen on {address}: {problem}")
 
 
 class SocketOptions(NamedTuple):
@@ -43,8 +52,7 @@ def listen(host: str, port: int, options: SocketOptions) -> socket.socket:
         listening.setblocking(False)
     except OSError as error:
         listening.close()
-        hint = "; another process has that port" if error.errno == errno.EADDRINUSE else ""
-        raise ListenError(f"cannot listen on {host}:{port}: {os.strerror(error.errno or 0)}{hint}") from error
+        raise ListenError(f"{host}:{port}", error) from error
     return listening
 
 

@@ -87,7 +87,7 @@ def test_a_listener_that_authenticates_may_be_open_to_other_machines(settings: d
         ({"listeners": ""}, "must name at least one listener"),
         ({"listeners": "127.0.0.1:9092"}, "must be NAME://host:port"),
         ({"listeners": "PLAINTEXT://127.0.0.1"}, "must be NAME://host:port"),
-        ({"listeners": "PLAINTEXT://127.0.0.1:99999"}, "must be NAME://host:port"),
+        ({"listeners": "PLAINTEXT://127.0.0.1:65536"}, "a port is at most 65535; 0 picks a free one"),
         ({"listeners": "MINE://127.0.0.1:1"}, "listener.security.protocol.map has no protocol for MINE"),
         ({"listeners": "PLAINTEXT://127.0.0.1:1,PLAINTEXT://127.0.0.1:2"}, "PLAINTEXT is there twice"),
         ({"listeners": "PLAINTEXT://127.0.0.1:1,SSL://127.0.0.2:1"}, "have the same port"),

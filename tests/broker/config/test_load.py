@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.config.load import load
+from odradek.broker.config.load import Given, load
 from odradek.common.errors import ConfigError
 
 
@@ -204,3 +204,33 @@ def test_zookeeper_gives_a_number_to_a_broker_without_one() -> None:
 )
 def test_the_shared_store_is_where_somebody_said_or_beside_the_logs(overrides: list[str], url: str) -> None:
     assert load(None, overrides).config.coordination_url == url
+
+
+def test_an_option_of_the_command_line_is_named_where_its_value_is_wrong() -> None:
+    with pytest.raises(ConfigError) as refused:
+        load(options=[Given("listeners", "nonsense", "--listener")])
+    assert str(refused.value).endswith("(listeners: --listener)")
+
+
+def test_an_option_beats_the_file_and_is_beaten_by_set_with_a_warning(server_properties: Path) -> None:
+    server_properties.write_text("broker.id=1\n")
+    option = Given("broker.id", "2", "--broker-id")
+
+    assert load(str(server_properties), options=[option]).config.given_broker_id == 2
+    loaded = load(str(server_properties), ["broker.id=3"], options=[option])
+
+    assert loaded.config.given_broker_id == 3
+    assert loaded.warnings == ("broker.id is set twice (--broker-id; --set): the last one counts",)
+
+
+def test_an_entry_that_a_list_has_twice_counts_once_with_a_warning() -> None:
+    loaded = load(None, ["log.dirs=/a,/b, /a"])
+
+    assert loaded.config.data_dirs == ("/a", "/b")
+    assert loaded.warnings == ("log.dirs names /a twice: it counts once (--set)",)
+
+
+def test_a_file_that_is_no_text_does_not_reach_the_terminal_as_it_is(server_properties: Path) -> None:
+    told = refusal(server_properties, "\x1b[2Jnum=1\n")
+
+    assert told == "unknown setting '\\x1b[2Jnum' (server.properties, line 1)"

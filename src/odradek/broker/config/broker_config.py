@@ -97,7 +97,7 @@ class BrokerConfig(
     @property
     def data_dirs(self) -> tuple[str, ...]:
         """The log directories."""
-        return self.log_dirs or self.log_dir
+        return self.log_dir if self.log_dirs is None else self.log_dirs
 
     @property
     def replica_alter_log_dirs_io_max_bytes_per_second(self) -> int:

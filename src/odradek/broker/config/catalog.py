@@ -121,4 +121,5 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 def unknown_setting(name: str, names: Iterable[str]) -> str:
     """What to say of a name that nobody knows."""
     meant = nearest(name, names)
-    return f"unknown setting {name}" + (f"; did you mean {meant}?" if meant else "")
+    shown = name if name.isprintable() else ascii(name)  # a file that is no text must not rule the terminal
+    return f"unknown setting {shown}" + (f"; did you mean {meant}?" if meant else "")

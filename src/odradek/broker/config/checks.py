@@ -50,8 +50,9 @@ def _may_generate(config: GeneralSettings) -> bool:
 
 def check_log(config: LogSettings) -> None:
     """Ages that come in two units are checked whatever the unit is."""
-    if not (config.log_dirs or config.log_dir):
-        raise Contradiction("log.dirs must name at least one directory", "log.dirs", "log.dir")
+    if not (config.log_dir if config.log_dirs is None else config.log_dirs):
+        key = "log.dir" if config.log_dirs is None else "log.dirs"
+        raise Contradiction(f"{key} is empty: name a directory, or leave the setting out", key)
     if config.log_roll_ms is not None and config.log_roll_ms < 1:
         raise Contradiction("log.roll.ms must be greater than or equal to 1", "log.roll.ms")
     if config.log_roll_jitter_ms is not None and config.log_roll_jitter_ms < 0:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 
 from odradek.broker.config.declare import BOOLEAN, HIGH, INT, LONG, STRING, cluster_wide, read_only, theme
+from odradek.broker.config.listeners import HIGHEST_PORT
 from odradek.common.config import Valid, at_least
+
+
+def _is_host_port(text: str) -> bool:
+    found = re.fullmatch(r"(?:\[[0-9a-fA-F:.%]+\]|[0-9A-Za-z._-]+):([0-9]{1,5})", text)
+    return found is not None and int(found[1]) <= HIGHEST_PORT
+
 
 # Whether the rest of it makes sense is found out where the store is opened.
 STORE_URL = Valid(
@@ -13,8 +20,8 @@ STORE_URL = Valid(
     "sqlite:PATH or zookeeper://host:port,host:port/chroot",
 )
 HOST_PORT = Valid(
-    lambda text: bool(re.fullmatch(r"(\[[0-9a-fA-F:.%]+\]|[0-9A-Za-z._-]+):[0-9]{1,5}", text)),
-    "host:port, such as 127.0.0.1:9308",
+    _is_host_port,
+    f"host:port, such as 127.0.0.1:9308, with a port of at most {HIGHEST_PORT}",
 )
 
 

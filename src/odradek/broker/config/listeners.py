@@ -15,7 +15,7 @@ from typing import NamedTuple
 from odradek.common.errors import ConfigError
 
 _ENDPOINT = re.compile(r"([A-Za-z0-9_-]+)://(\[[0-9a-fA-F:.%]+\]|[0-9A-Za-z._%-]*):([0-9]+)")
-_HIGHEST_PORT = 65535
+HIGHEST_PORT = 65535
 
 
 class SecurityProtocol(StrEnum):
@@ -96,10 +96,12 @@ def parse_endpoints(
 
 def _parse_endpoint(key: str, text: str, protocols: dict[str, SecurityProtocol]) -> Endpoint:
     found = _ENDPOINT.fullmatch(text)
-    if found is None or int(found[3]) > _HIGHEST_PORT:
+    if found is None:
         raise Contradiction(
             f"{key}={text}: must be NAME://host:port, such as PLAINTEXT://127.0.0.1:9092", key
         )
+    if int(found[3]) > HIGHEST_PORT:
+        raise Contradiction(f"{key}={text}: a port is at most {HIGHEST_PORT}; 0 picks a free one", key)
     name = found[1].upper()
     if name not in protocols:
         message = f"{key}={text}: listener.security.protocol.map has no protocol for {name}"

@@ -1,4 +1,4 @@
-"""A broker's configuration at its start: a file, then `--set key=value`, every mistake told at once.
+"""A broker's configuration at its start: a file, then the command line, every mistake told at once.
 
 A mistake names the key, the value, what would do, and where it came from.
 """
@@ -14,6 +14,7 @@ from odradek.broker.config.listeners import Contradiction
 from odradek.broker.config.not_offered import NotOffered
 from odradek.broker.config.properties import read_properties
 from odradek.broker.config.sources import Sources
+from odradek.common.config import Kind, Setting
 from odradek.common.errors import ConfigError
 
 
@@ -33,11 +34,15 @@ class Loaded(NamedTuple):
 
 
 def load(
-    path: str | None = None, overrides: Iterable[str] = (), defaults: Iterable[tuple[str, str]] = ()
+    path: str | None = None,
+    overrides: Iterable[str] = (),
+    defaults: Iterable[tuple[str, str]] = (),
+    options: Iterable[Given] = (),
 ) -> Loaded:
     """The configuration of a broker; ConfigError with a line for every mistake.
 
-    Later wins: `defaults` of the command line, the file, `overrides` as `key=value`.
+    Later wins: `defaults` of the command line, the file, `options` of the command line that stand for a
+    setting, `overrides` as `key=value`.
     """
     in_file = (
         []
@@ -45,14 +50,14 @@ def load(
         else [Given(key, text, f"{path}, line {n}") for key, text, n in read_properties(path)]
     )
     given = [Given(key, text, "command line") for key, text in defaults]
-    return combine([*given, *in_file, *map(parse_override, overrides)])
+    return combine([*given, *in_file, *options, *map(parse_override, overrides)])
 
 
 def parse_override(text: str) -> Given:
     """What `--set key=value` says."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise ConfigError(f"--set {text}: must be key=value")
+        raise ConfigError(f"--set {text}: must be key=value, such as num.partitions=3")
     return Given(key.strip(), value.strip(), "--set")
 
 
@@ -81,7 +86,15 @@ def _check(given: Given) -> list[str]:
     if known is None:
         raise ConfigError(_unknown(given.key))
     known.parse(given.text)
-    return []
+    return [
+        f"{given.key} names {entry} twice: it counts once ({given.place})" for entry in _twice(known, given)
+    ]
+
+
+def _twice(known: Setting, given: Given) -> list[str]:
+    """The entries of a list that stand there more than once."""
+    entries = [part.strip() for part in given.text.split(",")] if known.kind is Kind.LIST else []
+    return [entry for entry in dict.fromkeys(entries) if entry and entries.count(entry) > 1]
 
 
 def _unknown(key: str) -> str:
@@ -100,7 +113,7 @@ def _effective_texts(given: Iterable[Given]) -> dict[str, str]:
     # Two names of one thing, as in Kafka: whoever asks for either gets the answer.
     if "node.id" in texts:
         texts.setdefault("broker.id", texts["node.id"])
-    elif "broker.id" in texts and texts["broker.id"].strip() != "-1":
+    elif "broker.id" in texts and not texts["broker.id"].strip().startswith("-"):
         texts["node.id"] = texts["broker.id"]
     return texts
 
@@ -109,13 +122,18 @@ def _repeated(given: Sequence[Given]) -> list[str]:
     seen: dict[tuple[str, str], Given] = {}
     warnings = []
     for one in given:
-        origin = (one.key, one.place.partition(",")[0])
+        origin = (one.key, _origin(one.place))
         if origin in seen:
             warnings.append(
                 f"{one.key} is set twice ({seen[origin].place}; {one.place}): the last one counts"
             )
         seen[origin] = one
     return warnings
+
+
+def _origin(place: str) -> str:
+    """A file, or the command line with all its options."""
+    return "--set" if place.startswith("--") else place.partition(",")[0]
 
 
 def _places(problem: ConfigError, given: dict[str, Given]) -> str:

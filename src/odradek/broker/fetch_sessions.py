@@ -1,4 +1,7 @@
+# cython: annotation_typing=False
 """Fetch sessions (KIP-227): what a client wants is remembered, so that later requests name only changes.
+
+Compiled by Cython (fetch_sessions.pxd has the C types), or interpreted as is.
 
 | session id | epoch | meaning |
 | --- | --- | --- |
@@ -75,16 +78,18 @@ class WantedPartition:
 
     def has_moved(self, row: Any) -> bool:
         """Whether one of the partition's offsets is another than was told; remembers that it will be."""
+        high_watermark, last_stable_offset = row.high_watermark, row.last_stable_offset
+        log_start_offset = row.log_start_offset
         moved = (
             not self.is_told
-            or row.high_watermark != self.high_watermark
-            or row.last_stable_offset != self.last_stable_offset
-            or row.log_start_offset != self.log_start_offset
+            or high_watermark != self.high_watermark
+            or last_stable_offset != self.last_stable_offset
+            or log_start_offset != self.log_start_offset
         )
         self.is_told = True
-        self.high_watermark = row.high_watermark
-        self.last_stable_offset = row.last_stable_offset
-        self.log_start_offset = row.log_start_offset
+        self.high_watermark = high_watermark
+        self.last_stable_offset = last_stable_offset
+        self.log_start_offset = log_start_offset
         return moved
 
 

@@ -2,11 +2,13 @@
 
 cimport cython
 
+from odradek.broker.purgatory cimport Purgatory
+
 
 @cython.final
 cdef class Progress:
-    cdef object _waiting_fetches
-    cdef object _waiting_produces
+    cdef Purgatory _waiting_fetches
+    cdef Purgatory _waiting_produces
     cdef dict _watched_by_fetches
     cdef dict _watched_by_produces
     cdef dict _leaderships

@@ -2,6 +2,7 @@
 
 cimport cython
 
+from odradek.broker.late_answers cimport LateAnswer
 from odradek.metrics.counters cimport RequestCounters
 from odradek.net.exchange cimport Exchange
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
+from odradek.broker.late_answers import LateAnswer
 from odradek.broker.services import Services
 from odradek.metrics.counters import RequestCounters
 from odradek.net.connection import Connection, Handler
@@ -29,8 +30,8 @@ else:
 
 log = logging.getLogger(__name__)
 
-ShortWay = Callable[[Services, memoryview], Sequence[Any] | None]
-"""Answers an ordinary request; None for any other, and then nothing has happened."""
+ShortWay = Callable[[Services, memoryview], Sequence[Any] | LateAnswer | None]
+"""Answers an ordinary request, or has it wait; None for any other, and then nothing has happened."""
 SHORT_WAYS: dict[ApiKey, ShortWay] = {}
 
 
@@ -74,6 +75,9 @@ class ShortWays:
             return False
         counters.requests += 1
         counters.request_bytes += len(frame)
+        if isinstance(parts, LateAnswer):
+            parts.wait_for(connection, exchange, counters, started)
+            return True
         for part in parts:
             counters.response_bytes += len(part)
         counters.seconds += perf_counter() - started

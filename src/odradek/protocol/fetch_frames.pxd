@@ -25,6 +25,7 @@ cdef class WantedTopic:
 cdef class FetchFrame:
     cdef readonly long long version
     cdef readonly long long correlation_id
+    cdef readonly object client_id
     cdef readonly long long max_wait_ms
     cdef readonly long long min_bytes
     cdef readonly long long max_bytes
@@ -64,6 +65,8 @@ cdef class FrameReader:
     cdef pass_tags(self)
     @cython.locals(start=Py_ssize_t, at=Py_ssize_t)
     cdef pass_ascii(self, long long length)
+    @cython.locals(start=Py_ssize_t)
+    cdef ascii(self, long long length)
     @cython.locals(start=Py_ssize_t)
     cdef bytes copy(self, long long length)
 

@@ -86,6 +86,7 @@ class FetchFrame:
         self,
         version: int,
         correlation_id: int,
+        client_id: str | None,
         max_wait_ms: int,
         min_bytes: int,
         max_bytes: int,
@@ -95,6 +96,7 @@ class FetchFrame:
     ) -> None:
         self.version = version
         self.correlation_id = correlation_id
+        self.client_id = client_id
         self.max_wait_ms = max_wait_ms
         self.min_bytes = min_bytes
         self.max_bytes = max_bytes
@@ -189,6 +191,12 @@ class FrameReader:
                 if self.octets[at] >= 0x80:
                     self.is_bad = True
 
+    def ascii(self, length: int) -> str:
+        """Such text itself."""
+        start = self.position
+        self.pass_ascii(length)
+        return "" if self.is_bad else bytes(self.frame[start : self.position]).decode()
+
     def copy(self, length: int) -> bytes:
         """The next bytes themselves."""
         start = self.take(length)
@@ -204,8 +212,7 @@ def read_fetch(frame: memoryview) -> FetchFrame | None:
         return None
     correlation_id = reader.number(4)
     client_id_length = reader.number(2)
-    if client_id_length != -1:
-        reader.pass_ascii(client_id_length)
+    client_id = None if client_id_length == -1 else reader.ascii(client_id_length)
     reader.is_flexible = version >= _FLEXIBLE_FROM
     reader.pass_tags()
     if version <= _LAST_WITH_REPLICA_ID and reader.number(4) != -1:
@@ -213,6 +220,7 @@ def read_fetch(frame: memoryview) -> FetchFrame | None:
     request = FetchFrame(
         version,
         correlation_id,
+        client_id,
         reader.number(4),
         reader.number(4),
         reader.number(4),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -17,6 +18,10 @@ from log.given_logs import a_batch
 from odradek.broker import short_ways
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.handlers import short_fetch
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
+from odradek.common.ids import TopicPartition
+from odradek.log.log_tail import LogTail
 from odradek.net.connection import Connection
 from odradek.net.exchange import ExchangeQueue
 from odradek.protocol.api_key import ApiKey
@@ -29,14 +34,21 @@ assert short_fetch
 NOW_MS = 1_700_000_000_000
 UNKNOWN_ID = bytes(range(16))
 ELSEWHERE = PartitionState(BROKER_ID + 1, 0, (BROKER_ID + 1,), (BROKER_ID + 1,), 0)
+LED_LATER_ELSEWHERE = PartitionState(BROKER_ID + 1, 1, (BROKER_ID + 1,), (BROKER_ID + 1,), 1)
 WITH_FOLLOWER = PartitionState(BROKER_ID, 0, (BROKER_ID, BROKER_ID + 1), (BROKER_ID, BROKER_ID + 1), 0)
 PLAIN, FEW, LED_ELSEWHERE, FOLLOWED, OPEN_TRANSACTION, MISSING = range(6)
 BATCHES = 30
+PLAIN_END, FEW_END = 60, 3
 FLEXIBLE_FROM = 12
+HOURS_MS = 2**31 - 1
+PARKED = "park "
 
 
 class Step(NamedTuple):
-    """A request, or what happens to a partition before the next one."""
+    """A request, or what happens to a partition before the next one.
+
+    A request that is parked waits for hours; the next request lets its time be over.
+    """
 
     what: str
     version: int = 16
@@ -63,11 +75,29 @@ class Client:
         self.append(OPEN_TRANSACTION, 1, producer_id=7, is_transactional=True)
         self.at_close: dict[Any, Any] = {}
         self.answers: list[Any] = []
+        self._taken = 0
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(short_ways, "SHORT_WAYS", {ApiKey.FETCH: short_way} if short_way else {})
             self.dispatcher = Dispatcher(self.broker.services, "PLAINTEXT")
         self._exchanges = ExchangeQueue(self.answers.append)
+        self._unanswered: list[tuple[Step, FetchRequest]] = []
         self.session_id, self.session_epoch = 0, 0
+
+    @property
+    def waiting(self) -> set[Any]:
+        """What is in the purgatory."""
+        watching = self.broker.services.waiting_fetches.watching
+        return {waiter for waiters in watching.values() for waiter in waiters}
+
+    def close(self, reason: str = "") -> None:
+        """As a connection does; the client comes back with the next request."""
+        wishes, self.at_close = self.at_close, {}
+        self.is_closed = True
+        for act in wishes.values():
+            act()
+        self._exchanges = ExchangeQueue(self.answers.append)
+        self._unanswered.clear()
+        self.session_id = self.session_epoch = 0
 
     def log(self, partition: int) -> Any:
         return self.broker.services.replicas.get("orders", partition).log
@@ -88,41 +118,77 @@ class Client:
         self.broker.services.replicas.get("orders", partition).append(memoryview(bytearray(batch)), 1, NOW_MS)
 
     async def do(self, step: Step) -> None:
+        if step.request is None:
+            with contextlib.suppress(KafkaError):  # the partition may be gone, or led elsewhere, by now
+                self._happen(step)
+            self.is_closed = False
+            for _ in range(3):
+                await asyncio.sleep(0)
+        else:
+            self.let_time_be_over()
+            self._ask(step, step.request)
+            while len(self.answers) < self._asked and not step.what.startswith(PARKED):
+                await asyncio.sleep(0.0005)
+        self._take_answers()
+
+    def _happen(self, step: Step) -> None:
         if step.what == "append":
             self.append(step.partition, step.number)
+        elif step.what == "open a transaction":
+            self.append(step.partition, step.number, producer_id=8, is_transactional=True)
         elif step.what == "delete":
             log = self.log(step.partition)
             log.delete_records(min(step.number, log.high_watermark))
-        else:
-            await self._ask(step)
+        elif step.what == "lead elsewhere":
+            self.broker.services.replicas.get("orders", step.partition).become(LED_LATER_ELSEWHERE)
+        elif step.what == "drop":
+            self.broker.services.replicas.drop(TopicPartition("orders", step.partition))
+        elif step.what == "close":
+            self.close()
 
-    async def _ask(self, step: Step) -> None:
-        assert step.request is not None
-        sent = self._as_sent(step, step.request)
-        before = len(self.answers)
+    def let_time_be_over(self) -> None:
+        """Whatever waits has waited long enough."""
+        for waiter in self.waiting:
+            waiter.timer.cancel()
+            self.broker.services.waiting_fetches._expire(waiter)
+        self._take_answers()
+
+    def _ask(self, step: Step, request: FetchRequest) -> None:
+        sent = self._as_sent(step, request)
+        self._unanswered.append((step, sent))
         parts = encode_request(ApiKey.FETCH, step.version, 3, "test", sent)
         frame = memoryview(bytearray(b"".join(bytes(part) for part in parts)[4:]))
         self.dispatcher.handle(cast(Connection, self), frame, self._exchanges.begin())
-        while len(self.answers) == before:
-            await asyncio.sleep(0.0005)
-        answer = b"".join(part if isinstance(part, bytes) else part.read() for part in self.answers[-1])
-        _, response = decode_response(ApiKey.FETCH, step.version, answer[4:])
-        self._follow(sent, response)
-        # The number of a session is drawn; that it is one must be the same.
-        at = 15 if step.version >= FLEXIBLE_FROM else 14
-        self.answers[-1] = answer[:at] + bytes((response.session_id > 0,)) + answer[at + 4 :]
+        frame[:] = bytes(len(frame))  # the buffer is used again
+
+    @property
+    def _asked(self) -> int:
+        return self._taken + len(self._unanswered)
+
+    def _take_answers(self) -> None:
+        for at in range(self._taken, len(self.answers)):
+            step, sent = self._unanswered.pop(0)
+            answer = b"".join(part if isinstance(part, bytes) else part.read() for part in self.answers[at])
+            _, response = decode_response(ApiKey.FETCH, step.version, answer[4:])
+            self._follow(sent, response)
+            # The number of a session is drawn; that it is one must be the same.
+            position = 15 if step.version >= FLEXIBLE_FROM else 14
+            is_session = bytes((0, 0, 0, response.session_id > 0))
+            self.answers[at] = answer[:position] + is_session + answer[position + 4 :]
+        self._taken = len(self.answers)
 
     def _as_sent(self, step: Step, request: FetchRequest) -> FetchRequest:
         """With names or ids, as the version has them, and the session as far as it goes."""
+        kind = step.what.removeprefix(PARKED)
         sent = FetchRequest(
-            max_wait_ms=request.max_wait_ms,
+            max_wait_ms=request.max_wait_ms if kind == step.what else HOURS_MS,
             min_bytes=request.min_bytes,
             max_bytes=request.max_bytes,
             isolation_level=request.isolation_level,
         )
-        if step.what != "alone":
+        if kind != "alone":
             sent.session_id = self.session_id
-            sent.session_epoch = 0 if step.what == "begin" else self.session_epoch
+            sent.session_epoch = 0 if kind == "begin" else self.session_epoch
         for gone in request.forgotten_topics_data:
             forgotten = FetchRequest.ForgottenTopicsData(partitions=gone.partitions)
             if step.version >= TOPIC_IDS_FROM:
@@ -155,7 +221,8 @@ class Client:
         """What requests leave behind."""
         counters = self.dispatcher.counters[ApiKey.FETCH]
         traffic = self.broker.services.replicas.traffic["orders"]
-        told: list[Any] = [counters.requests, counters.response_bytes, traffic.bytes_out]
+        told: list[Any] = [counters.requests, counters.request_bytes, counters.response_bytes]
+        told += [traffic.bytes_out, len(self.waiting), len(self.at_close)]
         session = self.broker.services.fetch_sessions.get(self.session_id)
         if session is not None:
             told.append(session.epoch)
@@ -260,6 +327,11 @@ happenings = st.builds(
     st.sampled_from([PLAIN, FEW]),
     st.integers(0, 20),
 )
+upheavals = st.builds(
+    lambda what, partition: Step(what, partition=partition),
+    st.sampled_from(["open a transaction", "lead elsewhere", "drop", "close"]),
+    st.sampled_from([PLAIN, FEW]),
+)
 both_partitions = st.builds(a_fetch, st.integers(0, 2 * BATCHES - 2), st.integers(0, 3))
 sessions = st.builds(
     a_session,
@@ -268,12 +340,48 @@ sessions = st.builds(
     st.lists(ordinary_requests | ordinary_requests | odd_requests | happenings, min_size=1, max_size=6),
 )
 steps_of_a_client = st.lists(fetches | happenings, min_size=1, max_size=8) | sessions
+# At the end of both partitions there is nothing yet, so that a fetch waits.
+at_the_end = st.builds(
+    lambda plain, few, min_bytes, isolation_level: a_fetch(
+        PLAIN_END - plain, FEW_END - few, min_bytes=min_bytes, isolation_level=isolation_level
+    ),
+    st.sampled_from([0, 0, 0, 1]),
+    st.sampled_from([0, 0, 0, -1]),
+    st.sampled_from([1, 1, 400]),
+    st.sampled_from([0, 1]),
+)
+parked = st.builds(
+    Step, st.sampled_from([PARKED + "alone", PARKED + "go on", PARKED + "begin"]), versions, at_the_end
+)
+waits = st.lists(parked | happenings | happenings | upheavals | fetches, min_size=2, max_size=10)
+waits_in_session = st.builds(
+    lambda version, opening, following: [
+        Step("begin", version, opening),
+        *(step if step.request is None else step._replace(version=version) for step in following),
+    ],
+    versions,
+    at_the_end,
+    waits,
+)
 
 
 @pytest.mark.slow
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(steps=steps_of_a_client)
 def test_both_ways_give_the_same_answers(tmp_path_factory: pytest.TempPathFactory, steps: list[Step]) -> None:
+    compare_both_ways(tmp_path_factory, steps)
+
+
+@pytest.mark.slow
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(steps=waits | waits_in_session)
+def test_both_ways_wait_for_the_same_answers(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[Step]
+) -> None:
+    compare_both_ways(tmp_path_factory, steps)
+
+
+def compare_both_ways(tmp_path_factory: pytest.TempPathFactory, steps: list[Step]) -> None:
     directory = tmp_path_factory.mktemp("brokers")
 
     async def compare() -> None:
@@ -285,6 +393,10 @@ def test_both_ways_give_the_same_answers(tmp_path_factory: pytest.TempPathFactor
                     await client.do(step)
                 assert short.answers == long.answers
                 assert short.state() == long.state()
+            for client in (short, long):
+                client.let_time_be_over()
+            assert short.answers == long.answers
+            assert short.state() == long.state()
         finally:
             for client in (short, long):
                 client.broker.close()
@@ -327,11 +439,9 @@ def test_a_consumer_that_finds_records_takes_the_short_way(tmp_path: Path, versi
     with_client(tmp_path, scenario)
 
 
-def test_what_must_wait_or_be_refused_takes_the_long_way(tmp_path: Path) -> None:
+def test_what_must_be_refused_takes_the_long_way(tmp_path: Path) -> None:
     async def scenario(client: Client, was_short: list[bool]) -> None:
         end = client.log(PLAIN).log_end_offset
-        await client.do(Step("alone", 16, a_fetch(end)))
-        await client.do(Step("alone", 16, a_fetch(0, min_bytes=1 << 20)))
         await client.do(Step("alone", 16, a_fetch(end + 1)))
         await client.do(Step("alone", 16, a_fetch(0, 0, 0)))
         await client.do(Step("go on", 16, a_fetch(0)))
@@ -382,6 +492,93 @@ def test_records_that_must_come_from_a_disk_take_the_long_way(
         await client.do(Step("alone", 16, a_fetch(0)))
         await client.do(Step("alone", 16, a_fetch(0)))
         assert was_short == [False, True]  # a thread has brought them
+
+    with_client(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("kind", ["alone", "go on"])
+@pytest.mark.parametrize("version", [11, 12, 18])
+def test_a_consumer_that_waits_is_answered_by_the_append_it_waits_for(
+    tmp_path: Path, kind: str, version: int
+) -> None:
+    async def scenario(client: Client, was_short: list[bool]) -> None:
+        await client.do(Step("begin", version, a_fetch(PLAIN_END, FEW_END)))
+        was_short.clear()
+        await client.do(Step(PARKED + kind, version, a_fetch(PLAIN_END, FEW_END)))
+        assert (was_short, len(client.waiting), len(client.answers)) == ([True], 1, 1)
+        await client.do(Step("append", partition=FEW))
+        assert (len(client.waiting), len(client.answers), client.at_close) == (0, 2, {})
+        answer = decode_response(ApiKey.FETCH, version, client.answers[1][4:])[1]
+        rows = [row for topic in answer.responses for row in topic.partitions if row.records]
+        assert [(row.partition_index, row.high_watermark) for row in rows] == [(FEW, FEW_END + 1)]
+
+    with_client(tmp_path, scenario)
+
+
+def test_a_consumer_waits_on_until_there_is_as_much_as_it_wants(tmp_path: Path) -> None:
+    async def scenario(client: Client, _: list[bool]) -> None:
+        await client.do(Step(PARKED + "alone", 16, a_fetch(PLAIN_END, min_bytes=400)))
+        answered = []
+        for _ in range(3):
+            await client.do(Step("append", partition=PLAIN, number=3))
+            answered.append(len(client.answers))
+        assert answered == [0, 1, 1]
+
+    with_client(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("happening", "error"),
+    [
+        ("lead elsewhere", ErrorCode.FENCED_LEADER_EPOCH),
+        ("drop", ErrorCode.KAFKA_STORAGE_ERROR),
+    ],
+)
+def test_who_waits_is_told_when_the_partition_goes(tmp_path: Path, happening: str, error: ErrorCode) -> None:
+    async def scenario(client: Client, was_short: list[bool]) -> None:
+        await client.do(Step(PARKED + "alone", 16, a_fetch(PLAIN_END)))
+        await client.do(Step(happening, partition=PLAIN))
+        assert was_short == [True]
+        answer = decode_response(ApiKey.FETCH, 16, client.answers[0][4:])[1]
+        assert [row.error_code for row in answer.responses[0].partitions] == [error]
+
+    with_client(tmp_path, scenario)
+
+
+def test_who_goes_away_waits_no_more(tmp_path: Path) -> None:
+    async def scenario(client: Client, _: list[bool]) -> None:
+        await client.do(Step(PARKED + "alone", 16, a_fetch(PLAIN_END)))
+        await client.do(Step("close"))
+        assert not client.waiting
+        await client.do(Step("append", partition=PLAIN))
+        assert not client.answers
+
+    with_client(tmp_path, scenario)
+
+
+def test_one_append_answers_all_who_wait_for_it(tmp_path: Path) -> None:
+    async def scenario(client: Client, _: list[bool]) -> None:
+        for _ in range(3):
+            client._ask(Step(PARKED + "alone", 16), a_fetch(PLAIN_END))
+        assert len(client.waiting) == 3
+        await client.do(Step("append", partition=PLAIN))
+        assert len(client.answers) == 3
+        assert len(set(client.answers)) == 1
+
+    with_client(tmp_path, scenario)
+
+
+def test_a_bug_in_a_late_answer_costs_its_client_the_connection_and_nobody_else(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(client: Client, _: list[bool]) -> None:
+        await client.do(Step(PARKED + "alone", 16, a_fetch(PLAIN_END, FEW_END)))
+        broken = client.broker.services.replicas.get("orders", PLAIN)
+        sound_log, broken.log = broken.log, LogTail(*[None] * 5, 0, PLAIN_END)  # type: ignore[arg-type]
+        await client.do(Step("append", partition=FEW))
+        broken.log = sound_log
+        assert (len(client.waiting), client.answers) == (0, [])
+        assert "a bug in a late answer" in caplog.text
 
     with_client(tmp_path, scenario)
 

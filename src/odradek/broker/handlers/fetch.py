@@ -22,6 +22,7 @@ from odradek.log.partition_log import PartitionLog
 from odradek.log.reading import Isolation
 from odradek.log.warming import is_warm, notice_cached, warm_up
 from odradek.protocol.api_key import ApiKey
+from odradek.protocol.fetch_frames import FetchFrame
 from odradek.protocol.messages import FetchRequest, FetchResponse
 from odradek.replication.errors import NotLeaderOrFollower
 from odradek.replication.partition import Partition
@@ -50,18 +51,25 @@ def fetch(context: RequestContext, request: FetchRequest) -> Answer:
         )
     except FetchSessionError as error:
         return FetchResponse(error_code=error.error_code)
-    fetching = _Fetch(context, request, session, is_incremental)
+    fetching = Fetching(context, request, session, is_incremental)
     cold = fetching.cold_reads()
     return fetching.warm_up_and_answer(cold) if cold else fetching.answer_or_wait()
 
 
-class _Fetch:
-    """One fetch: read, perhaps wait and read again, answer."""
+class Fetching:
+    """One fetch: read, perhaps wait and read again, answer.
+
+    The short way leaves one to it that has waited there and came upon something unusual.
+    """
 
     __slots__ = ("bytes_read", "context", "has_faults", "is_incremental", "request", "rows", "session")
 
     def __init__(
-        self, context: RequestContext, request: FetchRequest, session: FetchSession, is_incremental: bool
+        self,
+        context: RequestContext,
+        request: FetchRequest | FetchFrame,
+        session: FetchSession,
+        is_incremental: bool,
     ) -> None:
         self.context = context
         self.request = request

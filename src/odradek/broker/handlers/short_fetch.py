@@ -1,10 +1,11 @@
 # cython: annotation_typing=False
-"""The way of nearly every fetch that finds records: from its bytes to runs of log files to an answer.
+"""The way of nearly every fetch of a consumer: from its bytes to runs of log files to an answer.
 
-`handlers.fetch` sees all others. Ordinary is a consumer's fetch, without a session or one that goes on with
-its session, of partitions that this broker leads, when there is enough to answer at once and none of it has
-to come from a disk. Compiled by Cython (short_fetch.pxd has the C types),
-or interpreted as is.
+`handlers.fetch` sees all others. Ordinary is a fetch without a session, or one that goes on with its
+session, of partitions that this broker leads, when nothing has to come from a disk. One that finds too little
+waits, and what it is woken for takes this way again, or, if it has become unusual, the long one.
+
+Compiled by Cython (short_fetch.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations
@@ -12,165 +13,177 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from odradek.broker.context import RequestContext
 from odradek.broker.fetch_sessions import FINAL_EPOCH, NO_SESSION, FetchSession, WantedPartition
-from odradek.broker.file_parts import LogPart
+from odradek.broker.late_answers import LateAnswer
 from odradek.broker.services import Services
+from odradek.broker.short_reads import Reads
 from odradek.broker.short_ways import answers_shortly
-from odradek.common.errors import KafkaError
-from odradek.log.reading import LogEnd, aborted_between, find_batches
-from odradek.log.warming import is_warm, notice_cached
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.fetch_frames import (
-    READ_COMMITTED,
     TOPIC_IDS_FROM,
     FetchFrame,
     FoundRecords,
     answer_fetch,
     read_fetch,
 )
-from odradek.replication.partition import NO_EPOCH, Partition
 from odradek.replication.replica_manager import NO_TOPIC_ID
 
-NO_RECORDS = b""
+NO_LISTENER = ""  # what a fetch is told is the same on all of them
+Found = list[tuple[Any, WantedPartition, FoundRecords]]
+"""By the key of the session: what is wanted, and what there is."""
 
 
-def answer_shortly(services: Services, frame: memoryview) -> Sequence[Any] | None:
-    """The parts of the answer to an ordinary request; None, and nothing has happened, for any other."""
+def answer_shortly(services: Services, frame: memoryview) -> Sequence[Any] | LateAnswer | None:
+    """The parts of the answer to an ordinary request, or the wait for it; None, and nothing has happened,
+    for any other.
+    """
     request = read_fetch(frame)
     if request is None:
         return None
     if request.session_epoch == FINAL_EPOCH and request.session_id == NO_SESSION:
-        return _answer_once(Reads(services, request), request)
+        return _answer_once(services, request)
     if request.session_epoch > 0:
         session = services.fetch_sessions.get(request.session_id)
         if session is not None and session.epoch == request.session_epoch:
-            return _answer_in_session(Reads(services, request), request, session)
+            return _answer_in_session(services, request, session)
     return None
 
 
-class Reads:
-    """The reads of one request, in order; nothing is counted before all of them were ordinary."""
-
-    def __init__(self, services: Services, request: FetchFrame) -> None:
-        self.services = services
-        self.request = request
-        self._partitions: dict[Any, Partition] = services.replicas.partitions
-        self.bytes_read = 0
-        self._sent: list[Any] = []
-
-    def topic_name(self, topic: Any) -> Any:
-        """The name of a topic that is told by its id in newer versions; None if it is not known here."""
-        return self.services.replicas.topic_name(topic) if self.request.version >= TOPIC_IDS_FROM else topic
-
-    def read(self, topic: Any, asked: Any) -> FoundRecords | None:
-        """What there is for a consumer; None if it is not ordinary to tell."""
-        partition = self._partitions.get((topic, asked.partition))
-        if partition is None:
-            return None
-        state = partition.state
-        epoch = asked.current_leader_epoch
-        if state.leader_id != partition.broker_id or epoch not in (NO_EPOCH, state.leader_epoch):
-            return None
-        log = partition.log
-        epoch = asked.last_fetched_epoch
-        if (epoch >= 0 and epoch != log.epochs.latest) or log.producers.first_unstable_offset is not None:
-            return None
-        high_watermark = log.high_watermark
-        offset = asked.fetch_offset
-        if offset < log.log_start_offset or offset > high_watermark:
-            return None
-        records: Any = NO_RECORDS
-        if offset < high_watermark:
-            records = self._find(log, offset, asked.partition_max_bytes)
-            if records is None:
-                return None
-            if records:
-                self.bytes_read += len(records)
-                self._sent.append((partition.traffic, len(records)))
-        return FoundRecords(asked.partition, high_watermark, high_watermark, log.log_start_offset, records)
-
-    def _find(self, log: Any, offset: int, max_bytes: int) -> Any:
-        """The records as a part of a file, or none if the answer is full; None if they are not at hand."""
-        request = self.request
-        max_bytes = min(max_bytes, request.max_bytes)
-        if not is_warm(log, offset, max_bytes) and not notice_cached(log, offset, max_bytes):
-            return None
-        max_bytes = min(max_bytes, max(request.max_bytes - self.bytes_read, 0))
-        active = log.segments.active
-        end = LogEnd(active, active.size, log.log_end_offset)
-        limit = log.high_watermark
-        try:
-            # Only the first partition with data may pass the limits, else an answer could have any size.
-            run = find_batches(
-                log.segments, end, offset, limit, max_bytes, min_one_batch=self.bytes_read == 0
-            )
-            if run is None:
-                return NO_RECORDS
-            if request.isolation_level == READ_COMMITTED and aborted_between(
-                log.segments, offset, run.upper_offset
-            ):
-                return None
-            return LogPart(run.range())
-        except (OSError, KafkaError):
-            return None  # it will happen again where it is told
-
-    def is_enough(self) -> bool:
-        """Whether the answer may go out now."""
-        return self.bytes_read >= self.request.min_bytes or self.request.max_wait_ms <= 0
-
-    def count(self) -> None:
-        """The answer goes out."""
-        for traffic, size in self._sent:
-            traffic.bytes_out += size
-
-
-def _answer_once(reads: Reads, request: FetchFrame) -> Sequence[Any] | None:
+def _answer_once(services: Services, request: FetchFrame) -> Sequence[Any] | LateAnswer | None:
     """Without a session every partition that is asked for is told."""
-    told: dict[Any, list[FoundRecords]] = {}
-    if not request.topics:
-        return None
-    for topic in request.topics:
-        if topic.topic in told or not topic.partitions:
-            return None
-        name = reads.topic_name(topic.topic)
-        rows: dict[int, FoundRecords] = {}
-        for asked in topic.partitions:
-            row = reads.read(name, asked)
-            if row is None or asked.partition in rows:
-                return None
-            rows[asked.partition] = row
-        told[topic.topic] = list(rows.values())
-    if not reads.is_enough():
-        return None
-    reads.count()
-    return answer_fetch(request, NO_SESSION, told.items())
+    asked = _asked(request)
+    session = FetchSession(NO_SESSION, request.version >= TOPIC_IDS_FROM, 0)
+    session.wanted = _wanted_now({}, asked, [])
+    fetch = ShortFetch(services, request, session, False)
+    found = fetch.read(session.wanted, asked)
+    if found is None or len(found) < _partition_count(request):
+        return None  # it asks for a partition twice, or for none
+    return fetch.answer_or_wait(found)
 
 
-def _answer_in_session(reads: Reads, request: FetchFrame, session: FetchSession) -> Sequence[Any] | None:
+def _answer_in_session(
+    services: Services, request: FetchFrame, session: FetchSession
+) -> Sequence[Any] | LateAnswer | None:
     """A session looks at all its partitions, and tells those that have news."""
     if session.uses_topic_ids != (request.version >= TOPIC_IDS_FROM):
         return None
-    changed: dict[Any, Any] = {}
-    for topic in request.topics:
-        for asked in topic.partitions:
-            changed[(topic.topic, asked.partition)] = asked
+    changed = _asked(request)
     wanted = _wanted_now(session.wanted, changed, request.forgotten)
-    found: list[Any] = []
-    for key, known in wanted.items():
-        row = reads.read(reads.topic_name(key[0]), changed.get(key, known.asked))
-        if row is None:
-            return None
-        found.append((key, known, row))
-    if not found or not reads.is_enough():
+    fetch = ShortFetch(services, request, session, True)
+    found = fetch.read(wanted, changed)
+    if found is None:
         return None
-    session.go_on(reads.services.clock.now_ms())
+    session.go_on(services.clock.now_ms())
     session.wanted = wanted
     for key, known, _ in found:
         known.asked = changed.get(key, known.asked)
-    told = _news(found)
-    session.move_to_end([key for key, _, row in found if row.records])
-    reads.count()
-    return answer_fetch(request, session.session_id, told.items())
+    return fetch.answer_or_wait(found)
+
+
+class ShortFetch(LateAnswer):
+    """One fetch: read, perhaps wait and read again, answer."""
+
+    __slots__ = ("_reads", "is_incremental", "request", "services", "session")
+
+    def __init__(
+        self, services: Services, request: FetchFrame, session: FetchSession, is_incremental: bool
+    ) -> None:
+        super().__init__()
+        self.services = services
+        self.request = request
+        self.session = session
+        self.is_incremental = is_incremental
+        self._reads = Reads(services, request)
+
+    def read(self, wanted: dict[Any, WantedPartition], changed: dict[Any, Any]) -> Found | None:
+        """What there is of every partition that is wanted; None if it is not ordinary to tell."""
+        reads = self._reads = Reads(self.services, self.request)
+        found: Found = []
+        for key, known in wanted.items():
+            row = reads.read(reads.partition(key), changed.get(key, known.asked))
+            if row is None:
+                return None
+            found.append((key, known, row))
+        return found or None
+
+    def answer_or_wait(self, found: Found) -> Sequence[Any] | LateAnswer:
+        """The answer, if that is enough for one; else the wait for it."""
+        return self._parts(found) if self._reads.is_enough() else self
+
+    def _parts(self, found: Found) -> Sequence[Any]:
+        """The answer with all of it, or in a session with what is new."""
+        told: dict[Any, list[FoundRecords]] = {}
+        sent: list[Any] = []
+        for key, known, row in found:
+            has_records = len(row.records) > 0
+            if has_records:
+                sent.append(key)
+            if known.has_moved(row) or has_records or not self.is_incremental:
+                told.setdefault(key[0], []).append(row)
+        self.session.move_to_end(sent)
+        self._reads.count()
+        return answer_fetch(self.request, self.session.session_id, told.items())
+
+    def park(self) -> None:
+        """Wait for more in any of the partitions."""
+        keys: list[Any] = []
+        for key in self.session.wanted:
+            partition = self._reads.partition(key)
+            assert partition is not None, "it was read just now"
+            keys.append(partition.topic_partition)
+        self.services.waiting_fetches.add(self, tuple(keys), self.request.max_wait_ms)
+
+    def complete(self, is_over: bool) -> bool:
+        """Read again, and answer if it is enough now, or if the client has waited long enough."""
+        found = None if self.services.quotas is not None else self.read(self.session.wanted, {})
+        if found is None:
+            return self._complete_at_length(is_over)
+        if not is_over and not self._reads.is_enough():
+            return False
+        self.answer(self._parts(found))
+        return True
+
+    def _complete_at_length(self, is_over: bool) -> bool:
+        """Something has become unusual while it waited: let the general way look at it."""
+        # The file of a handler is imported when it is needed first (ADR 4).
+        from odradek.broker.handlers.fetch import Fetching  # noqa: PLC0415
+
+        request = self.request
+        assert self.connection is not None
+        context = RequestContext(
+            self.services,
+            NO_LISTENER,
+            self.connection,
+            self.exchange,
+            ApiKey.FETCH,
+            request.version,
+            request.correlation_id,
+            request.client_id,
+            self.counters,
+        )
+        context.started = self.started
+        fetching = Fetching(context, request, self.session, self.is_incremental)
+        if not is_over:
+            return fetching.try_again()
+        fetching.answer_as_is()
+        return True
+
+
+def _asked(request: FetchFrame) -> dict[Any, Any]:
+    """What a request asks for, by the keys of a session."""
+    asked: dict[Any, Any] = {}
+    for topic in request.topics:
+        for one in topic.partitions:
+            asked[(topic.topic, one.partition)] = one
+    return asked
+
+
+def _partition_count(request: FetchFrame) -> int:
+    count = 0
+    for topic in request.topics:
+        count += len(topic.partitions)
+    return count
 
 
 def _wanted_now(wanted: dict[Any, Any], changed: dict[Any, Any], forgotten: list[Any]) -> dict[Any, Any]:
@@ -185,15 +198,6 @@ def _wanted_now(wanted: dict[Any, Any], changed: dict[Any, Any], forgotten: list
     for key in forgotten:
         wanted.pop(key, None)
     return wanted
-
-
-def _news(found: list[Any]) -> dict[Any, list[FoundRecords]]:
-    """The rows that an incremental answer must name, by topic."""
-    told: dict[Any, list[FoundRecords]] = {}
-    for key, known, row in found:
-        if known.has_moved(row) or row.records:
-            told.setdefault(key[0], []).append(row)
-    return told
 
 
 answers_shortly(ApiKey.FETCH, answer_shortly)

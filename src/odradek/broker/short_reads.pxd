@@ -1,0 +1,26 @@
+# C types of short_reads.py.
+
+cimport cython
+
+from odradek.log.log_tail cimport LogTail
+from odradek.metrics.counters cimport TopicTraffic
+from odradek.protocol.fetch_frames cimport FetchFrame, FoundRecords
+from odradek.replication.partition cimport Partition
+
+
+@cython.final
+cdef class Reads:
+    cdef readonly object services
+    cdef FetchFrame request
+    cdef dict _partitions
+    cdef readonly long long bytes_read
+    cdef list _sent
+
+    cdef Partition partition(self, tuple key)
+    @cython.locals(log=LogTail, epoch="long long", offset="long long", high_watermark="long long")
+    cdef FoundRecords read(self, Partition partition, asked)
+    @cython.locals(request=FetchFrame, limit="long long")
+    cdef _find(self, LogTail log, long long offset, long long max_bytes)
+    cdef bint is_enough(self) except -1
+    @cython.locals(traffic=TopicTraffic)
+    cdef count(self)

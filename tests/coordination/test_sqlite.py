@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import sqlite3
 import stat
@@ -148,6 +149,15 @@ async def test_a_locked_file_is_told_and_recovers(sqlite_sessions: SqliteSession
     holder.execute("ROLLBACK")
     holder.close()
     await store.create("/a")
+
+
+def test_what_the_system_refuses_is_told_with_what_to_do() -> None:
+    path = Path("store.db")
+    full = sqlite_database.told_by_system(OSError(errno.ENOSPC, "No space left on device"), path)
+    foreign = sqlite_database.told_by_system(PermissionError(errno.EACCES, "Permission denied"), path)
+    assert (type(full), str(full)) == (StoreFull, "store.db: the disk is full; free some space")
+    assert type(foreign) is StoreNotWritable
+    assert str(foreign) == "store.db: Permission denied; check the path and its permissions"
 
 
 async def test_a_full_disk_refuses_writes_reads_on_and_recovers(sqlite_sessions: SqliteSessions) -> None:

@@ -252,6 +252,33 @@ def test_a_full_disk_does_not_take_its_directory_offline(tmp_path: Path) -> None
     manager.stop(NOW_MS)
 
 
+def test_a_new_partition_goes_to_a_disk_that_has_room(tmp_path: Path) -> None:
+    manager = started(tmp_path)
+    create(manager, 0)
+    fuller = manager.directory_of(partition(0))
+    emptier = next(one for one in manager.directories if one is not fuller)
+    emptier.notice_full(OSError(errno.ENOSPC, "full"))
+    create(manager, 1)
+    assert manager.directory_of(partition(1)) is fuller
+    assert fuller is not None
+    fuller.notice_full(OSError(errno.ENOSPC, "full"))
+    create(manager, 2)
+    assert manager.directory_of(partition(2)) is emptier  # all are full: whoever has the fewest tries
+    manager.stop(NOW_MS)
+
+
+def test_a_partition_that_could_not_be_made_can_be_deleted(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    manager = started(tmp_path, files=files)
+    files.fault = failing_once("make_directory", "orders-0")
+    with pytest.raises(StorageError):
+        create(manager, 0)
+    manager.delete(partition(0), now_ms=NOW_MS)
+    assert len(manager.online_directories()) == 2
+    create(manager, 0)
+    manager.stop(NOW_MS)
+
+
 def test_a_directory_that_cannot_be_read_at_the_start_is_offline(tmp_path: Path) -> None:
     manager = started(tmp_path)
     for number in range(2):

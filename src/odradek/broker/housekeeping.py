@@ -26,8 +26,17 @@ class Housekeeping:
     A disk that fails under one of them goes offline, and the chore goes on with the rest.
     """
 
-    def __init__(self, replicas: ReplicaManager, config: BrokerConfig, clock: Clock, pool: Executor) -> None:
+    def __init__(
+        self,
+        replicas: ReplicaManager,
+        config: BrokerConfig,
+        clock: Clock,
+        pool: Executor,
+        on_room: Callable[[], Awaitable[None]],
+    ) -> None:
+        """`on_room`: called every few seconds while a directory takes writes."""
         self._replicas = replicas
+        self._on_room = on_room
         self._logs = replicas.logs
         self._config = config
         self._clock = clock
@@ -100,9 +109,11 @@ class Housekeeping:
         self._replicas.drop_offline()
 
     async def look_for_room(self) -> None:
-        """Tell of a full disk that has room again."""
+        """Tell of a full disk that has room again, and have made there what found none before."""
         for directory in self._logs.online_directories():
             directory.notice_room()
+        if not all(directory.is_full for directory in self._logs.online_directories()):
+            await self._on_room()
 
     async def remove_garbage(self) -> None:
         """Remove files that were given up long enough ago."""

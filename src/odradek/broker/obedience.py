@@ -62,6 +62,8 @@ class Obedience:
         self._cleaning = cleaning
         self._moves = moves
         self._turn = asyncio.Lock()
+        # Told to be here, and the disk was full; whoever finds room has the controller name them again.
+        self.without_room: set[TopicPartition] = set()
 
     async def end(self) -> None:
         """Finish the request under way, and take no other: the logs are about to be closed."""
@@ -102,9 +104,12 @@ class Obedience:
             if hosting.blocks:
                 await self._in_pool(hosting.run)
             self._replicas.complete_hosting(hosting)
+            self.without_room.discard(topic_partition)
         except StorageError as error:
             row.error_code = error.error_code
             self._replicas.disk_failed(topic_partition, error)
+            if error.is_no_space:
+                self.without_room.add(topic_partition)
         except KafkaError as error:
             row.error_code = error.error_code
         return row
@@ -116,6 +121,7 @@ class Obedience:
             for topic in request.topic_states
             for told in topic.partition_states
         }
+        self.without_room &= wanted
         for topic_partition in [known for known in self._replicas.logs.moves if known not in wanted]:
             await self._moves.cancel(topic_partition)
         steps = [self._cleaning.removed(log) for log in self._replicas.set_aside_all_but(wanted)]
@@ -146,6 +152,7 @@ class Obedience:
         await self._moves.cancel(topic_partition)
         self._replicas.drop(topic_partition)
         if told.delete_partition:
+            self.without_room.discard(topic_partition)
             home = self._replicas.logs.directory_of(topic_partition)
             try:
                 await self._delete(topic_partition)

@@ -38,11 +38,13 @@ from odradek.cluster.controller.events import ControlResponse
 from odradek.cluster.controller.loop import ControllerSettings
 from odradek.cluster.controller.requests import ControlRequest
 from odradek.cluster.controller.term import TermSettings
+from odradek.cluster.log_dir_events import note_log_dir_event
 from odradek.cluster.metadata import MetadataImage
 from odradek.cluster.node import ClusterNode, NodeHooks, NodeSettings
 from odradek.cluster.placement import Site
 from odradek.cluster.topics import TopicAdmin, TopicDefaults
 from odradek.common.clock import Clock, SystemClock
+from odradek.coordination.errors import StoreError
 from odradek.coordination.paths import ConfigEntity, EntityType
 from odradek.coordination.store import Store
 from odradek.coordination.urls import open_store
@@ -107,6 +109,12 @@ class BrokerServer:
         """The log cleaner; only after `start`."""
         assert self._cleaning is not None, "not started"
         return self._cleaning
+
+    @property
+    def housekeeping(self) -> Housekeeping:
+        """What is done by the clock; only after `start`."""
+        assert self._housekeeping is not None, "not started"
+        return self._housekeeping
 
     @property
     def node(self) -> ClusterNode:
@@ -175,7 +183,9 @@ class BrokerServer:
         await self._node.join(tuple(self._listeners.advertised()))
         while self._node.broker_id not in self._services.image.brokers:
             await asyncio.sleep(READY_POLL_SECONDS)
-        self._housekeeping = Housekeeping(replicas, self.config, self._clock, self._pool)
+        self._housekeeping = Housekeeping(
+            replicas, self.config, self._clock, self._pool, self._host_what_found_no_room
+        )
         self._housekeeping.start()
         self._cleaning.start()
         await self._moves.start()
@@ -330,6 +340,18 @@ class BrokerServer:
                     self._topic_settings.forget(stopped.topic_name)
             return await obedience.stop_replica(request)
         return await obedience.update_metadata(request)
+
+    async def _host_what_found_no_room(self) -> None:
+        """There is room: have the controller name the partitions again that could not be made."""
+        assert self._obedience is not None
+        waiting = self._obedience.without_room
+        if not waiting:
+            return
+        logger.warning("%d partitions found no room on a full disk and are tried again", len(waiting))
+        try:
+            await note_log_dir_event(self._node.store, self._node.broker_id)
+        except StoreError as error:
+            logger.warning("the controller cannot be told yet that there is room: %s", error)
 
     def _registered_with(self, broker_epoch: int) -> None:
         self._fence.broker_epoch = broker_epoch

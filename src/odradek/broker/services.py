@@ -92,7 +92,7 @@ class Services:
         return self._answers[listener]
 
     async def wait_for_topic(self, name: str, timeout_ms: int = 5000, partition_count: int = 1) -> bool:
-        """Wait until the metadata names a leader for each of so many partitions; False if it never does."""
+        """Wait until so many partitions have leaders, which serve if it is us; False if that never is so."""
         deadline = self.loop.time() + timeout_ms / 1000
         return await self.wait_until(lambda: self._has_leaders(name, partition_count), deadline)
 
@@ -112,7 +112,10 @@ class Services:
         topic = self.image.topics.get(name)
         if topic is None or len(topic.partitions) < partition_count:
             return False
-        return all(partition.leader >= 0 for partition in topic.partitions.values())
+        return all(
+            partition.leader >= 0 and (partition.leader != self.broker_id or self.replicas.find(name, index))
+            for index, partition in topic.partitions.items()
+        )
 
     def why_not_here(self, topic: str, partition: int) -> ErrorCode:
         """The error for a partition that has no replica here."""

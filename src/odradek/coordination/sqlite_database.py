@@ -15,6 +15,7 @@ opens and closes the file itself: POSIX would drop SQLite's locks on it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sqlite3
 import time
@@ -237,9 +238,7 @@ class Database:
         except sqlite3.Error as error:
             raise told(error, self.path) from error
         except OSError as error:
-            raise StoreNotWritable(
-                f"{self.path}: {error.strerror}; check the path and its permissions"
-            ) from error
+            raise told_by_system(error, self.path) from error
 
 
 def told(error: sqlite3.Error, path: Path) -> StoreUnavailable:
@@ -250,7 +249,7 @@ def told(error: sqlite3.Error, path: Path) -> StoreUnavailable:
                 f"{path} is locked: another process writes to it for long, or was stopped while writing"
             )
         case sqlite3.SQLITE_FULL:
-            return StoreFull(f"{path}: the disk is full; free some space, then writes go on by themselves")
+            return StoreFull(_full(path))
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
             return StoreDamaged(
                 f"{path} is damaged ({error}); restore a copy, or move it away to start empty"
@@ -275,3 +274,14 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+def told_by_system(error: OSError, path: Path) -> StoreUnavailable:
+    """The system's error as one of ours."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StoreFull(_full(path))
+    return StoreNotWritable(f"{path}: {error.strerror}; check the path and its permissions")
+
+
+def _full(path: Path) -> str:
+    return f"{path}: the disk is full; free some space"

@@ -407,7 +407,8 @@ class LogManager:
         return next((one for one in self.online_directories() if one.path == path), None)
 
     def _emptiest(self) -> LogDirectory:
-        counts = dict.fromkeys(self.online_directories(), 0)
+        online = self.online_directories()
+        counts = dict.fromkeys([one for one in online if not one.is_full] or online, 0)
         for home in self._homes.values():
             if home in counts:
                 counts[home] += 1
@@ -445,6 +446,8 @@ class LogManager:
         self._retained.pop(partition, None)
         if directory is None or directory.failure is not None:
             return lambda: None
+        if log is None and not self.files.exists(directory.join(str(partition))):
+            return lambda: None  # it was to be made, and could not
         delay_ms = log.config.file_delete_delay_ms if log is not None else 0
         return lambda: self._doom(partition, directory.join(str(partition)), log, now_ms + delay_ms)
 

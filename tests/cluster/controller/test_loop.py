@@ -11,6 +11,7 @@ from cluster.virtual_time import run_in_virtual_time
 from odradek.cluster.controller.context import ReplicaState
 from odradek.cluster.controller.election import Election
 from odradek.cluster.controller.fenced_store import ControllerMoved, FencedStore
+from odradek.cluster.log_dir_events import note_log_dir_event
 from odradek.cluster.new_topics import NewTopic
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
@@ -19,7 +20,6 @@ from odradek.coordination.payloads import (
     ControllerRegistration,
     PartitionState,
     TopicAssignment,
-    encode_log_dir_event,
     encode_partitions,
 )
 from odradek.coordination.store import Create
@@ -49,6 +49,22 @@ async def a_cluster(count: int, *topics: NewTopic) -> SimulatedCluster:
         await cluster.admin().create_topic(topic)
     await cluster.settle()
     return cluster
+
+
+def refusing(request: LeaderAndIsrRequest) -> list[LeaderAndIsrResponse.Topics]:
+    """What a broker answers whose disk takes nothing."""
+    return [
+        LeaderAndIsrResponse.Topics(
+            topic_id=topic.topic_id,
+            partition_errors=[
+                LeaderAndIsrResponse.Topics.PartitionErrors(
+                    partition_index=told.partition_index, error_code=ErrorCode.KAFKA_STORAGE_ERROR
+                )
+                for told in topic.partition_states
+            ],
+        )
+        for topic in request.topic_states
+    ]
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -499,15 +515,8 @@ def test_replicas_on_a_failed_disk_are_offline_until_they_are_back():
         broker = cluster.brokers[1]
         obey = broker._host
 
-        def failing(request: LeaderAndIsrRequest) -> list[LeaderAndIsrResponse.Topics]:
-            error = LeaderAndIsrResponse.Topics.PartitionErrors(
-                partition_index=0, error_code=ErrorCode.KAFKA_STORAGE_ERROR
-            )
-            ids = [topic.topic_id for topic in request.topic_states]
-            return [LeaderAndIsrResponse.Topics(topic_id=id_, partition_errors=[error]) for id_ in ids]
-
-        broker._host = failing  # type: ignore[method-assign]
-        await broker.store.create(paths.LOG_DIR_EVENT_PREFIX, encode_log_dir_event(1), sequential=True)
+        broker._host = refusing  # type: ignore[method-assign]
+        await note_log_dir_event(broker.store, 1)
         await cluster.settle()
         assert await state_of(cluster) == PartitionState(0, 1, (0,), 1)
         assert cluster.brokers[0].image.partition("t", 0).offline_replicas == (1,)
@@ -520,6 +529,27 @@ def test_replicas_on_a_failed_disk_are_offline_until_they_are_back():
         await broker.start()
         await cluster.settle()
         assert cluster.brokers[0].image.partition("t", 0).offline_replicas == ()
+        assert broker.hosted[T0].state.leader == 0
+        await cluster.stop()
+
+    run_in_virtual_time(scenario())
+
+
+def test_a_replica_that_found_no_room_is_led_once_its_broker_notes_that_there_is_some():
+    async def scenario() -> None:
+        cluster = await a_cluster(1)
+        broker = cluster.brokers[0]
+        obey = broker._host
+        broker._host = refusing  # type: ignore[method-assign]
+        await cluster.admin().create_topic(NewTopic("t", assignment={0: [0]}))
+        await cluster.settle()
+        assert broker.image.partition("t", 0).leader == -1
+
+        broker._host = obey  # type: ignore[method-assign]
+        await note_log_dir_event(broker.store, 0)
+        await cluster.settle()
+        assert broker.image.partition("t", 0).leader == 0
+        assert broker.image.partition("t", 0).offline_replicas == ()
         assert broker.hosted[T0].state.leader == 0
         await cluster.stop()
 

@@ -118,7 +118,9 @@ async def _wait(context: RequestContext, row: Row, deadline: float) -> None:
     remaining_ms = int((deadline - context.services.loop.time()) * 1000)
     if not await context.services.wait_for_topic(row.name, remaining_ms, row.num_partitions):
         row.error_code = ErrorCode.REQUEST_TIMED_OUT
-        row.error_message = "The topic was made, but not all its partitions have leaders yet."
+        full = [one.path for one in context.services.replicas.logs.online_directories() if one.is_full]
+        why = f": the disk of {', '.join(full)} is full" if full else ""
+        row.error_message = f"The topic was made, but not all its partitions have leaders yet{why}."
 
 
 def _twice() -> KafkaError:

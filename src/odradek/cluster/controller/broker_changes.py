@@ -115,6 +115,20 @@ class BrokerChanges:
         if refused:
             logger.warning("%d partitions stay without leader", len(refused))
 
+    async def directories_changed(self, broker_id: int) -> None:
+        """A disk was lost, or has room again: the broker's answers will tell which replicas it serves.
+
+        Replicas that are to be deleted are not named to it any more; it is asked to delete them.
+        """
+        leaving = set()
+        for partition, _ in self._context.replicas_on([broker_id]):
+            if self._is_queued(partition):
+                leaving.add(partition)
+            else:
+                self._office.batch.tell_leader([broker_id], partition)
+        self._context.offline_directories.get(broker_id, set()).difference_update(leaving)
+        await self._deleting.lift({one.topic for one in leaving})
+
     async def directories_told(
         self, broker_id: int, failed: set[TopicPartition], served: set[TopicPartition]
     ) -> None:

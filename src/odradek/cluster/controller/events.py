@@ -78,7 +78,7 @@ class IsrChangesNoted(_Notice):
 
 
 class LogDirEventsNoted(_Notice):
-    """Notes below /log_dir_event_notification: a broker lost a disk."""
+    """Notes below /log_dir_event_notification: a broker lost a disk, or has room on a full one."""
 
 
 @dataclass(frozen=True, slots=True)

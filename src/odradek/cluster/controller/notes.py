@@ -42,11 +42,9 @@ class Notes:
         self._context.leadership.update(states)
         self._office.batch.tell_metadata(self._context.brokers, states)
 
-    async def log_dir_events_noted(self) -> None:
-        """A broker lost a disk: its answers to LeaderAndIsr will tell which replicas went with it."""
-        for broker_id in set(await self._log_dir_notes()):
-            for partition, _ in self._context.replicas_on([broker_id]):
-                self._office.batch.tell_leader([broker_id], partition)
+    async def log_dir_events(self) -> set[int]:
+        """The brokers that lost a disk, or have room on a full one."""
+        return set(await self._log_dir_notes())
 
     async def preferred_election_changed(self, wishes: Wishes) -> None:
         """An old tool wants preferred leaders for some partitions."""

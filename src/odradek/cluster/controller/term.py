@@ -117,7 +117,8 @@ class Term:
             case events.IsrChangesNoted():
                 await self._notes.isr_changes_noted()
             case events.LogDirEventsNoted():
-                await self._notes.log_dir_events_noted()
+                for broker_id in await self._notes.log_dir_events():
+                    await self._brokers.directories_changed(broker_id)
             case events.TopicConfigChanged():
                 await self._brokers.elect_where_possible(lambda one: one.topic == event.topic)
             case events.RebalanceDue():

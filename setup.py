@@ -30,6 +30,7 @@ KERNELS = {
 }
 # Ordinary code on hot ways, with C types; what Python checks is checked.
 WAYS = {
+    "odradek.common.clock": "src/odradek/common/clock.py",
     "odradek.records.acceptance": "src/odradek/records/acceptance.py",
     "odradek.records.lz4_frames": "src/odradek/records/lz4_frames.py",
     "odradek.metrics.counters": "src/odradek/metrics/counters.py",

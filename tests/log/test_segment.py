@@ -46,6 +46,32 @@ def test_an_offset_is_found_wherever_in_a_batch_it_lies(tmp_path: Path) -> None:
     assert segment.position_of(0) == 0
 
 
+def test_the_last_sixteen_batches_are_known_until_they_may_have_gone(tmp_path: Path) -> None:
+    segment = a_segment(tmp_path)
+    assert segment.known_position(100) == -1
+    positions = {offset: add(segment, offset, count=2) for offset in range(100, 140, 2)}
+
+    assert [segment.known_position(offset) for offset in range(100, 108)] == [-1] * 8
+    assert all(segment.known_position(offset) == positions[offset] for offset in range(108, 140, 2))
+    assert segment.known_position(-1) == segment.known_position(109) == segment.known_position(140) == -1
+
+    segment.truncate_to(130)
+    assert segment.known_position(128) == segment.known_position(130) == -1
+    assert segment.position_of(128) == positions[128]
+    assert add(segment, 130) == segment.known_position(130) == positions[130]
+
+
+def test_the_greatest_timestamp_is_that_of_the_first_batch_to_have_it(tmp_path: Path) -> None:
+    segment = a_segment(tmp_path)
+    assert segment.max_timestamp() == TimestampOffset(-1, 100)
+    for offset, timestamp_ms in ((100, 5), (102, 9), (104, 9), (106, 7)):
+        add(segment, offset, count=2, timestamp_ms=timestamp_ms)
+    assert segment.max_timestamp() == TimestampOffset(9, 103)
+
+    segment.truncate_to(102)
+    assert segment.max_timestamp() == TimestampOffset(5, 101)
+
+
 def test_gaps_left_by_compaction_lead_to_the_next_batch(tmp_path: Path) -> None:
     segment = a_segment(tmp_path)
     add(segment, 100)

@@ -336,6 +336,26 @@ def test_both_twins_agree_on_any_bytes(content, count):
     assert everything(COMPILED, content, count) == everything(INTERPRETED, content, count)
 
 
+@given(records=record_lists(), tail=st.binary(max_size=16), draws=st.data())
+def test_checking_finds_what_indexing_does_though_it_takes_plain_records_quicker(records, tail, draws):
+    encoded = COMPILED.encode_records(
+        [r.key for r in records], [r.value for r in records], None, 0, None, [r.headers for r in records], 0
+    )
+    encoded[draws.draw(st.integers(0, len(encoded) - 1))] = draws.draw(st.integers(0, 255))
+    content, count = bytes(encoded + tail), len(records)
+    for kernel in (COMPILED, INTERPRETED):
+        table = memoryview(bytearray(count * ROW_WIDTH * 8)).cast("q")
+        problem, position, index = kernel.index_records(content, 0, len(content), count, table)
+        deltas = [table[row * ROW_WIDTH + Column.OFFSET_DELTA] for row in range(index)]
+
+        checked = check(kernel, content, count=count, last=2**31, is_strict=False)
+
+        if all(last < delta <= 2**31 for last, delta in zip([-1, *deltas], deltas, strict=False)):
+            assert checked[:3] == (problem, position, index)
+        else:
+            assert checked[0] == Problem.WRONG_OFFSET
+
+
 @given(records=record_lists(), draws=st.data())
 def test_both_twins_agree_on_damaged_records(records, draws):
     encoded = COMPILED.encode_records(

@@ -28,7 +28,7 @@ def twin(request: pytest.FixtureRequest) -> ModuleType:
 
 def read(twin: ModuleType, frame: bytes, room_bytes: int = ROOM) -> bytes | None:
     room = bytearray(room_bytes)
-    size = twin.decompress_into(memoryview(frame), memoryview(room))
+    size = twin.decompress_into(memoryview(frame), 0, memoryview(room))
     return None if size == NOT_ORDINARY else bytes(room[:size])
 
 
@@ -128,5 +128,5 @@ def test_too_little_room_is_not_written_over(twin: ModuleType, is_stored: bool) 
         frame = FIRST_HEADER + (len(plain) | 0x80000000).to_bytes(4, "little") + plain + END
     room = bytearray(len(plain))
 
-    assert twin.decompress_into(memoryview(frame), memoryview(room)[: len(plain) - 1]) == NOT_ORDINARY
+    assert twin.decompress_into(memoryview(frame), 0, memoryview(room)[: len(plain) - 1]) == NOT_ORDINARY
     assert room[-1] == 0

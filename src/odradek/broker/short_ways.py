@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from time import perf_counter
 from typing import Any
 
 from odradek.broker.late_answers import LateAnswer
@@ -25,8 +24,10 @@ except ImportError:
 
 if cython.compiled:
     from cython.cimports.odradek.common.octets import int16_at, octets_of
+    from cython.cimports.odradek.common.ticks import monotonic_seconds
 else:
     from odradek.common.octets import int16_at, octets_of
+    from odradek.common.ticks import monotonic_seconds
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ class ShortWays:
         if found is None or services.quotas is not None or services.authorizer is not None:
             return False
         way, counters = found
-        started = perf_counter()
+        started = monotonic_seconds()
         try:
             parts = way(services, frame)
         except Exception:
@@ -80,6 +81,6 @@ class ShortWays:
             return True
         for part in parts:
             counters.response_bytes += len(part)
-        counters.seconds += perf_counter() - started
+        counters.seconds += monotonic_seconds() - started
         exchange.answer(parts)
         return True

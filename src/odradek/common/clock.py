@@ -1,9 +1,22 @@
-"""What time it is: asked in the shells, passed as an argument to everything that decides."""
+# cython: annotation_typing=False
+"""What time it is: asked in the shells, passed as an argument to everything that decides.
+
+Compiled by Cython (clock.pxd has the C types), or interpreted as is.
+"""
 
 from __future__ import annotations
 
-import time
 from typing import Protocol
+
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.common.ticks import wall_clock_ms
+else:
+    from odradek.common.ticks import wall_clock_ms
 
 
 class Clock(Protocol):
@@ -21,4 +34,5 @@ class SystemClock:
 
     def now_ms(self) -> int:
         """Milliseconds since 1970."""
-        return time.time_ns() // 1_000_000
+        now: int = wall_clock_ms()
+        return now

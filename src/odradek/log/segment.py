@@ -129,7 +129,7 @@ class Segment(SegmentEnd):
             for file in segment.files():
                 directory.files.remove(file.path)
             raise
-        segment._max_timestamp = TimestampOffset(-1, base_offset)
+        segment.set_max_timestamp(TimestampOffset(-1, base_offset))
         return segment
 
     def _create_files(self, preallocated_bytes: int) -> None:
@@ -174,7 +174,7 @@ class Segment(SegmentEnd):
         self.time_index.append_if_later(*self.max_timestamp())
         self.write_pending()
         self.directory.files.truncate(self.log.handle(), self.size)
-        self._boundaries = {}
+        self.forget_boundaries()
         self._next_reads = ({}, {})
 
     def write_pending(self) -> None:
@@ -189,7 +189,7 @@ class Segment(SegmentEnd):
         if position is None:
             return 0
         dropped = self.size - position
-        self._boundaries = {}
+        self.forget_boundaries()
         self._next_reads = ({}, {})
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
@@ -197,7 +197,8 @@ class Segment(SegmentEnd):
         self.log.truncate(position)
         self._bytes_since_index = 0
         self._checked_index_bytes = -1
-        self._max_timestamp = self._first_timestamp_ms = None
+        self._first_timestamp_ms = None
+        self.set_max_timestamp(None)
         return dropped
 
     def replace_indexes(
@@ -211,10 +212,10 @@ class Segment(SegmentEnd):
         self._create_if_missing(self.time_index.file)
         self.offset_index.replace(offset_entries)
         self.time_index.replace(time_entries)
-        self._max_timestamp = greatest
+        self.set_max_timestamp(greatest)
         self._bytes_since_index = 0
         self._checked_index_bytes = -1
-        self._boundaries = {}
+        self.forget_boundaries()
         self._next_reads = ({}, {})
         self.is_index_suspect = False
 
@@ -239,9 +240,9 @@ class Segment(SegmentEnd):
 
     def position_of(self, offset: int) -> int | None:
         """Where the first batch begins that holds `offset` or a later one; None if there is none."""
-        known = self._boundaries.get(offset)
-        if known is not None:
-            return known
+        recent = self.known_position(offset)
+        if recent >= 0:
+            return recent
         for next_reads in self._next_reads:
             known = next_reads.get(offset)
             if known is not None:

@@ -7,12 +7,25 @@ that nothing lies between an append and the file.
 
 from __future__ import annotations
 
+from array import array
+
 from odradek.log.files import Buffer, LogFile
 from odradek.log.offset_index import OffsetIndex
 from odradek.log.sparse_index import PENDING_LIMIT
 from odradek.log.time_index import TimeIndex, TimestampOffset
 
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.log.numbers import numbers_of
+else:
+    from odradek.log.numbers import numbers_of
+
 _BOUNDARIES_KEPT = 16
+_NO_BOUNDARIES = array("q", [-1, -1] * _BOUNDARIES_KEPT)
 
 
 class SegmentEnd:
@@ -25,8 +38,11 @@ class SegmentEnd:
     time_index: TimeIndex
     _bytes_since_index: int
     _first_timestamp_ms: int | None
-    _max_timestamp: TimestampOffset | None
-    _boundaries: dict[int, int]
+    _is_max_timestamp_known: bool
+    _max_timestamp_ms: int
+    _max_timestamp_offset: int
+    _boundaries: array[int] | None
+    _next_boundary: int
     _pending_entries: int
     _checked_index_bytes: int
     _is_index_full: bool
@@ -46,9 +62,11 @@ class SegmentEnd:
         self.index_interval_bytes = index_interval_bytes
         self._bytes_since_index = 0
         self._first_timestamp_ms = None
-        self._max_timestamp = None
-        # Where recent batches begin, by base offset: what consumers at the tail ask for next.
-        self._boundaries = {}
+        self._is_max_timestamp_known = False
+        self._max_timestamp_ms = self._max_timestamp_offset = -1
+        # Base offset and position of recent batches in turn: what consumers at the tail ask for next.
+        self._boundaries = None
+        self._next_boundary = 0
         self._pending_entries = 0
         # Whether the indexes are full changes only with an entry; this is the limit it was last asked for.
         self._checked_index_bytes = -1
@@ -66,33 +84,66 @@ class SegmentEnd:
         """Bring the indexes up to a batch that is in the file."""
         if position == 0:
             self._first_timestamp_ms = max_timestamp_ms
-        greatest = self.max_timestamp() if self._max_timestamp is None else self._max_timestamp
-        greatest_ms = greatest[0]
-        if max_timestamp_ms > greatest_ms:
-            # What `TimestampOffset(...)` does, without a call of Python code for each batch.
-            self._max_timestamp = tuple.__new__(TimestampOffset, (max_timestamp_ms, last_offset))
+        if not self._is_max_timestamp_known:
+            self.max_timestamp()
+        if max_timestamp_ms > self._max_timestamp_ms:
+            self._max_timestamp_ms = max_timestamp_ms
+            self._max_timestamp_offset = last_offset
         # Sparse on purpose: a lookup lands at most one interval early and scans forward.
         if self._bytes_since_index > self.index_interval_bytes:
             self._add_entries(last_offset, position)
         self._bytes_since_index += size
-        boundaries = self._boundaries
-        boundaries[base_offset] = position
-        if len(boundaries) > _BOUNDARIES_KEPT:
-            boundaries.pop(next(iter(boundaries)), None)
+        self._note_boundary(base_offset, position)
+
+    def _note_boundary(self, base_offset: int, position: int) -> None:
+        if self._boundaries is None:
+            self._boundaries = _NO_BOUNDARIES[:]
+        boundaries, at = numbers_of(self._boundaries), self._next_boundary
+        # Searching threads see the offset of one batch with the position of another never: none in between.
+        boundaries[at] = -1
+        boundaries[at + 1] = position
+        boundaries[at] = base_offset
+        self._next_boundary = at + 2 if at + 2 < 2 * _BOUNDARIES_KEPT else 0
+
+    def known_position(self, base_offset: int) -> int:
+        """Where the batch with this base offset begins, if it is a recent one; else -1."""
+        if self._boundaries is None:
+            return -1
+        boundaries = numbers_of(self._boundaries)
+        for at in range(0, 2 * _BOUNDARIES_KEPT, 2):
+            if boundaries[at] == base_offset:
+                position = boundaries[at + 1]
+                return position if boundaries[at] == base_offset else -1
+        return -1
+
+    def forget_boundaries(self) -> None:
+        """Batches may begin elsewhere now."""
+        self._boundaries = None
+        self._next_boundary = 0
 
     def _add_entries(self, last_offset: int, position: int) -> None:
         self.offset_index.append(last_offset, position)
-        timestamp_ms, offset = self.max_timestamp()
-        self.time_index.append_if_later(timestamp_ms, offset)
+        self.time_index.append_if_later(self._max_timestamp_ms, self._max_timestamp_offset)
         self._bytes_since_index = 0
         self._pending_entries += 1
         self._checked_index_bytes = -1
 
     def max_timestamp(self) -> TimestampOffset:
-        """The greatest timestamp and the last offset of the batch that has it; (-1, base offset) without."""
-        if self._max_timestamp is None:
-            self._max_timestamp = self._find_max_timestamp()
-        return self._max_timestamp
+        """The greatest timestamp and the last offset of the batch that has it; (-1, base offset) without.
+
+        Other threads than the owner's may rely on the timestamp alone.
+        """
+        if not self._is_max_timestamp_known:
+            found = self._find_max_timestamp()
+            if not self._is_max_timestamp_known:  # the owner may have been here meanwhile, and knows better
+                self.set_max_timestamp(found)
+        return TimestampOffset(self._max_timestamp_ms, self._max_timestamp_offset)
+
+    def set_max_timestamp(self, greatest: TimestampOffset | None) -> None:
+        """What `max_timestamp` is from now on; None if it must be looked for."""
+        if greatest is not None:
+            self._max_timestamp_ms, self._max_timestamp_offset = greatest
+        self._is_max_timestamp_known = greatest is not None
 
     def _find_max_timestamp(self) -> TimestampOffset:
         """Look into the files, which is the heir's."""

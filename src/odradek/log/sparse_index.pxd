@@ -1,6 +1,7 @@
 # C types of sparse_index.py.
 
 cimport cython
+from cpython.array cimport array as c_array
 
 
 @cython.final
@@ -9,8 +10,10 @@ cdef class SparseIndex:
     cdef readonly Py_ssize_t count
     cdef object _entry
     cdef tuple _pending
-    cdef object _last
+    cdef bint _is_last_known
+    cdef long long _last_key
     cdef tuple _blocks_read
 
+    @cython.locals(keys=c_array, values=c_array)
     cpdef append(self, long long key, long long value)
-    cpdef last_row(self)
+    cpdef long long last_key(self) except *

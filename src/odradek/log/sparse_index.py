@@ -25,6 +25,16 @@ from odradek.log.errors import DamagedIndex
 from odradek.log.files import LogFile
 from odradek.records.batch import Buffer
 
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.log.numbers import append_number
+else:
+    from odradek.log.numbers import append_number
+
 PENDING_LIMIT = 512
 _BLOCK_ENTRIES = 512
 
@@ -39,13 +49,14 @@ class SparseIndex:
     One writer, the owner of the segment; any thread may search, since `_pending` is replaced as a whole.
     """
 
-    __slots__ = ("_blocks_read", "_entry", "_last", "_pending", "count", "file")
+    __slots__ = ("_blocks_read", "_entry", "_is_last_known", "_last_key", "_pending", "count", "file")
 
     def __init__(self, file: LogFile, entry: struct.Struct) -> None:
         self.file = file
         self._entry = entry
         self._pending: Block = (file.size // entry.size, array("q"), array("q"))
-        self._last: Entry | None = None  # known once it was asked for, or appended
+        self._is_last_known = False  # until it was asked for, or appended
+        self._last_key = -1
         # The parts of the file that were searched last, where a reader's next search most often ends too;
         # two, since whoever reads also looks ahead.
         self._blocks_read: tuple[Block, ...] = ()
@@ -62,9 +73,10 @@ class SparseIndex:
     def append(self, key: int, value: int) -> None:
         """Add a row, larger in both columns than the last one."""
         _, keys, values = self._pending
-        values.append(value)
-        keys.append(key)  # last, because searching threads believe the keys
-        self._last = (key, value)
+        append_number(values, value)
+        append_number(keys, key)  # last, because searching threads believe the keys
+        self._last_key = key
+        self._is_last_known = True
         self.count += 1
 
     def row(self, number: int) -> Entry:
@@ -84,12 +96,12 @@ class SparseIndex:
             yield from self._rows(start, min(_BLOCK_ENTRIES, written - start))
         yield from zip(keys, values, strict=False)
 
-    def last_row(self) -> Entry | None:
-        """The newest entry."""
-        if self._last is None:
-            count = len(self)
-            self._last = self.row(count - 1) if count else None
-        return self._last
+    def last_key(self) -> int:
+        """The first column of the newest entry; -1 without any."""
+        if not self._is_last_known:
+            self._last_key = self.row(self.count - 1)[0] if self.count else -1
+            self._is_last_known = True
+        return self._last_key
 
     def search(self, column: int, target: int) -> int:
         """Number of the last entry whose `column` is <= target; -1 when all are greater."""
@@ -140,7 +152,7 @@ class SparseIndex:
         if count < len(self):
             self.file.truncate(count * self._entry.size)
             self._pending = (count, array("q"), array("q"))
-            self._last = None
+            self._is_last_known = False
             self._blocks_read = ()
             self.count = count
 
@@ -150,7 +162,7 @@ class SparseIndex:
         self.file.append(entries)
         self.count = self.file.size // self._entry.size
         self._pending = (self.count, array("q"), array("q"))
-        self._last = None
+        self._is_last_known = False
         self._blocks_read = ()
 
     def write_pending(self, at_least: int = 1) -> None:

@@ -57,8 +57,7 @@ class TimeIndex:
 
     def append_if_later(self, timestamp_ms: int, offset: int) -> None:
         """Add an entry if the timestamp is above the last one's; a timestamp of -1 is none."""
-        last = self._rows.last_row()
-        if timestamp_ms > (last[0] if last is not None else -1):
+        if timestamp_ms > self._rows.last_key():
             self._rows.append(timestamp_ms, offset - self.base_offset)
 
     def lookup_before(self, timestamp_ms: int) -> TimestampOffset | None:

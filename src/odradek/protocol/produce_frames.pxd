@@ -9,6 +9,7 @@ cdef int _TRANSACTIONAL_FLAG, _NO_RECORD_ERRORS
 
 
 @cython.final
+@cython.freelist(8)
 cdef class TopicBatches:
     cdef readonly object topic
     cdef readonly bytes echo
@@ -16,6 +17,7 @@ cdef class TopicBatches:
 
 
 @cython.final
+@cython.freelist(8)
 cdef class ProduceFrame:
     cdef readonly long long version
     cdef readonly long long correlation_id

@@ -37,11 +37,12 @@ if cython.compiled:
         int16_at,
         int32_at,
         octets_of,
+        part_of,
         put_int32,
         put_int64,
     )
 else:
-    from odradek.common.octets import copied, int16_at, int32_at, octets_of, put_int32, put_int64
+    from odradek.common.octets import copied, int16_at, int32_at, octets_of, part_of, put_int32, put_int64
 
 FIRST_VERSION, LAST_VERSION = 9, 13
 _FIRST_VERSION, _LAST_VERSION = FIRST_VERSION, LAST_VERSION
@@ -179,7 +180,7 @@ def _read_batches(
             return _BAD
         if length > _ATTRIBUTES_POSITION and octets[position + _ATTRIBUTES_POSITION] & _TRANSACTIONAL_FLAG:
             return _BAD
-        batches.append((index, frame[position : position + length]))
+        batches.append((index, part_of(frame, position, position + length)))
         position += length + 1
     return position
 

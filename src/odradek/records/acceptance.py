@@ -35,11 +35,18 @@ except ImportError:
     from odradek.common import cython_shim as cython
 
 if cython.compiled:
-    from cython.cimports.odradek.common.octets import int16_at, int32_at, int64_at, octets_of, uint32_at
+    from cython.cimports.odradek.common.octets import (
+        int16_at,
+        int32_at,
+        int64_at,
+        octets_of,
+        part_of,
+        uint32_at,
+    )
     from cython.cimports.odradek.records.kernels import check_octets
     from cython.cimports.odradek.records.lz4_frames import decompress_into
 else:
-    from odradek.common.octets import int16_at, int32_at, int64_at, octets_of, uint32_at
+    from odradek.common.octets import int16_at, int32_at, int64_at, octets_of, part_of, uint32_at
     from odradek.records.kernels import check_records_into as check_octets
     from odradek.records.lz4_frames import decompress_into
 
@@ -115,7 +122,7 @@ def accept(
         return None
     if attributes & _UNKNOWN_ATTRIBUTES or base_ms > _ENDLESS_MS or base_ms < -_ENDLESS_MS:
         return None
-    if crc32c(view[_CRC_BEGINS:]) != uint32_at(octets, _CRC_POSITION):
+    if crc32c(part_of(view, _CRC_BEGINS, size)) != uint32_at(octets, _CRC_POSITION):
         return None
     if not cython.compiled:
         row = [0] * ROW_WIDTH
@@ -150,7 +157,8 @@ def _check_compressed(
     size = NOT_ORDINARY
     if codec == _LZ4:
         scratch = _free_scratch.pop() if _free_scratch else new_scratch()
-        size = decompress_into(view[_HEADER_SIZE:], scratch[:max_decompressed_bytes])
+        room = scratch if max_decompressed_bytes >= len(scratch) else scratch[:max_decompressed_bytes]
+        size = decompress_into(view, _HEADER_SIZE, room)
         if size >= 0:
             problem = check_octets(
                 octets_of(scratch), 0, size, count, count - 1, True, requires_key, untimed_delta_ms, row

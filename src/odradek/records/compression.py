@@ -127,7 +127,7 @@ class Glimpse:
         room = self._scratch[: self._max_bytes]
         size = lz4_frames.NOT_ORDINARY
         if self._codec is Codec.LZ4:
-            size = lz4_frames.decompress_into(memoryview(self._compressed), room)
+            size = lz4_frames.decompress_into(memoryview(self._compressed), 0, room)
         if size < 0:
             size = _decompress_if_fits(decompress_into, self._compressed, room)
         if size < 0:

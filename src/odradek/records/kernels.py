@@ -299,6 +299,71 @@ def walk_record(
     return position
 
 
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _short_varint(buffer: cython.p_const_uchar, position: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """A varint of at most three bytes, as its raw number times four, plus its size; 0 for a longer one."""
+    raw: cython.Py_ssize_t = buffer[position]
+    byte: cython.Py_ssize_t
+    if raw < 0x80:
+        return raw << 2 | 1
+    byte = buffer[position + 1]
+    raw = raw & 0x7F | byte << 7
+    if byte < 0x80:
+        return raw << 2 | 2
+    byte = buffer[position + 2]
+    raw = raw & 0x3FFF | byte << 14
+    return raw << 2 | 3 if byte < 0x80 else 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _walk_plain_record(
+    buffer: cython.p_const_uchar,
+    position: cython.Py_ssize_t,
+    limit: cython.Py_ssize_t,
+    row: cython.p_longlong,
+) -> cython.Py_ssize_t:
+    """Like walk_record for a record as most are, without headers and with small numbers; 0 for any other.
+
+    Of the row it fills the two deltas and the key's length. Numbers may reach beyond the record, but not
+    beyond `limit`; then the record does not end where it says, and is none of these.
+    """
+    # The length, the attributes, two deltas and the key's length, of three bytes each.
+    if limit - position < 13:
+        return 0
+    length: cython.Py_ssize_t = _short_varint(buffer, position)
+    position += length & 3
+    end: cython.Py_ssize_t = position + (length >> 3)
+    timestamp_delta: cython.Py_ssize_t = _short_varint(buffer, position + 1)
+    position += 1 + (timestamp_delta & 3)
+    offset_delta: cython.Py_ssize_t = _short_varint(buffer, position)
+    position += offset_delta & 3
+    key_length: cython.Py_ssize_t = _short_varint(buffer, position)
+    position += key_length & 3
+    if length == 0 or timestamp_delta == 0 or offset_delta == 0 or key_length == 0 or length & 4:
+        return 0
+    if key_length & 4:
+        if key_length >> 2 != 1:  # -1, no key
+            return 0
+    else:
+        position += key_length >> 3
+    if limit - position < 4:
+        return 0
+    value_length: cython.Py_ssize_t = _short_varint(buffer, position)
+    position += (value_length & 3) + (value_length >> 3)
+    if value_length == 0 or value_length & 4 or position + 1 != end or end > limit or buffer[position] != 0:
+        return 0
+    row[_OFFSET_DELTA] = (offset_delta >> 3) ^ -(offset_delta >> 2 & 1)
+    row[_TIMESTAMP_DELTA] = (timestamp_delta >> 3) ^ -(timestamp_delta >> 2 & 1)
+    row[_KEY_LENGTH] = -1 if key_length & 4 else key_length >> 3
+    return end
+
+
 # The same for Python, which has no pointers.
 
 
@@ -399,7 +464,9 @@ def check_octets(
     greatest: cython.longlong = untimed_delta
     timestamp_delta: cython.longlong
     while index < count:
-        following = walk_record(octets, position, end, row, 0)
+        following = _walk_plain_record(octets, position, end, row)
+        if following == 0:
+            following = walk_record(octets, position, end, row, 0)
         if following < 0:
             problem = -following
             position = row[0]

@@ -22,9 +22,9 @@ except ImportError:
     from odradek.common import cython_shim as cython
 
 if cython.compiled:
-    from cython.cimports.odradek.common.octets import octets_of
+    from cython.cimports.odradek.common.octets import copied, octets_of, part_of
 else:
-    from odradek.common.octets import octets_of
+    from odradek.common.octets import copied, octets_of, part_of
 
 NOT_ORDINARY = -1
 _NOT_ORDINARY = NOT_ORDINARY
@@ -48,15 +48,20 @@ _decompress_block_into = cramjam.lz4.decompress_block_into
 _DecompressionError = cramjam.DecompressionError
 
 
-def decompress_into(frame: memoryview, room: memoryview) -> int:
-    """Fill `room`; how many bytes. `NOT_ORDINARY` for other frames, damaged ones, and if it does not fit."""
-    octets = octets_of(frame)
-    end = len(frame)
-    largest = _LARGEST_BLOCKS.get(bytes(frame[:_HEADER_BYTES]))
+def decompress_into(view: memoryview, start: int, room: memoryview) -> int:
+    """Fill `room` from the frame that begins at `start` and ends with the view; how many bytes.
+
+    `NOT_ORDINARY` for other frames, damaged ones, and if it does not fit.
+    """
+    octets = octets_of(view)
+    end = len(view)
+    position = start + _HEADER_BYTES
+    largest = (
+        _LARGEST_BLOCKS.get(copied(octets, start, position)) if 0 <= start <= end - _HEADER_BYTES else None
+    )
     if largest is None:
         return _NOT_ORDINARY
     block_limit = largest
-    position = _HEADER_BYTES
     written, limit = 0, len(room)
     while end - position >= _LENGTH_BYTES:
         length = (
@@ -71,7 +76,7 @@ def decompress_into(frame: memoryview, room: memoryview) -> int:
             return written if position == end and not is_stored else _NOT_ORDINARY
         if length > block_limit or length > end - position:
             return _NOT_ORDINARY
-        block = frame[position : position + length]
+        block = part_of(view, position, position + length)
         position += length
         if is_stored:
             if length > limit - written:
@@ -81,7 +86,7 @@ def decompress_into(frame: memoryview, room: memoryview) -> int:
         else:
             free = min(block_limit, limit - written)
             try:
-                written += _decompress_block_into(block, room[written : written + free], free)
+                written += _decompress_block_into(block, part_of(room, written, written + free), free)
             except _DecompressionError:
                 return _NOT_ORDINARY
     return _NOT_ORDINARY

@@ -53,7 +53,7 @@ class Hosting(NamedTuple):
 class ReplicaManager:
     """The partitions of this broker. Owned by the broker, on the loop.
 
-    `partitions` are found by topic and index; only the methods here change them.
+    `partitions` are found by topic and index, `topic_names` by topic id; only the methods here change them.
     """
 
     def __init__(self, broker_id: int, logs: LogManager, on_progress: Callable[[Partition], None]) -> None:
@@ -61,7 +61,7 @@ class ReplicaManager:
         self.logs = logs
         self.on_progress = on_progress
         self.partitions: dict[TopicPartition, Partition] = {}
-        self._topic_names: dict[bytes, str] = {}
+        self.topic_names: dict[bytes, str] = {}
         self.traffic: dict[str, TopicTraffic] = {}
 
     def __iter__(self) -> Iterator[Partition]:
@@ -84,7 +84,7 @@ class ReplicaManager:
 
     def topic_name(self, topic_id: bytes) -> str | None:
         """The name of a topic that has a partition here."""
-        return self._topic_names.get(topic_id)
+        return self.topic_names.get(topic_id)
 
     def host(
         self,
@@ -131,7 +131,7 @@ class ReplicaManager:
             traffic = self.traffic.setdefault(topic_partition.topic, TopicTraffic())
             partition = Partition(topic_partition, topic_id, self.broker_id, log, self.on_progress, traffic)
             self.partitions[topic_partition] = partition
-            self._topic_names[topic_id] = topic_partition.topic
+            self.topic_names[topic_id] = topic_partition.topic
         partition.become(hosting.state)
         return partition
 
@@ -146,7 +146,7 @@ class ReplicaManager:
         partition = self.partitions.pop(topic_partition, None)
         if partition is not None:
             if not any(other.topic_id == partition.topic_id for other in self.partitions.values()):
-                self._topic_names.pop(partition.topic_id, None)
+                self.topic_names.pop(partition.topic_id, None)
                 self.traffic.pop(topic_partition.topic, None)
             self.on_progress(partition)
 

@@ -5,7 +5,9 @@ cimport cython
 from odradek.protocol.produce_frames cimport ProduceFrame, TopicBatches
 from odradek.replication.partition cimport Partition
 
-@cython.locals(request=ProduceFrame, topic=TopicBatches, partition=Partition, partitions=dict, appends=list)
+@cython.locals(
+    request=ProduceFrame, topic=TopicBatches, partition=Partition, partitions=dict, topic_names=dict, appends=list
+)
 cpdef answer_shortly(services, frame)
 
 @cython.locals(partition=Partition, outcomes=list, has_errors=bint)

@@ -39,10 +39,11 @@ def answer_shortly(services: Services, frame: memoryview) -> Sequence[Any] | Non
     appends: list[Append] = []
     replicas = services.replicas
     partitions: dict[Any, Partition] = replicas.partitions
+    topic_names: dict[bytes, str] = replicas.topic_names
     for topic in request.topics:
         name: Any = topic.topic
         if request.version >= TOPIC_IDS_FROM:
-            name = replicas.topic_name(name)
+            name = topic_names.get(name)
         if name in INTERNAL_TOPICS:
             return None
         for index, records in topic.batches:

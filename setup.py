@@ -11,6 +11,8 @@ from setuptools import Extension, setup
 # Loops over bytes, which check their bounds themselves.
 KERNELS = {
     "odradek.records.kernels": "src/odradek/records/kernels.py",
+    "odradek.records.record_objects": "src/odradek/records/record_objects.py",
+    "odradek.records.batch_scan": "src/odradek/records/batch_scan.py",
     "odradek.records.encoding": "src/odradek/records/encoding.py",
     "odradek.records.checksums": "src/odradek/records/checksums.py",
     "odradek.records.columns": "src/odradek/records/columns.py",

@@ -26,8 +26,8 @@ from odradek.log.reading import Isolation
 from odradek.records.batch import iterate_headers
 from odradek.records.builder import build_batch
 from odradek.records.compression import Codec
-from odradek.records.kernels import Record
 from odradek.records.record import read_records
+from odradek.records.record_objects import Record
 
 PEERS = Path(__file__).resolve().parents[2] / "bench" / "peers"
 TOPIC = "orders"

@@ -13,7 +13,7 @@ from typing import Any
 
 from crc32c import crc32c
 
-from odradek.records import kernels
+from odradek.records import batch_scan, kernels, record_objects
 from odradek.records.batch import ATTRIBUTES_POSITION, CRC_POSITION, HEADER_SIZE, iterate_headers
 from odradek.records.builder import build_batch
 from odradek.records.compression import Codec, decompress
@@ -27,24 +27,26 @@ MEMORY_PER_BYTE = 100
 FIXED_ALLOWANCE = 40_000
 
 
-def _interpreted_twin() -> ModuleType:
-    loader = importlib.machinery.SourceFileLoader("interpreted_kernels", _source_path())
-    spec = importlib.util.spec_from_loader("interpreted_kernels", loader)
+def _interpreted_twin(compiled: ModuleType) -> ModuleType:
+    name = compiled.__name__.rpartition(".")[2]
+    loader = importlib.machinery.SourceFileLoader(f"interpreted_{name}", _source_path(name))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
     return module
 
 
-def _source_path() -> str:
+def _source_path(name: str) -> str:
     spec = importlib.util.find_spec("odradek.records.layout")
     assert spec is not None
     assert spec.origin is not None
-    return spec.origin.replace("layout.py", "kernels.py")
+    return spec.origin.replace("layout.py", f"{name}.py")
 
 
-TWIN = _interpreted_twin()
-INSTRUMENTED = (TWIN,)
+READERS = (kernels, record_objects, batch_scan)
+TWINS = tuple(map(_interpreted_twin, READERS))
+INSTRUMENTED = TWINS
 
 
 def _produce(batch: bytes) -> object:
@@ -126,17 +128,17 @@ def _twins_agree(batch: bytes) -> None:
     count = batch[-1] if batch else 0
     rows = min(count, (len(batch) - start) // SMALLEST_RECORD + 1)
     results: list[Any] = []
-    for module in (kernels, TWIN):
+    for walking, reading, scanning in (READERS, TWINS):
         table = memoryview(bytearray(max(1, rows) * ROW_WIDTH * 8)).cast("q")
         records: list[Record] = []
-        scan = module.scan_batches(batch, 0, len(batch))
+        scan = scanning.scan_batches(batch, 0, len(batch))
         results.append(
             (
-                module.check_records(batch, start, len(batch), count, count - 1, True, False, -1),
-                module.check_records(batch, start, len(batch), count, 200, False, True, -1),
-                module.index_records(batch, start, len(batch), rows, table),
+                walking.check_records(batch, start, len(batch), count, count - 1, True, False, -1),
+                walking.check_records(batch, start, len(batch), count, 200, False, True, -1),
+                walking.index_records(batch, start, len(batch), rows, table),
                 table.tobytes(),
-                module.read_records(batch, start, len(batch), count, 7, 1000, False, records),
+                reading.read_records(batch, start, len(batch), count, 7, 1000, False, records),
                 repr(records),
                 (scan.count, scan.stop, scan.position, scan.table[: scan.count * BATCH_ROW_WIDTH].tobytes()),
             )

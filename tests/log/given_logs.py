@@ -14,8 +14,8 @@ from odradek.records.batch import iterate_headers
 from odradek.records.builder import build_batch
 from odradek.records.compression import Codec
 from odradek.records.control import ControlType, EndTransactionMarker, build_end_transaction_marker
-from odradek.records.kernels import Record
 from odradek.records.record import read_records
+from odradek.records.record_objects import Record
 
 PARTITION = TopicPartition("orders", 0)
 NOW_MS = 1_700_000_000_000

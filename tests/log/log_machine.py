@@ -20,7 +20,7 @@ from odradek.log.reading import Isolation
 from odradek.records.batch import iterate_headers
 from odradek.records.builder import build_batch
 from odradek.records.compression import Codec
-from odradek.records.kernels import Record
+from odradek.records.record_objects import Record
 
 
 @dataclass

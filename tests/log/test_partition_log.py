@@ -365,7 +365,7 @@ def test_a_timestamp_leads_to_the_exact_first_record(tmp_path: Path, codec: Code
 
 def build_rising(number: int, codec: Codec) -> bytearray:
     from odradek.records.builder import build_batch
-    from odradek.records.kernels import Record
+    from odradek.records.record_objects import Record
 
     times = [NOW_MS + number * 100 + delta for delta in (0, 90, 30, 150)]
     return build_batch([Record(i, ms, b"k", b"v" * 40) for i, ms in enumerate(times)], codec=codec)

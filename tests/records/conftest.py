@@ -10,7 +10,16 @@ from types import ModuleType
 
 import pytest
 
-from odradek.records import column_sinks, columns, encoding, hashes, kernels, layout
+from odradek.records import (
+    batch_scan,
+    column_sinks,
+    columns,
+    encoding,
+    hashes,
+    kernels,
+    layout,
+    record_objects,
+)
 
 SOURCES = Path(layout.__file__).parent
 
@@ -42,10 +51,9 @@ class Kernels:
                     setattr(self, name, member)
 
 
-COMPILED = Kernels((kernels, encoding, columns, column_sinks, hashes))
-INTERPRETED = Kernels(
-    tuple(interpreted(name) for name in ("kernels", "encoding", "columns", "column_sinks", "hashes"))
-)
+MODULES = (kernels, record_objects, batch_scan, encoding, columns, column_sinks, hashes)
+COMPILED = Kernels(MODULES)
+INTERPRETED = Kernels(tuple(interpreted(module.__name__.rpartition(".")[2]) for module in MODULES))
 
 
 @pytest.fixture(params=[COMPILED, INTERPRETED], ids=["compiled", "interpreted"])

@@ -9,9 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odradek.records import checksums
+from odradek.records.batch_scan import scan_batches
 from odradek.records.builder import build_batch
-from odradek.records.kernels import Record, scan_batches
 from odradek.records.layout import BatchColumn
+from odradek.records.record_objects import Record
 from records.conftest import interpreted
 
 TWINS = {

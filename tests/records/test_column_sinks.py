@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odradek.records.batch_scan import scan_batches
 from odradek.records.builder import build_batch
-from odradek.records.kernels import find_run, scan_batches
+from odradek.records.kernels import find_run
 from odradek.records.layout import BATCH_ROW_WIDTH, HEADER_SIZE, BatchColumn
 from odradek.records.record import Record
 from records.conftest import COMPILED, INTERPRETED, Kernels

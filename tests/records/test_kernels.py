@@ -14,17 +14,15 @@ from hypothesis import strategies as st
 from odradek.records.batch import TimestampType
 from odradek.records.builder import build_batch
 from odradek.records.compression import Codec
-from odradek.records.kernels import Record
 from odradek.records.layout import (
     BATCH_ROW_WIDTH,
     ROW_WIDTH,
     SENTENCES,
     SMALLEST_RECORD,
-    BatchColumn,
     Column,
     Problem,
-    Stop,
 )
+from odradek.records.record_objects import Record
 from records.conftest import COMPILED, INTERPRETED, SOURCES, Kernels, interpreted
 from records.samples import a_batch, patched, record_lists, some_records
 
@@ -255,63 +253,6 @@ def test_a_callers_mistake_is_raised_not_read(kernel):
         kernel.check_records(SMALL, -1, 7, 1, 0, True, False, -1)
     with pytest.raises(IndexError):
         kernel.index_records(SMALL * 2, 0, 14, 2, table)
-    with pytest.raises(IndexError):
-        kernel.read_records(SMALL, 5, 3, 1, 0, 0, False, [])
-    with pytest.raises(IndexError):
-        kernel.scan_batches(SMALL, 0, 8)
-
-
-def test_offsets_and_times_wrap_like_javas(kernel):
-    records: list[Any] = []
-
-    kernel.read_records(record(b"\x00\x02\x02\x01\x01\x00"), 0, 7, 1, 2**63 - 1, 2**63 - 1, False, records)
-
-    assert (records[0].offset, records[0].timestamp_ms) == (-(2**63), -(2**63))
-
-
-def test_a_header_key_that_is_not_utf8_is_shown_with_replacements(kernel):
-    records: list[Any] = []
-    raw = record(b"\x00\x00\x00\x01\x01\x02\x02\xff\x01")
-
-    kernel.read_records(raw, 0, len(raw), 1, 0, 0, False, records)
-
-    assert records[0].headers == (("\ufffd", None),)
-
-
-def test_records_are_equal_by_content(kernel):
-    made = kernel.Record(1, 2, b"k", None, (("h", b"x"),))
-
-    assert made == kernel.Record(1, 2, b"k", None, (("h", b"x"),))
-    assert made != kernel.Record(1, 2, b"k", b"", (("h", b"x"),))
-    assert hash(made) == hash(kernel.Record(1, 2, b"k", None, (("h", b"x"),)))
-    assert repr(made) == "Record(offset=1, timestamp_ms=2, key=b'k', value=None, headers=(('h', b'x'),))"
-
-
-def test_a_scan_lists_whole_batches_and_stops_before_a_torn_one(kernel):
-    first, second = a_batch(2), a_batch(5)
-    log = bytes(first + second)
-
-    for cut in range(len(first), len(log)):
-        scan = kernel.scan_batches(log[:cut], 0, cut)
-        stop = Stop.AT_END if cut == len(first) else Stop.TRUNCATED
-        assert (scan.count, scan.stop, scan.position) == (1, stop, len(first))
-    scan = kernel.scan_batches(log, 0, len(log))
-    assert (scan.count, scan.stop, scan.position) == (2, Stop.AT_END, len(log))
-    assert list(scan.column(BatchColumn.POSITION)) == [0, len(first)]
-    assert list(scan.column(BatchColumn.RECORD_COUNT)) == [2, 5]
-    assert scan.field(1, BatchColumn.LAST_OFFSET) == 4
-
-
-def test_a_scan_says_why_it_stopped(kernel):
-    batch = bytes(a_batch())
-    bad_magic = batch[:16] + b"\x01" + batch[17:]
-    bad_length = batch[:8] + b"\x00\x00\x00\x30" + batch[12:]
-
-    assert kernel.scan_batches(batch + bad_magic, 0, 2 * len(batch)).stop is Stop.BAD_MAGIC
-    assert kernel.scan_batches(batch + bad_length, 0, 2 * len(batch)).stop is Stop.BAD_LENGTH
-    full = kernel.scan_batches(batch * 3, 0, 3 * len(batch), 2)
-    assert (full.stop, full.count, full.position) == (Stop.TABLE_FULL, 2, 2 * len(batch))
-    assert kernel.scan_batches(b"", 0, 0).stop is Stop.AT_END
 
 
 def everything(kernel: Kernels, content: bytes, count: int) -> list[Any]:
@@ -389,9 +330,3 @@ for _ in range(2):
 
     assert told.stderr.count("RuntimeWarning: odradek runs interpreted") == 1
     assert "C compiler" in told.stderr
-
-
-def test_compiled_records_do_not_burden_the_garbage_collector():
-    import gc
-
-    assert not gc.is_tracked(Record(0, 0))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from odradek.log.files import LogFile
 from odradek.records.batch import HEADER, BatchHeader
-from odradek.records.kernels import scan_batches
+from odradek.records.batch_scan import scan_batches
 from odradek.records.layout import BatchColumn, BatchScan, Stop
 
 CHUNK_BYTES = 1 << 20

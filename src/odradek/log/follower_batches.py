@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from odradek.log.errors import UnexpectedAppendOffset
 from odradek.records.batch import HEADER_SIZE, BatchHeader, Buffer, has_valid_crc, iterate_headers
+from odradek.records.batch_scan import scan_batches
 from odradek.records.errors import CorruptBatch
-from odradek.records.kernels import scan_batches
 from odradek.records.layout import Stop
 
 

@@ -25,7 +25,7 @@ from odradek.records.batch import (
 from odradek.records.compression import Codec, compress
 from odradek.records.encoding import encode_records
 from odradek.records.errors import BatchTooLarge, InvalidRecord
-from odradek.records.kernels import Record
+from odradek.records.record_objects import Record
 
 MAX_BATCH_BYTES = 2**31 - 1
 MAX_OFFSET_DELTA = 2**31 - 1

@@ -12,10 +12,7 @@ cdef int _BATCH_RECORDS, _HEADER_SIZE
 
 cdef int _FOUND_POSITION, _FOUND_INDEX, _FOUND_LEAST, _FOUND_GREATEST
 
-cdef int _AT_END, _TABLE_FULL, _TRUNCATED, _BAD_LENGTH, _BAD_MAGIC
-
-cdef long long _MASK
-
+cpdef check_bounds(Py_ssize_t size, Py_ssize_t start, Py_ssize_t end)
 cpdef long long wrapping_sum(long long base, long long delta) noexcept nogil
 cpdef long long wrapping_difference(long long number, long long base) noexcept nogil
 cdef Py_ssize_t take_bytes(

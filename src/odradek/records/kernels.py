@@ -1,4 +1,4 @@
-"""The loops that read single records: check, index, copy out; compiled by Cython, or interpreted as is.
+"""The loops that walk single records: check and index them; compiled by Cython, or interpreted as is.
 
 One record, as it lies in a batch (after decompression):
 
@@ -30,10 +30,8 @@ from odradek.records.layout import (
     ROW_WIDTH,
     SMALLEST_RECORD,
     BatchColumn,
-    BatchScan,
     Column,
     Problem,
-    Stop,
 )
 
 try:
@@ -43,7 +41,6 @@ except ImportError:
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_FromStringAndSize
-    from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
 elif __name__ == "odradek.records.kernels":
     warn_interpreted()
 
@@ -85,14 +82,6 @@ _BATCH_ATTRIBUTES = BatchColumn.ATTRIBUTES
 _BATCH_BASE_TIMESTAMP = BatchColumn.BASE_TIMESTAMP_MS
 _BATCH_RECORDS = BatchColumn.RECORD_COUNT
 _HEADER_SIZE = HEADER_SIZE
-
-_AT_END = Stop.AT_END
-_TABLE_FULL = Stop.TABLE_FULL
-_TRUNCATED = Stop.TRUNCATED
-_BAD_LENGTH = Stop.BAD_LENGTH
-_BAD_MAGIC = Stop.BAD_MAGIC
-
-_MASK = 0xFFFFFFFF
 
 
 def new_bytearray(size: cython.Py_ssize_t):
@@ -428,7 +417,7 @@ def check_records(
     """
     row_view: cython.longlong[::1] = memoryview(bytearray(_ROW_WIDTH * 8)).cast("q")
     problem: cython.Py_ssize_t
-    _check_bounds(len(buffer), start, end)
+    check_bounds(len(buffer), start, end)
     if cython.compiled:
         octets, row = cython.address(buffer[0]), cython.address(row_view[0])
     else:
@@ -511,8 +500,8 @@ def index_records(
     position: cython.Py_ssize_t = start
     following: cython.Py_ssize_t
     index: cython.Py_ssize_t = 0
-    _check_bounds(len(buffer), start, end)
-    _check_bounds(len(table), 0, count * _ROW_WIDTH)
+    check_bounds(len(buffer), start, end)
+    check_bounds(len(table), 0, count * _ROW_WIDTH)
     if cython.compiled:
         octets, rows = cython.address(buffer[0]), cython.address(table[0])
     else:
@@ -549,7 +538,7 @@ def find_run(
     records: cython.longlong
     index: cython.Py_ssize_t = first
     at: cython.Py_ssize_t
-    _check_bounds(len(batches), first * _BATCH_WIDTH, count * _BATCH_WIDTH)
+    check_bounds(len(batches), first * _BATCH_WIDTH, count * _BATCH_WIDTH)
     while index < count:
         at = index * _BATCH_WIDTH
         records = batches[at + _BATCH_RECORDS]
@@ -585,7 +574,7 @@ def index_run(
     position: cython.Py_ssize_t
     limit: cython.Py_ssize_t
     count: cython.Py_ssize_t
-    _check_bounds(len(batches), first * _BATCH_WIDTH, end * _BATCH_WIDTH)
+    check_bounds(len(batches), first * _BATCH_WIDTH, end * _BATCH_WIDTH)
     if cython.compiled:
         octets, records = cython.address(buffer[0]), cython.address(table[0])
     else:
@@ -615,230 +604,8 @@ def index_run(
     return index, rows
 
 
-@cython.cfunc
-def _check_bounds(size: cython.Py_ssize_t, start: cython.Py_ssize_t, end: cython.Py_ssize_t):
+@cython.ccall
+def check_bounds(size: cython.Py_ssize_t, start: cython.Py_ssize_t, end: cython.Py_ssize_t):
     """A caller's mistake, unlike a fault in the bytes, is raised."""
     if not 0 <= start <= end <= size:
         raise IndexError(f"{start}:{end} is not within {size}")
-
-
-# Records as Python objects.
-
-
-@cython.final
-@cython.no_gc
-@cython.cclass
-class Record:
-    """One record, out of its batch: what a consumer sees. Not to be changed once made.
-
-    `headers` holds (key, value) pairs. Only bytes and text hang on a record, so it can be in no cycle and the
-    garbage collector need not visit it; reading a million records would else spend most of its time there.
-    """
-
-    if cython.compiled:
-        offset = cython.declare(cython.longlong, visibility="readonly")
-        timestamp_ms = cython.declare(cython.longlong, visibility="readonly")
-        key = cython.declare(bytes, visibility="readonly")
-        value = cython.declare(bytes, visibility="readonly")
-        headers = cython.declare(tuple, visibility="readonly")
-    else:
-        __slots__ = ("headers", "key", "offset", "timestamp_ms", "value")
-
-    def __init__(self, offset, timestamp_ms, key=None, value=None, headers=()):
-        self.offset = offset
-        self.timestamp_ms = timestamp_ms
-        self.key = key
-        self.value = value
-        self.headers = headers
-
-    def _fields(self):
-        return (self.offset, self.timestamp_ms, self.key, self.value, self.headers)
-
-    def __eq__(self, other):
-        return self._fields() == other._fields() if isinstance(other, Record) else NotImplemented
-
-    def __hash__(self):
-        return hash(self._fields())
-
-    def __repr__(self):
-        return (
-            f"Record(offset={self.offset}, timestamp_ms={self.timestamp_ms}, key={self.key!r}, "
-            f"value={self.value!r}, headers={self.headers!r})"
-        )
-
-    def __reduce__(self):
-        return Record, self._fields()
-
-
-@cython.cfunc
-@cython.inline
-def _bytes_at(
-    buffer: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, length: cython.Py_ssize_t
-):
-    """A copy of the bytes there, or None for a negative length."""
-    if length < 0:
-        return None
-    if length == 0:
-        return b""
-    if cython.compiled:
-        copy = PyBytes_FromStringAndSize(cython.cast(cython.p_char, cython.address(buffer[position])), length)
-    else:
-        copy = bytes(buffer[position : position + length])
-    return copy
-
-
-@cython.cfunc
-def _headers_at(
-    buffer: cython.const[cython.uchar][::1],
-    position: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    count: cython.Py_ssize_t,
-):
-    """The (key, value) pairs of a record that walk_record has passed."""
-    field_view: cython.longlong[::1] = memoryview(bytearray(16)).cast("q")
-    headers = []
-    if cython.compiled:
-        octets, field = cython.address(buffer[0]), cython.address(field_view[0])
-    else:
-        octets, field = buffer, field_view
-    _i: cython.Py_ssize_t
-    for _i in range(count):
-        position = take_bytes(octets, position, end, field, 0)
-        # As Java does: a key that is not UTF-8 is shown with replacement characters, not refused.
-        key = str(_bytes_at(buffer, field[0], field[1]), "utf-8", "replace")
-        position = take_bytes(octets, position, end, field, 0)
-        headers.append((key, _bytes_at(buffer, field[0], field[1])))
-    return tuple(headers)
-
-
-def read_records(
-    buffer: cython.const[cython.uchar][::1],
-    start: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    count: cython.Py_ssize_t,
-    base_offset: cython.longlong,
-    timestamp_ms: cython.longlong,
-    is_log_append_time: cython.bint,
-    records: list,
-):
-    """Append a Record to `records` for each one in `buffer[start:end]`.
-
-    `timestamp_ms` is the base that deltas are added to or, with log append time, the time of every record.
-    Answers (problem, position, record index); after a problem the caller drops what `records` got.
-    """
-    row_view: cython.longlong[::1] = memoryview(bytearray(_ROW_WIDTH * 8)).cast("q")
-    position: cython.Py_ssize_t = start
-    following: cython.Py_ssize_t
-    index: cython.Py_ssize_t
-    record: Record
-    _check_bounds(len(buffer), start, end)
-    if cython.compiled:
-        octets, row = cython.address(buffer[0]), cython.address(row_view[0])
-    else:
-        octets, row = buffer, row_view
-    for index in range(count):
-        following = walk_record(octets, position, end, row, 0)
-        if following < 0:
-            return -following, row[0], index
-        record = Record.__new__(Record)
-        record.offset = wrapping_sum(base_offset, row[_OFFSET_DELTA])
-        record.timestamp_ms = timestamp_ms
-        if not is_log_append_time:
-            record.timestamp_ms = wrapping_sum(timestamp_ms, row[_TIMESTAMP_DELTA])
-        record.key = _bytes_at(buffer, row[_KEY_POSITION], row[_KEY_LENGTH])
-        record.value = _bytes_at(buffer, row[_VALUE_POSITION], row[_VALUE_LENGTH])
-        record.headers = ()
-        if row[_HEADER_COUNT] > 0:
-            record.headers = _headers_at(buffer, row[_HEADERS_POSITION], following, row[_HEADER_COUNT])
-        records.append(record)
-        position = following
-    return (0 if position == end else _BYTES_LEFT), position, count
-
-
-# Batch headers; batch.py has the byte table.
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _big_endian(
-    buffer: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, size: cython.int
-) -> cython.longlong:
-    """The signed integer of `size` bytes at `position`."""
-    number: cython.longlong = buffer[position]
-    i: cython.int
-    if number > 127:
-        number -= 256
-    for i in range(1, size):
-        number = number * 256 + buffer[position + i]
-    return number
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _scan_header(
-    buffer: cython.const[cython.uchar][::1],
-    position: cython.Py_ssize_t,
-    table: cython.longlong[::1],
-    at: cython.Py_ssize_t,
-) -> cython.void:
-    """Copy the header at `position` into a row, in the order of BatchColumn."""
-    table[at] = position
-    table[at + 1] = _big_endian(buffer, position, 8)
-    table[at + 2] = _big_endian(buffer, position + 8, 4) + 12
-    table[at + 3] = _big_endian(buffer, position + 12, 4)
-    table[at + 4] = _big_endian(buffer, position + 17, 4) & _MASK
-    table[at + 5] = _big_endian(buffer, position + 21, 2)
-    table[at + 6] = wrapping_sum(table[at + 1], _big_endian(buffer, position + 23, 4))
-    table[at + 7] = _big_endian(buffer, position + 27, 8)
-    table[at + 8] = _big_endian(buffer, position + 35, 8)
-    table[at + 9] = _big_endian(buffer, position + 43, 8)
-    table[at + 10] = _big_endian(buffer, position + 51, 2)
-    table[at + 11] = _big_endian(buffer, position + 53, 4)
-    table[at + 12] = _big_endian(buffer, position + 57, 4)
-
-
-def scan_batches(
-    buffer: cython.const[cython.uchar][::1],
-    start: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    max_batches: cython.Py_ssize_t = 8192,
-):
-    """Walk the batch headers of `buffer[start:end]`, whole batches only, CRC not looked at; a BatchScan.
-
-    It stops at the end, when `max_batches` are found, or before the first batch that is cut off or no batch;
-    `position` is where the walk would go on.
-    """
-    _check_bounds(len(buffer), start, end)
-    capacity: cython.Py_ssize_t = min(max_batches, (end - start) // 61)
-    rows = memoryview(new_bytearray(max(1, capacity * BATCH_ROW_WIDTH) * 8)).cast("q")
-    table: cython.longlong[::1] = rows
-    width: cython.Py_ssize_t = BATCH_ROW_WIDTH
-    position: cython.Py_ssize_t = start
-    size: cython.longlong
-    count: cython.Py_ssize_t = 0
-    stop: cython.int = _AT_END
-    with cython.nogil:
-        while position < end:
-            if end - position > 16 and buffer[position + 16] != 2:
-                stop = _BAD_MAGIC
-                break
-            if end - position < 61:
-                stop = _TRUNCATED
-                break
-            size = _big_endian(buffer, position + 8, 4) + 12
-            if size < 61:
-                stop = _BAD_LENGTH
-                break
-            if size > end - position:
-                stop = _TRUNCATED
-                break
-            if count == max_batches:
-                stop = _TABLE_FULL
-                break
-            _scan_header(buffer, position, table, count * width)
-            position += size
-            count += 1
-    return BatchScan(rows, count, Stop(stop), position)

@@ -1,35 +1,14 @@
 """Types of kernels.py for its callers; inside, the annotations are C's."""
 
-from odradek.records.layout import BatchScan
-
 Buffer = bytes | bytearray | memoryview
 
 IS_COMPILED: bool
-
-class Record:
-    def __init__(
-        self,
-        offset: int,
-        timestamp_ms: int,
-        key: bytes | None = None,
-        value: bytes | None = None,
-        headers: tuple[tuple[str, bytes | None], ...] = (),
-    ) -> None: ...
-    @property
-    def offset(self) -> int: ...
-    @property
-    def timestamp_ms(self) -> int: ...
-    @property
-    def key(self) -> bytes | None: ...
-    @property
-    def value(self) -> bytes | None: ...
-    @property
-    def headers(self) -> tuple[tuple[str, bytes | None], ...]: ...
 
 def wrapping_sum(base: int, delta: int) -> int: ...
 def wrapping_difference(number: int, base: int) -> int: ...
 def find_bytes(buffer: Buffer, position: int, end: int, row: memoryview, at: int) -> int: ...
 def index_record(buffer: Buffer, position: int, limit: int, row: memoryview, at: int) -> int: ...
+def check_bounds(size: int, start: int, end: int) -> None: ...
 def new_bytearray(size: int) -> bytearray: ...
 def check_records_into(
     buffer: memoryview,
@@ -59,14 +38,3 @@ def find_run(batches: memoryview, first: int, count: int, max_rows: int) -> tupl
 def index_run(
     buffer: Buffer, batches: memoryview, first: int, end: int, table: memoryview
 ) -> tuple[int, int]: ...
-def read_records(
-    buffer: Buffer,
-    start: int,
-    end: int,
-    count: int,
-    base_offset: int,
-    timestamp_ms: int,
-    is_log_append_time: bool,
-    records: list[Record],
-) -> tuple[int, int, int]: ...
-def scan_batches(buffer: Buffer, start: int, end: int, max_batches: int = 8192) -> BatchScan: ...

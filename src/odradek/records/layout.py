@@ -1,4 +1,4 @@
-"""The numbers that kernels.py shares with its callers: what can be wrong, and the columns of its tables."""
+"""The numbers that the kernels share with their callers: what can be wrong, and the columns of its tables."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from odradek.protocol.messages import (
 )
 from odradek.protocol.structs import Message
 from odradek.records.builder import build_batch
-from odradek.records.kernels import Record
+from odradek.records.record_objects import Record
 
 PLACE = TopicPartition("t", 0)
 SERVED = (

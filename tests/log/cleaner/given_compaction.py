@@ -16,8 +16,8 @@ from odradek.log.partition_log import PartitionLog
 from odradek.records.batch import BatchHeader, has_valid_crc, iterate_headers
 from odradek.records.builder import build_batch
 from odradek.records.compression import Codec
-from odradek.records.kernels import Record
 from odradek.records.record import read_records
+from odradek.records.record_objects import Record
 
 COMPACTED = LogConfig(
     cleanup_policy=("compact",),

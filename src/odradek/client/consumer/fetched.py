@@ -21,11 +21,12 @@ from odradek.records.batch import (
     has_valid_crc,
     read_header,
 )
+from odradek.records.batch_scan import scan_batches
 from odradek.records.checksums import count_whole
 from odradek.records.column_sinks import RecordsSink
 from odradek.records.control import ControlType, read_control_type
 from odradek.records.errors import CorruptBatch, RecordsError
-from odradek.records.kernels import find_run, index_run, new_bytearray, scan_batches
+from odradek.records.kernels import find_run, index_run, new_bytearray
 from odradek.records.layout import BATCH_ROW_WIDTH, ROW_WIDTH, BatchColumn
 from odradek.records.record import (
     RecordIndex,

@@ -17,7 +17,7 @@ from odradek.log.files import PartitionDirectory
 from odradek.log.segment import Segment
 from odradek.log.segment_scan import IndexBuilder, SegmentScan
 from odradek.log.time_index import TimestampOffset
-from odradek.records.kernels import scan_batches
+from odradek.records.batch_scan import scan_batches
 from odradek.records.layout import Stop
 
 

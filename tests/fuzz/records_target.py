@@ -44,8 +44,8 @@ def _source_path(name: str) -> str:
     return spec.origin.replace("layout.py", f"{name}.py")
 
 
-READERS = (kernels, record_objects, batch_scan)
-TWINS = tuple(map(_interpreted_twin, READERS))
+COMPILED = (kernels, record_objects, batch_scan)
+TWINS = tuple(map(_interpreted_twin, COMPILED))
 INSTRUMENTED = TWINS
 
 
@@ -128,7 +128,7 @@ def _twins_agree(batch: bytes) -> None:
     count = batch[-1] if batch else 0
     rows = min(count, (len(batch) - start) // SMALLEST_RECORD + 1)
     results: list[Any] = []
-    for walking, reading, scanning in (READERS, TWINS):
+    for walking, reading, scanning in (COMPILED, TWINS):
         table = memoryview(bytearray(max(1, rows) * ROW_WIDTH * 8)).cast("q")
         records: list[Record] = []
         scan = scanning.scan_batches(batch, 0, len(batch))

@@ -11,6 +11,7 @@ from setuptools import Extension, setup
 # Loops over bytes, which check their bounds themselves.
 KERNELS = {
     "odradek.records.kernels": "src/odradek/records/kernels.py",
+    "odradek.records.record_index": "src/odradek/records/record_index.py",
     "odradek.records.record_objects": "src/odradek/records/record_objects.py",
     "odradek.records.batch_scan": "src/odradek/records/batch_scan.py",
     "odradek.records.encoding": "src/odradek/records/encoding.py",

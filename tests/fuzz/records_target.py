@@ -13,7 +13,7 @@ from typing import Any
 
 from crc32c import crc32c
 
-from odradek.records import batch_scan, kernels, record_objects
+from odradek.records import batch_scan, kernels, record_index, record_objects
 from odradek.records.batch import ATTRIBUTES_POSITION, CRC_POSITION, HEADER_SIZE, iterate_headers
 from odradek.records.builder import build_batch
 from odradek.records.compression import Codec, decompress
@@ -44,7 +44,7 @@ def _source_path(name: str) -> str:
     return spec.origin.replace("layout.py", f"{name}.py")
 
 
-COMPILED = (kernels, record_objects, batch_scan)
+COMPILED = (kernels, record_index, record_objects, batch_scan)
 TWINS = tuple(map(_interpreted_twin, COMPILED))
 INSTRUMENTED = TWINS
 
@@ -128,15 +128,15 @@ def _twins_agree(batch: bytes) -> None:
     count = batch[-1] if batch else 0
     rows = min(count, (len(batch) - start) // SMALLEST_RECORD + 1)
     results: list[Any] = []
-    for walking, reading, scanning in (COMPILED, TWINS):
+    for checking, indexing, reading, scanning in (COMPILED, TWINS):
         table = memoryview(bytearray(max(1, rows) * ROW_WIDTH * 8)).cast("q")
         records: list[Record] = []
         scan = scanning.scan_batches(batch, 0, len(batch))
         results.append(
             (
-                walking.check_records(batch, start, len(batch), count, count - 1, True, False, -1),
-                walking.check_records(batch, start, len(batch), count, 200, False, True, -1),
-                walking.index_records(batch, start, len(batch), rows, table),
+                checking.check_records(batch, start, len(batch), count, count - 1, True, False, -1),
+                checking.check_records(batch, start, len(batch), count, 200, False, True, -1),
+                indexing.index_records(batch, start, len(batch), rows, table),
                 table.tobytes(),
                 reading.read_records(batch, start, len(batch), count, 7, 1000, False, records),
                 repr(records),

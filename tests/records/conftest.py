@@ -18,6 +18,7 @@ from odradek.records import (
     hashes,
     kernels,
     layout,
+    record_index,
     record_objects,
 )
 
@@ -51,7 +52,7 @@ class Kernels:
                     setattr(self, name, member)
 
 
-MODULES = (kernels, record_objects, batch_scan, encoding, columns, column_sinks, hashes)
+MODULES = (kernels, record_index, record_objects, batch_scan, encoding, columns, column_sinks, hashes)
 COMPILED = Kernels(MODULES)
 INTERPRETED = Kernels(tuple(interpreted(module.__name__.rpartition(".")[2]) for module in MODULES))
 

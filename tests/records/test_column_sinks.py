@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from odradek.records.batch_scan import scan_batches
 from odradek.records.builder import build_batch
-from odradek.records.kernels import find_run
 from odradek.records.layout import BATCH_ROW_WIDTH, HEADER_SIZE, BatchColumn
 from odradek.records.record import Record
+from odradek.records.record_index import find_run
 from records.conftest import COMPILED, INTERPRETED, Kernels
 from records.samples import record_lists, some_records
 

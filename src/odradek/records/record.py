@@ -15,8 +15,9 @@ from odradek.records.errors import (
     TruncatedBatch,
     UnsupportedCodec,
 )
-from odradek.records.kernels import index_records, new_bytearray
+from odradek.records.kernels import new_bytearray
 from odradek.records.layout import ROW_WIDTH, SENTENCES, SMALLEST_RECORD, Column, Problem
+from odradek.records.record_index import index_records
 from odradek.records.record_objects import Record
 from odradek.records.record_objects import read_records as _read_records
 

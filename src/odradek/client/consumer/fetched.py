@@ -26,7 +26,7 @@ from odradek.records.checksums import count_whole
 from odradek.records.column_sinks import RecordsSink
 from odradek.records.control import ControlType, read_control_type
 from odradek.records.errors import CorruptBatch, RecordsError
-from odradek.records.kernels import find_run, index_run, new_bytearray
+from odradek.records.kernels import new_bytearray
 from odradek.records.layout import BATCH_ROW_WIDTH, ROW_WIDTH, BatchColumn
 from odradek.records.record import (
     RecordIndex,
@@ -35,6 +35,7 @@ from odradek.records.record import (
     read_records,
     take_columns,
 )
+from odradek.records.record_index import find_run, index_run
 
 MAX_DECOMPRESSED_BYTES = 2**31 - 1
 """Also the most that columns of bytes can hold."""

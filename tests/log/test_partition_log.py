@@ -490,21 +490,6 @@ def test_deleted_records_cannot_be_read_and_their_segments_go(tmp_path: Path) ->
     assert [record.offset for record in read_all(log)] == list(range(75, 200))
 
 
-def test_retention_renames_then_removes_after_the_delay(tmp_path: Path) -> None:
-    log = open_log(tmp_path, SMALL.replace(retention_bytes=9000, file_delete_delay_ms=500))
-    fill(log, 200)
-    log.update_high_watermark(400)
-    log.enforce_retention(NOW_MS)
-    first = log.segments.first.base_offset
-    assert log.log_start_offset == first > 0
-    assert log.size_in_bytes <= 9000 + 4096
-    deleted = sorted(path.name for path in tmp_path.glob("*.deleted"))
-    assert any(name == "0" * 20 + ".log.deleted" for name in deleted)
-    assert log.due_garbage(NOW_MS + 499) == []
-    assert sorted(log.due_garbage(NOW_MS + 500)) == sorted(f"{tmp_path}/{name}" for name in deleted)
-    assert not list(tmp_path.glob("00000000000000000000.snapshot"))
-
-
 def test_an_expired_active_segment_is_rolled_first_and_the_log_never_has_none(tmp_path: Path) -> None:
     log = open_log(tmp_path, SMALL.replace(retention_ms=1000))
     fill(log, 50)
@@ -515,19 +500,6 @@ def test_an_expired_active_segment_is_rolled_first_and_the_log_never_has_none(tm
     assert log.enforce_retention(NOW_MS + 2 * 10**9) is None
     fill(log, 1)
     assert [record.offset for record in read_all(log)] == [100, 101]
-
-
-def test_a_reader_of_a_deleted_segment_can_finish(tmp_path: Path) -> None:
-    log = open_log(tmp_path, SMALL.replace(retention_ms=0, file_delete_delay_ms=0))
-    fill(log, 50)
-    log.update_high_watermark(100)
-    part = log.read(0, 10**6).range
-    assert part is not None
-    expected = part.read()
-    log.enforce_retention(NOW_MS + 10**9)
-    for path in log.due_garbage(NOW_MS + 10**9):
-        Path(path).unlink()
-    assert part.read() == expected
 
 
 # Flushing

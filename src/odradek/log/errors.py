@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno as os_errors
+from collections.abc import Iterator
 
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError, OdradekError
@@ -109,6 +111,15 @@ class StorageError(LogError):
     def is_no_space(self) -> bool:
         """Whether the disk is merely full."""
         return self.errno in NO_SPACE_ERRORS
+
+
+@contextlib.contextmanager
+def storage_errors(path: str) -> Iterator[None]:
+    """What the system refuses in here is a StorageError of that directory."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(error, path) from error
 
 
 class LogCorrupted(LogError):

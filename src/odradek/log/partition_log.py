@@ -12,22 +12,21 @@ An offset keeps its record for as long as it has one.
 
 from __future__ import annotations
 
-import contextlib
 import random
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
 from uuid import UUID
 
 from odradek.common.ids import TopicPartition
 from odradek.log import filenames, timestamps
 from odradek.log.config import LogConfig
 from odradek.log.epochs import EpochEnd, EpochEntry, LeaderEpochs
-from odradek.log.errors import OffsetOutOfRange, RecordListTooLarge, StorageError
+from odradek.log.errors import OffsetOutOfRange, RecordListTooLarge, StorageError, storage_errors
 from odradek.log.files import PartitionDirectory
 from odradek.log.flushing import FlushJob
 from odradek.log.follower_batches import whole_batches
 from odradek.log.leader_batches import Origin, max_decompressed_bytes, prepare, stamp_all
+from odradek.log.leaving_segments import LeavingSegments
 from odradek.log.log_tail import AppendInfo, LogTail
 from odradek.log.producers import Marker, ProducerStates
 from odradek.log.reading import FetchData, Isolation, LogEnd, aborted_between, find_batches
@@ -44,13 +43,6 @@ from odradek.records.batch import BatchHeader, Buffer
 PRODUCER_ID_EXPIRATION_MS = 86_400_000
 
 
-class Garbage(NamedTuple):
-    """Files renamed to .deleted, to be removed when readers have had their time."""
-
-    due_ms: int
-    paths: tuple[str, ...]
-
-
 class PartitionLog(LogTail):
     """A partition on disk.
 
@@ -62,8 +54,7 @@ class PartitionLog(LogTail):
 
     __slots__ = (
         "_epochs_lock",
-        "_replacement",
-        "garbage",
+        "_leaving",
         "last_flush_ms",
         "partition",
         "producer_id_expiration_ms",
@@ -99,11 +90,10 @@ class PartitionLog(LogTail):
         self.topic_id = topic_id
         self.last_flush_ms = now_ms
         self.producer_id_expiration_ms = producer_id_expiration_ms
-        self.garbage: list[Garbage] = []
+        self._leaving = LeavingSegments(directory, segments, snapshots)
         self.truncation_count = 0
         # The one thing that two threads may change: a new leader epoch is written where blocking is allowed.
         self._epochs_lock = threading.Lock()
-        self._replacement: Iterator[None] | None = None
         self.warmth = Warmth()
         self.update_high_watermark(high_watermark)
 
@@ -266,7 +256,7 @@ class PartitionLog(LogTail):
         the wait.
         """
         if leader_epoch > self.epochs.latest:
-            with self._storage_errors():
+            with storage_errors(self.directory.path):
                 self._change_epochs(
                     lambda epochs: (
                         leader_epoch > epochs.latest and epochs.assign(leader_epoch, self.log_end_offset)
@@ -275,7 +265,7 @@ class PartitionLog(LogTail):
 
     def adopt_epochs(self, epochs: Iterable[EpochEntry]) -> None:
         """Have the epochs of the log whose copy this is; may block."""
-        with self._storage_errors(), self._epochs_lock:
+        with storage_errors(self.directory.path), self._epochs_lock:
             self._write_epochs(LeaderEpochs(epochs))
 
     def _change_epochs(self, change: Callable[[LeaderEpochs], bool]) -> None:
@@ -310,7 +300,7 @@ class PartitionLog(LogTail):
 
     def roll(self, now_ms: int) -> Segment:
         """Close the active segment and open a new one at the log end; an empty one stays as it is."""
-        with self._storage_errors():
+        with storage_errors(self.directory.path):
             return self._roll(self.log_end_offset, now_ms)
 
     def _roll(self, base_offset: int, now_ms: int) -> Segment:
@@ -404,7 +394,7 @@ class PartitionLog(LogTail):
         if offset < self.segments.first.base_offset:
             self.truncate_fully_and_start_at(offset, now_ms=now_ms)
             return True
-        with self._storage_errors():
+        with storage_errors(self.directory.path):
             self.truncation_count += 1
             # From the end backwards: a crash in between leaves a prefix, not a hole.
             self._discard(reversed(self.segments.begun_at_or_after(offset + 1)), now_ms)
@@ -420,7 +410,7 @@ class PartitionLog(LogTail):
         self, offset: int, *, now_ms: int, log_start_offset: int | None = None
     ) -> None:
         """Drop everything; the next record gets `offset`. May block."""
-        with self._storage_errors():
+        with storage_errors(self.directory.path):
             self.truncation_count += 1
             self._discard(reversed(list(self.segments)), now_ms)
             self.snapshots.remove(list(self.snapshots.offsets))
@@ -470,7 +460,7 @@ class PartitionLog(LogTail):
         """Follow the leader's log start offset, or a deletion; it never moves back."""
         if offset > self.log_start_offset:
             self.log_start_offset = min(offset, self.log_end_offset)
-            with self._storage_errors():
+            with storage_errors(self.directory.path):
                 self._change_epochs(lambda epochs: epochs.truncate_from_start(self.log_start_offset))
             self.update_high_watermark(self._hw)
         return self.log_start_offset
@@ -479,7 +469,7 @@ class PartitionLog(LogTail):
         """Give up the segments that time, size or the log start offset have made superfluous."""
         segments = list(self.segments)
         ends = [*(segment.base_offset for segment in segments[1:]), self.log_end_offset]
-        with self._storage_errors():
+        with storage_errors(self.directory.path):
             deletion = segments_to_delete(
                 [
                     RetainedSegment(end, segment.size, segment.largest_timestamp_ms)
@@ -503,64 +493,15 @@ class PartitionLog(LogTail):
     def begin_replacement(
         self, old: Sequence[Segment], new: Sequence[Segment], *, now_ms: int
     ) -> Iterator[None]:
-        """Put cleaned segments in the place of others, so that a crash leaves all of one or all of the other.
-
-        `new` have the suffix .cleaned, are sealed and synced. Once one is renamed to .swap it counts: loading
-        drops the segments that it covers and gives it its name. The last batch of a new segment tells how far
-        it reaches, so it must reach as far as the old ones.
-
-        Readers see the new ones from now on. The rest are the steps that the answer has left: short ones,
-        before each of which the directory must be synced, anywhere. What cuts the log finishes them first.
-        """
-        with self._storage_errors():
-            self._finish_replacement()
-        steps = self._replace(list(old), list(new), now_ms)
-        next(steps)
-        self._replacement = steps
-        return steps
-
-    def _replace(self, old: list[Segment], new: list[Segment], now_ms: int) -> Iterator[None]:
-        with self._storage_errors():
-            for segment in reversed(new):
-                segment.rename(filenames.SWAP)
-            self.segments.replace(old, new)
-            yield
-            self._bury(old, now_ms)
-            # The old names must be gone for good before nothing tells any more that they should be.
-            yield
-            for segment in new:
-                segment.rename("")
-            kept = {segment.base_offset for segment in new}
-            self.snapshots.remove([one.base_offset for one in old if one.base_offset not in kept])
-            self._replacement = None
-
-    def _finish_replacement(self) -> None:
-        """Take the steps that are left, if there are any; blocks then."""
-        if self._replacement is not None:
-            self.directory.files.sync_directory(self.directory.path)
-            for _ in self._replacement:
-                self.directory.files.sync_directory(self.directory.path)
-            self._replacement = None
+        """Put cleaned segments in the place of others; `leaving_segments.py` has the steps."""
+        return self._leaving.begin_replacement(old, new, due_ms=now_ms + self.config.file_delete_delay_ms)
 
     def _discard(self, segments: Iterable[Segment], now_ms: int) -> None:
-        doomed = list(segments)
-        self._finish_replacement()
-        self._bury(doomed, now_ms)
-        self.segments.remove(doomed)
-        self.snapshots.remove([segment.base_offset for segment in doomed])
-
-    def _bury(self, segments: Iterable[Segment], now_ms: int) -> None:
-        for segment in segments:
-            segment.rename(filenames.DELETED)
-            segment.close()
-            paths = tuple(file.path for file in segment.files())
-            self.garbage.append(Garbage(now_ms + self.config.file_delete_delay_ms, paths))
+        self._leaving.discard(segments, due_ms=now_ms + self.config.file_delete_delay_ms)
 
     def due_garbage(self, now_ms: int) -> list[str]:
         """Files whose time has come; the caller removes them where it may block."""
-        due = [path for one in self.garbage if one.due_ms <= now_ms for path in one.paths]
-        self.garbage = [one for one in self.garbage if one.due_ms > now_ms]
-        return due
+        return self._leaving.due_garbage(now_ms)
 
     # To the disk
 
@@ -586,7 +527,7 @@ class PartitionLog(LogTail):
             self.truncation_count,
             syncs_directory=segments[-1].base_offset >= self.recovery_point,
         )
-        with self._storage_errors():
+        with storage_errors(self.directory.path):
             for segment in segments:
                 segment.write_pending()
                 job.handles.extend(file.handle() for file in segment.files())
@@ -606,8 +547,8 @@ class PartitionLog(LogTail):
 
     def close(self, now_ms: int) -> None:
         """Complete indexes, keep producer state, sync, let go of files; the clean stop. Blocks."""
-        with self._storage_errors():
-            self._finish_replacement()
+        with storage_errors(self.directory.path):
+            self._leaving.finish_replacement()
             self.segments.active.seal()
             self.producers.end_offset = self.log_end_offset
             self.snapshots.write(self.producers)
@@ -618,13 +559,6 @@ class PartitionLog(LogTail):
         """Let go of every file handle; a later call would open them again."""
         for segment in self.segments:
             segment.close()
-
-    @contextlib.contextmanager
-    def _storage_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise StorageError(error, self.directory.path) from error
 
 
 def draw_jitter_ms(config: LogConfig) -> int:

@@ -19,7 +19,7 @@ cdef class Reads:
     cdef Partition partition(self, tuple key)
     @cython.locals(log=LogTail, epoch="long long", offset="long long", high_watermark="long long")
     cdef FoundRecords read(self, Partition partition, asked)
-    @cython.locals(request=FetchFrame, limit="long long")
+    @cython.locals(request=FetchFrame, limit="long long", size="long long")
     cdef _find(self, LogTail log, long long offset, long long max_bytes)
     cdef bint is_enough(self) except -1
     @cython.locals(traffic=TopicTraffic)

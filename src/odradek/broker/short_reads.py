@@ -13,6 +13,7 @@ from odradek.broker.services import Services
 from odradek.common.errors import KafkaError
 from odradek.log.reading import LogEnd, aborted_between, find_batches
 from odradek.log.warming import is_warm, notice_cached
+from odradek.net.outgoing import SMALL_FILE_BYTES
 from odradek.protocol.fetch_frames import READ_COMMITTED, TOPIC_IDS_FROM, FetchFrame, FoundRecords
 from odradek.replication.partition import NO_EPOCH, Partition
 
@@ -63,7 +64,10 @@ class Reads:
         return FoundRecords(asked.partition, high_watermark, high_watermark, log.log_start_offset, records)
 
     def _find(self, log: Any, offset: int, max_bytes: int) -> Any:
-        """The records as a part of a file, or none if the answer is full; None if they are not at hand."""
+        """The records, none if the answer is full; None if they are not at hand.
+
+        Few are bytes, more are a part of their file: a copy is cheaper than one more call and packet.
+        """
         request = self.request
         max_bytes = min(max_bytes, request.max_bytes)
         if not is_warm(log, offset, max_bytes) and not notice_cached(log, offset, max_bytes):
@@ -83,7 +87,11 @@ class Reads:
                 log.segments, offset, run.upper_offset
             ):
                 return None
-            return LogPart(run.range())
+            size = run.end - run.start
+            if size > SMALL_FILE_BYTES:
+                return LogPart(run.range())
+            records = run.segment.log.read(run.start, size)
+            return records if len(records) == size else None
         except (OSError, KafkaError):
             return None  # it will happen again where it is told
 

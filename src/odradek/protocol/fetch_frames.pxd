@@ -3,7 +3,8 @@
 cimport cython
 
 cdef long long _FIRST_VERSION, _LAST_VERSION, _FLEXIBLE_FROM, _TOPIC_IDS_FROM, _LAST_WITH_REPLICA_ID
-cdef long long _MAX_PARTITIONS, _READ_COMMITTED
+cdef long long _READ_COMMITTED, _NULL, _NO_REPLICA
+cdef Py_ssize_t _MAX_PARTITIONS, _SHORTEST, _TOPIC_ID_BYTES, _START_BYTES, _ROW_BYTES
 
 
 @cython.final
@@ -48,39 +49,38 @@ cdef class FoundRecords:
 @cython.final
 cdef class FrameReader:
     cdef object frame
-    cdef const unsigned char[::1] octets
+    cdef const unsigned char *octets
     cdef Py_ssize_t position
     cdef Py_ssize_t end
     cdef bint is_flexible
     cdef bint is_bad
 
     @cython.locals(start=Py_ssize_t)
-    cdef Py_ssize_t take(self, long long size) noexcept
-    @cython.locals(start=Py_ssize_t, at=Py_ssize_t, found="long long")
-    cdef long long number(self, Py_ssize_t size) noexcept
-    @cython.locals(start=Py_ssize_t, found="long long", shift=int)
+    cdef Py_ssize_t take(self, Py_ssize_t size) noexcept
+    @cython.locals(number="long long")
+    cdef long long int32(self) noexcept
+    @cython.locals(octet="unsigned char", found="long long", shift=int)
     cdef long long varint(self) noexcept
     @cython.locals(found="long long")
-    cdef long long length(self, Py_ssize_t size) noexcept
-    cdef pass_tags(self)
+    cdef Py_ssize_t length(self, int size) noexcept
+    cdef void pass_tags(self) noexcept
     @cython.locals(start=Py_ssize_t, at=Py_ssize_t)
-    cdef pass_ascii(self, long long length)
+    cdef str ascii(self, Py_ssize_t length)
     @cython.locals(start=Py_ssize_t)
-    cdef ascii(self, long long length)
-    @cython.locals(start=Py_ssize_t)
-    cdef bytes copy(self, long long length)
+    cdef bytes copy(self, Py_ssize_t length)
 
 
 @cython.locals(
     reader=FrameReader, request=FetchFrame, api_key="long long", version="long long", correlation_id="long long",
-    client_id_length="long long",
+    client_id_length="long long", max_wait_ms="long long", min_bytes="long long", max_bytes="long long",
+    isolation_level="long long", session_id="long long", session_epoch="long long",
 )
 cpdef read_fetch(frame)
 
-@cython.locals(room="long long", partition_count="long long", partitions=list)
+@cython.locals(room=Py_ssize_t, partition_count=Py_ssize_t, partitions=list)
 cdef _read_topics(FrameReader reader, FetchFrame request)
 
-@cython.locals(room="long long", partition_count="long long")
+@cython.locals(room=Py_ssize_t, partition_count=Py_ssize_t)
 cdef _read_forgotten(FrameReader reader, FetchFrame request)
 
 cdef _read_topic(FrameReader reader, long long version)
@@ -92,12 +92,24 @@ cdef _read_topic(FrameReader reader, long long version)
 cdef WantedRecords _read_partition(FrameReader reader)
 
 @cython.locals(
-    is_flexible=bint, tags=bytes, aborted=bytes, before_records=bytes, between=list, parts=list, rows=list,
-    row=FoundRecords, size=Py_ssize_t, record_bytes=Py_ssize_t, index=Py_ssize_t,
+    is_flexible=bint, names=list, answer=bytearray, octets="unsigned char *", parts=list, rows=list, name=bytes,
+    row=FoundRecords, size=Py_ssize_t, start=Py_ssize_t, position=Py_ssize_t, record_bytes=Py_ssize_t,
 )
-cpdef list answer_fetch(FetchFrame request, long long session_id, topics)
+cpdef list answer_fetch(FetchFrame request, long long session_id, dict told)
+
+@cython.locals(size=Py_ssize_t, name=bytes, rows=list, row=FoundRecords, record_bytes=Py_ssize_t)
+cdef Py_ssize_t _size_around_files(bint is_flexible, list names, dict told) except -1
+
+@cython.locals(aborted_count="long long")
+cdef Py_ssize_t _put_row(
+    unsigned char *octets, Py_ssize_t position, FoundRecords row, long long isolation_level, bint is_flexible
+) except -1
 
 cdef bytes _topic_bytes(topic, bint is_flexible)
 
-@cython.locals(found=bytes)
-cdef bytes _length(long long number, bint is_flexible, int size)
+@cython.locals(size=Py_ssize_t)
+cdef Py_ssize_t _length_size(long long number, bint is_flexible) noexcept
+
+cdef Py_ssize_t _put_length(
+    unsigned char *octets, Py_ssize_t position, long long number, bint is_flexible
+) noexcept

@@ -29,28 +29,51 @@ compact from version 12 on; before, a string has an int16 and an array an int32 
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterable, Sized
+from collections.abc import Sized
 from typing import Any
+
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.common.octets import (
+        copied,
+        int16_at,
+        int32_at,
+        int64_at,
+        octets_of,
+        put_int32,
+        put_int64,
+    )
+else:
+    from odradek.common.octets import (
+        copied,
+        int16_at,
+        int32_at,
+        int64_at,
+        octets_of,
+        put_int32,
+        put_int64,
+    )
 
 FIRST_VERSION, LAST_VERSION = 11, 18
 _FIRST_VERSION, _LAST_VERSION = FIRST_VERSION, LAST_VERSION
 TOPIC_IDS_FROM = 13
 _FLEXIBLE_FROM, _TOPIC_IDS_FROM = 12, TOPIC_IDS_FROM
 _LAST_WITH_REPLICA_ID = 14
-_HEADER_BYTES = 8  # before the client id
+_SHORTEST = 36  # with nothing in it; more than any number has
 MAX_PARTITIONS = 1000
 _MAX_PARTITIONS = MAX_PARTITIONS
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 _READ_COMMITTED = READ_COMMITTED
 
-_pack_start = struct.Struct(">ii").pack
-_pack_answer = struct.Struct(">ihi").pack
-_pack_row = struct.Struct(">ihqqq").pack
-_pack_int32 = struct.Struct(">i").pack
-_pack_int16 = struct.Struct(">h").pack
-_NO_TAGS = b"\x00"
-_NO_PREFERRED_REPLICA = b"\xff\xff\xff\xff"
+# Bytes of the answer: size, correlation id, throttle time, error and session; a partition without lengths and
+# records. Where the version has tagged fields, a 0 follows the correlation id, and each struct.
+_START_BYTES, _ROW_BYTES = 18, 34
+_TOPIC_ID_BYTES = 16
+_NULL, _NO_REPLICA = -1, -1
 
 
 class WantedRecords:
@@ -126,14 +149,17 @@ class FoundRecords:
 
 
 class FrameReader:
-    """Reads a frame from front to back. What is cut off or unusual makes it bad, for good; then all is 0."""
+    """Reads a frame from front to back. What is cut off or unusual makes it bad, for good.
 
-    def __init__(self, frame: memoryview, position: int, is_flexible: bool) -> None:
+    Then lengths are 0 and numbers any that the frame begins with; so it must be longer than a number.
+    """
+
+    def __init__(self, frame: memoryview) -> None:
         self.frame = frame
-        self.octets = frame
-        self.position = position
+        self.octets = octets_of(frame)
+        self.position = 0
         self.end = len(frame)
-        self.is_flexible = is_flexible
+        self.is_flexible = False
         self.is_bad = False
 
     def take(self, size: int) -> int:
@@ -145,35 +171,29 @@ class FrameReader:
         self.position = start + size
         return start
 
-    def number(self, size: int) -> int:
-        """A signed number of so many bytes, big-endian."""
-        start = self.take(size)
-        if self.is_bad:
-            return 0
-        found = self.octets[start]
-        if found >= 0x80:
-            found -= 0x100
-        for at in range(start + 1, start + size):
-            found = found * 0x100 + self.octets[at]
-        return found
+    def int32(self) -> int:
+        """A signed number of four bytes."""
+        number: int = int32_at(self.octets, self.take(4))
+        return number
 
     def varint(self) -> int:
         """A number below 2**28, as flexible versions write lengths."""
         found = 0
         for shift in range(0, 28, 7):
-            start = self.take(1)
-            if self.is_bad:
-                return 0
-            found |= (self.octets[start] & 0x7F) << shift
-            if self.octets[start] < 0x80:
+            octet: int = self.octets[self.take(1)]
+            found |= (octet & 0x7F) << shift
+            if octet < 0x80:
                 return found
         self.is_bad = True
         return 0
 
     def length(self, size: int) -> int:
         """Of a string or array, which has `size` bytes for it unless it is compact; null is bad."""
-        found = self.varint() - 1 if self.is_flexible else self.number(size)
-        if found < 0:
+        if self.is_flexible:
+            found = self.varint() - 1
+        else:
+            found = self.int32() if size == 4 else int16_at(self.octets, self.take(2))
+        if found < 0 or self.is_bad:
             self.is_bad = True
             return 0
         return found
@@ -183,58 +203,61 @@ class FrameReader:
         if self.is_flexible and self.octets[self.take(1)] != 0:
             self.is_bad = True
 
-    def pass_ascii(self, length: int) -> None:
+    def ascii(self, length: int) -> str:
         """Text that no decoder would refuse."""
         start = self.take(length)
-        if not self.is_bad:
-            for at in range(start, start + length):
-                if self.octets[at] >= 0x80:
-                    self.is_bad = True
-
-    def ascii(self, length: int) -> str:
-        """Such text itself."""
-        start = self.position
-        self.pass_ascii(length)
-        return "" if self.is_bad else bytes(self.frame[start : self.position]).decode()
+        if self.is_bad:
+            return ""
+        for at in range(start, start + length):
+            if self.octets[at] >= 0x80:
+                self.is_bad = True
+                return ""
+        text: str = copied(self.octets, start, start + length).decode("ascii")
+        return text
 
     def copy(self, length: int) -> bytes:
         """The next bytes themselves."""
         start = self.take(length)
-        return b"" if self.is_bad else bytes(self.frame[start : start + length])
+        return b"" if self.is_bad else copied(self.octets, start, start + length)
 
 
 def read_fetch(frame: memoryview) -> FetchFrame | None:
     """The request in a frame (without its size) if it is an ordinary one."""
-    reader = FrameReader(frame, 0, False)
-    api_key = reader.number(2)
-    version = reader.number(2)
+    if len(frame) < _SHORTEST:
+        return None
+    reader = FrameReader(frame)
+    api_key = int16_at(reader.octets, reader.take(2))
+    version = int16_at(reader.octets, reader.take(2))
     if api_key != 1 or version < _FIRST_VERSION or version > _LAST_VERSION:
         return None
-    correlation_id = reader.number(4)
-    client_id_length = reader.number(2)
-    client_id = None if client_id_length == -1 else reader.ascii(client_id_length)
+    correlation_id = reader.int32()
+    client_id_length = int16_at(reader.octets, reader.take(2))
+    client_id = None if client_id_length == _NULL else reader.ascii(client_id_length)
     reader.is_flexible = version >= _FLEXIBLE_FROM
     reader.pass_tags()
-    if version <= _LAST_WITH_REPLICA_ID and reader.number(4) != -1:
+    if version <= _LAST_WITH_REPLICA_ID and reader.int32() != _NO_REPLICA:
+        return None
+    max_wait_ms, min_bytes, max_bytes = reader.int32(), reader.int32(), reader.int32()
+    isolation_level = reader.octets[reader.take(1)]
+    session_id, session_epoch = reader.int32(), reader.int32()
+    if isolation_level > _READ_COMMITTED:
         return None
     request = FetchFrame(
         version,
         correlation_id,
         client_id,
-        reader.number(4),
-        reader.number(4),
-        reader.number(4),
-        reader.number(1),
-        reader.number(4),
-        reader.number(4),
+        max_wait_ms,
+        min_bytes,
+        max_bytes,
+        isolation_level,
+        session_id,
+        session_epoch,
     )
     _read_topics(reader, request)
     _read_forgotten(reader, request)
-    reader.pass_ascii(reader.length(2))
+    reader.ascii(reader.length(2))  # the rack
     reader.pass_tags()
-    if reader.is_bad or not 0 <= request.isolation_level <= _READ_COMMITTED:
-        return None
-    return request
+    return None if reader.is_bad else request
 
 
 def _read_topics(reader: FrameReader, request: FetchFrame) -> None:
@@ -261,13 +284,13 @@ def _read_forgotten(reader: FrameReader, request: FetchFrame) -> None:
             reader.is_bad = True
             return
         for _ in range(partition_count):
-            request.forgotten.append((topic, reader.number(4)))
+            request.forgotten.append((topic, reader.int32()))
         reader.pass_tags()
 
 
 def _read_topic(reader: FrameReader, version: int) -> Any:
     if version >= _TOPIC_IDS_FROM:
-        return reader.copy(16)
+        return reader.copy(_TOPIC_ID_BYTES)
     name = _text(reader.copy(reader.length(2)))
     if name is None:
         reader.is_bad = True
@@ -275,12 +298,11 @@ def _read_topic(reader: FrameReader, version: int) -> Any:
 
 
 def _read_partition(reader: FrameReader) -> WantedRecords:
-    index = reader.number(4)
-    leader_epoch = reader.number(4)
-    offset = reader.number(8)
-    last_fetched_epoch = reader.number(4) if reader.is_flexible else -1
+    index, leader_epoch = reader.int32(), reader.int32()
+    offset = int64_at(reader.octets, reader.take(8))
+    last_fetched_epoch = reader.int32() if reader.is_flexible else -1
     reader.take(8)  # the log start offset, which only followers have
-    max_bytes = reader.number(4)
+    max_bytes = reader.int32()
     reader.pass_tags()
     return WantedRecords(index, leader_epoch, offset, last_fetched_epoch, max_bytes)
 
@@ -292,60 +314,111 @@ def _text(name: bytes) -> str | None:
         return None
 
 
-def answer_fetch(
-    request: FetchFrame, session_id: int, topics: Iterable[tuple[Any, list[FoundRecords]]]
-) -> list[Any]:
-    """The parts of the answer when nothing went wrong; each topic as the request speaks of it."""
+def answer_fetch(request: FetchFrame, session_id: int, told: dict[Any, list[FoundRecords]]) -> list[Any]:
+    """The parts of the answer when nothing went wrong; each topic as the request speaks of it.
+
+    Parts of files stand between views of one array; if there are none, the array is all.
+    """
     is_flexible = request.version >= _FLEXIBLE_FROM
-    tags = _NO_TAGS if is_flexible else b""
-    aborted = _length(0, is_flexible, 4)
-    if request.isolation_level != _READ_COMMITTED:
-        aborted = b"\x00" if is_flexible else b"\xff\xff\xff\xff"
-    topics = list(topics)
-    before_records = aborted + _NO_PREFERRED_REPLICA
-    between: list[bytes] = [b"", tags, _pack_answer(0, 0, session_id), _length(len(topics), is_flexible, 4)]
+    names = [_topic_bytes(topic, is_flexible) for topic in told]
+    # What is not written below is 0: no throttling, no error, no tagged fields.
+    answer = bytearray(_size_around_files(is_flexible, names, told))
+    octets = answer
     parts: list[Any] = []
-    size = 4  # of the correlation id
-    for topic, rows in topics:
-        between.append(_topic_bytes(topic, is_flexible))
-        between.append(_length(len(rows), is_flexible, 4))
+    size = len(answer)
+    start = 0
+    put_int32(octets, 4, request.correlation_id)
+    position = _START_BYTES + is_flexible
+    put_int32(octets, position - 4, session_id)
+    position = _put_length(octets, position, len(names), is_flexible)
+    for name, rows in zip(names, told.values(), strict=True):
+        answer[position : position + len(name)] = name
+        position = _put_length(octets, position + len(name), len(rows), is_flexible)
         for row in rows:
-            between.append(
-                _pack_row(row.partition, 0, row.high_watermark, row.last_stable_offset, row.log_start_offset)
-            )
-            record_bytes = len(row.records)
-            between.append(before_records)
-            between.append(_length(record_bytes, is_flexible, 4))
-            if record_bytes:
-                parts.append(b"".join(between))
-                parts.append(row.records)
-                between = [tags]
-                size += record_bytes
+            position = _put_row(octets, position, row, request.isolation_level, is_flexible)
+            records = row.records
+            record_bytes = len(records)
+            if isinstance(records, bytes):
+                answer[position : position + record_bytes] = records
+                position += record_bytes
             else:
-                between.append(tags)
-        between.append(tags)
-    between.append(tags)
-    parts.append(b"".join(between))
-    for index in range(0, len(parts), 2):
-        size += len(parts[index])
-    parts[0] = _pack_start(size, request.correlation_id) + parts[0]
-    return parts if parts[len(parts) - 1] else parts[: len(parts) - 1]
+                parts.append(memoryview(answer)[start:position])
+                parts.append(records)
+                start = position
+                size += record_bytes
+            position += is_flexible
+        position += is_flexible
+    put_int32(octets, 0, size - 4)
+    if not parts:
+        return [answer]
+    if start < len(answer):
+        parts.append(memoryview(answer)[start:])
+    return parts
+
+
+def _size_around_files(is_flexible: bool, names: list[bytes], told: dict[Any, list[FoundRecords]]) -> int:
+    """Bytes of an answer without the parts of files in it."""
+    size = _START_BYTES + 2 * is_flexible + _length_size(len(names), is_flexible)
+    for name in names:
+        size += len(name) + is_flexible
+    for rows in told.values():
+        size += _length_size(len(rows), is_flexible)
+        for row in rows:
+            record_bytes = len(row.records)
+            size += _ROW_BYTES + _length_size(0, is_flexible) + _length_size(record_bytes, is_flexible)
+            size += is_flexible
+            if isinstance(row.records, bytes):
+                size += record_bytes
+    return size
+
+
+def _put_row(
+    octets: bytearray, position: int, row: FoundRecords, isolation_level: int, is_flexible: bool
+) -> int:
+    """All of a partition up to its records; the position after it."""
+    put_int32(octets, position, row.partition)
+    put_int64(octets, position + 6, row.high_watermark)
+    put_int64(octets, position + 14, row.last_stable_offset)
+    put_int64(octets, position + 22, row.log_start_offset)
+    # No aborted transactions, or, for who reads uncommitted, no such list.
+    aborted_count = 0 if isolation_level == _READ_COMMITTED else _NULL
+    position = _put_length(octets, position + 30, aborted_count, is_flexible)
+    put_int32(octets, position, _NO_REPLICA)
+    return _put_length(octets, position + 4, len(row.records), is_flexible)
 
 
 def _topic_bytes(topic: Any, is_flexible: bool) -> bytes:
     if isinstance(topic, bytes):
         return topic
     name: bytes = topic.encode()
-    return _length(len(name), is_flexible, 2) + name
-
-
-def _length(number: int, is_flexible: bool, size: int) -> bytes:
-    """Of a string, an array or records, in `size` bytes unless it is compact."""
     if not is_flexible:
-        return _pack_int32(number) if size == 4 else _pack_int16(number)
+        return len(name).to_bytes(2, "big") + name
+    length = bytearray(_length_size(len(name), is_flexible))
+    _put_length(length, 0, len(name), is_flexible)
+    return bytes(length) + name
+
+
+def _length_size(number: int, is_flexible: bool) -> int:
+    """Bytes that `_put_length` needs."""
+    if not is_flexible:
+        return 4
+    size = 1
     number += 1
-    found = b""
     while number >= 0x80:
-        found += bytes((number & 0x7F | 0x80,))
         number >>= 7
-    return found + bytes((number,))
+        size += 1
+    return size
+
+
+def _put_length(octets: bytearray, position: int, number: int, is_flexible: bool) -> int:
+    """Write the length of an array or of records, `_NULL` for none; the position after it."""
+    if not is_flexible:
+        put_int32(octets, position, number)
+        return position + 4
+    number += 1
+    while number >= 0x80:
+        octets[position] = number & 0x7F | 0x80
+        position += 1
+        number >>= 7
+    octets[position] = number
+    return position + 1

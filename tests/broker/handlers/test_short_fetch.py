@@ -24,6 +24,7 @@ from odradek.common.ids import TopicPartition
 from odradek.log.log_tail import LogTail
 from odradek.net.connection import Connection
 from odradek.net.exchange import ExchangeQueue
+from odradek.net.outgoing import FilePart
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.fetch_frames import TOPIC_IDS_FROM
 from odradek.protocol.headers import decode_response, encode_request
@@ -38,6 +39,7 @@ LED_LATER_ELSEWHERE = PartitionState(BROKER_ID + 1, 1, (BROKER_ID + 1,), (BROKER
 WITH_FOLLOWER = PartitionState(BROKER_ID, 0, (BROKER_ID, BROKER_ID + 1), (BROKER_ID, BROKER_ID + 1), 0)
 PLAIN, FEW, LED_ELSEWHERE, FOLLOWED, OPEN_TRANSACTION, MISSING = range(6)
 BATCHES = 30
+BIG = 100  # from this number on a batch is too large to be copied into an answer
 PLAIN_END, FEW_END = 60, 3
 FLEXIBLE_FROM = 12
 HOURS_MS = 2**31 - 1
@@ -68,10 +70,10 @@ class Client:
         self.broker = Broker(directory, asyncio.get_running_loop())
         states = {LED_ELSEWHERE: ELSEWHERE, FOLLOWED: WITH_FOLLOWER}
         for index in range(MISSING):
-            self.broker.host(partition=index, state=states.get(index), segment_bytes=4000)
+            self.broker.host(partition=index, state=states.get(index), segment_bytes=25_000)
         for partition, count in ((PLAIN, BATCHES), (FEW, 2), (FOLLOWED, 4), (OPEN_TRANSACTION, 3)):
             for number in range(count):
-                self.append(partition, number)
+                self.append(partition, BIG if number == BATCHES // 2 else number)
         self.append(OPEN_TRANSACTION, 1, producer_id=7, is_transactional=True)
         self.at_close: dict[Any, Any] = {}
         self.answers: list[Any] = []
@@ -107,8 +109,8 @@ class Client:
     ) -> None:
         of_producer = producer_id >= 0
         batch = a_batch(
-            1 + number % 3,
-            value=bytes(50 + 40 * (number % 7)),
+            1 + number % 3 if number < BIG else 1,
+            value=bytes(50 + 40 * (number % 7) if number < BIG else 20_000),
             timestamp_ms=NOW_MS,
             producer_id=producer_id,
             producer_epoch=0 if of_producer else -1,
@@ -168,7 +170,8 @@ class Client:
     def _take_answers(self) -> None:
         for at in range(self._taken, len(self.answers)):
             step, sent = self._unanswered.pop(0)
-            answer = b"".join(part if isinstance(part, bytes) else part.read() for part in self.answers[at])
+            parts = self.answers[at]
+            answer = b"".join(part.read() if isinstance(part, FilePart) else part for part in parts)
             _, response = decode_response(ApiKey.FETCH, step.version, answer[4:])
             self._follow(sent, response)
             # The number of a session is drawn; that it is one must be the same.
@@ -325,7 +328,7 @@ happenings = st.builds(
     lambda what, partition, number: Step(what, partition=partition, number=number),
     st.sampled_from(["append", "append", "delete"]),
     st.sampled_from([PLAIN, FEW]),
-    st.integers(0, 20),
+    st.integers(0, 20) | st.just(BIG),
 )
 upheavals = st.builds(
     lambda what, partition: Step(what, partition=partition),

@@ -123,7 +123,7 @@ class ShortFetch(LateAnswer):
                 told.setdefault(key[0], []).append(row)
         self.session.move_to_end(sent)
         self._reads.count()
-        return answer_fetch(self.request, self.session.session_id, told.items())
+        return answer_fetch(self.request, self.session.session_id, told)
 
     def park(self) -> None:
         """Wait for more in any of the partitions."""

@@ -1,4 +1,8 @@
-"""A run of a log file as a part of an answer: from the page cache to the socket, never through Python."""
+# cython: annotation_typing=False
+"""A run of a log file as a part of an answer: from the page cache to the socket, never through Python.
+
+Compiled by Cython (file_parts.pxd has the C types), or interpreted as is.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,14 @@ from odradek.log.files import FileRange
 class LogPart:
     """Whole batches in a segment. It holds the file open, so that retention cannot pull it away."""
 
-    __slots__ = ("_range",)
+    __slots__ = ("_length", "_range")
 
     def __init__(self, file_range: FileRange) -> None:
         self._range = file_range
+        self._length = file_range.length
 
     def __len__(self) -> int:
-        return self._range.length
+        return self._length
 
     def send_to(self, socket_fd: int, start: int) -> int:
         """Send from byte `start` of the run on; how many bytes went."""
@@ -30,6 +35,6 @@ class LogPart:
     def read(self) -> bytes:
         """The bytes themselves, for an answer that is small enough to be one buffer."""
         found = self._range.read()
-        if len(found) < self._range.length:
+        if len(found) < self._length:
             raise OSError("the log file became shorter before it was sent")
         return found

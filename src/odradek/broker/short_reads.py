@@ -78,9 +78,7 @@ class Reads:
         limit = log.high_watermark
         try:
             # Only the first partition with data may pass the limits, else an answer could have any size.
-            run = find_batches(
-                log.segments, end, offset, limit, max_bytes, min_one_batch=self.bytes_read == 0
-            )
+            run = find_batches(log.segments, end, offset, limit, max_bytes, self.bytes_read == 0)
             if run is None:
                 return NO_RECORDS
             if request.isolation_level == READ_COMMITTED and aborted_between(

@@ -351,7 +351,7 @@ class PartitionLog(LogTail):
         if not self.log_start_offset <= offset <= end.offset:
             raise OffsetOutOfRange(offset, self.log_start_offset, end.offset)
         limit = self._limit(isolation, end.offset)
-        run = find_batches(self.segments, end, offset, limit, max_bytes, min_one_batch=min_one_batch)
+        run = find_batches(self.segments, end, offset, limit, max_bytes, min_one_batch)
         aborted: tuple[AbortedTxn, ...] | None = None
         if isolation is Isolation.COMMITTED:
             aborted = aborted_between(self.segments, offset, run.upper_offset) if run is not None else ()

@@ -1,4 +1,8 @@
-"""Find the whole batches that answer a read, as a part of one segment's file. Changes nothing; any thread."""
+# cython: annotation_typing=False
+"""Find the whole batches that answer a read, as a part of one segment's file. Changes nothing; any thread.
+
+Compiled by Cython (reading.pxd has the C types), or interpreted as is.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,8 @@ from enum import Enum
 from typing import NamedTuple
 
 from odradek.log.files import FileRange
-from odradek.log.segment import Boundary, Segment
+from odradek.log.segment import Segment
+from odradek.log.segment_reads import Boundary
 from odradek.log.segments import Segments
 from odradek.log.txn_index import AbortedTxn
 
@@ -52,7 +57,7 @@ class BatchRun(NamedTuple):
 
 
 def find_batches(
-    segments: Segments, end: LogEnd, offset: int, limit: int, max_bytes: int, *, min_one_batch: bool
+    segments: Segments, end: LogEnd, offset: int, limit: int, max_bytes: int, min_one_batch: bool
 ) -> BatchRun | None:
     """The batches from the one that holds `offset` on, all below `limit`, at most `max_bytes` of them.
 
@@ -63,7 +68,7 @@ def find_batches(
         return None
     segment, start = found
     following = segments.after(segment) if segment is not end.active else None
-    size = segment.size if following is not None else min(segment.size, end.active_size)
+    size = segment.log.size if following is not None else min(segment.log.size, end.active_size)
     next_offset = following.base_offset if following is not None else end.offset
     limit_position = size if limit >= next_offset else segment.position_of(limit)
     limit_position = size if limit_position is None else limit_position

@@ -3,51 +3,21 @@
 from __future__ import annotations
 
 import os
-import struct
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
 
 from odradek.log import filenames
 from odradek.log.errors import DamagedIndex
 from odradek.log.files import Buffer, LogFile, PartitionDirectory
-from odradek.log.offset_index import OffsetIndex, OffsetPosition
+from odradek.log.offset_index import OffsetIndex
 from odradek.log.roll import SegmentFacts
-from odradek.log.segment_end import SegmentEnd
+from odradek.log.segment_reads import BatchSpan, SegmentReads
 from odradek.log.sparse_index import PENDING_LIMIT
 from odradek.log.time_index import TimeIndex, TimestampOffset
 from odradek.log.txn_index import AbortedTxn, TxnIndex
-from odradek.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader, read_header
-from odradek.records.errors import CorruptBatch, TruncatedBatch
-
-# Of a batch header: base offset, batch length, magic, last offset delta, max timestamp.
-_SPAN = struct.Struct(">qi4xb6xi8xq")
-_WALK_CHUNK = 4096
-_NEXT_READS_KEPT = 32
+from odradek.records.batch import HEADER_SIZE, BatchHeader, read_header
 
 
-class BatchSpan(NamedTuple):
-    """A batch as a place in a segment."""
-
-    position: int
-    base_offset: int
-    last_offset: int
-    size: int
-    max_timestamp_ms: int
-
-    @property
-    def end_position(self) -> int:
-        """Where the next batch begins."""
-        return self.position + self.size
-
-
-class Boundary(NamedTuple):
-    """A place between two batches, and the first offset of the batch that begins there; -1 at the end."""
-
-    position: int
-    base_offset: int
-
-
-class Segment(SegmentEnd):
+class Segment(SegmentReads):
     """One slice of a partition.
 
     Invariant: base_offset <= every offset here <= base_offset + 2**31 - 1, because the indexes keep offsets
@@ -57,10 +27,8 @@ class Segment(SegmentEnd):
     """
 
     __slots__ = (
-        "_next_reads",
         "created_ms",
         "directory",
-        "is_index_suspect",
         "roll_jitter_ms",
         "state",
         "txn_index",
@@ -95,10 +63,6 @@ class Segment(SegmentEnd):
             index_interval_bytes,
         )
         self.txn_index = TxnIndex(file(filenames.TXN_INDEX), is_created=filenames.TXN_INDEX in sizes)
-        self.is_index_suspect = False
-        # Where the batches after the last reads begin, by base offset: what the same readers ask for next.
-        # Two generations, since to drop single entries would not be safe among threads.
-        self._next_reads: tuple[dict[int, int], dict[int, int]] = ({}, {})
 
     @classmethod
     def create(
@@ -225,61 +189,6 @@ class Segment(SegmentEnd):
 
     # Reading
 
-    def walk(self, position: int = 0, end: int | None = None) -> Iterator[BatchSpan]:
-        """The batches from `position`, where one begins, on; CorruptBatch where the bytes are no batch."""
-        end = self.size if end is None else end
-        chunk, chunk_start = b"", position
-        while position < end:
-            if position + HEADER_SIZE > chunk_start + len(chunk):
-                chunk, chunk_start = self.log.read(position, _WALK_CHUNK), position
-            span = _read_span(chunk, position - chunk_start, position)
-            if span.end_position > end:
-                raise TruncatedBatch(f"{end - position} bytes left of a batch of {span.size}", position)
-            yield span
-            position = span.end_position
-
-    def position_of(self, offset: int) -> int | None:
-        """Where the first batch begins that holds `offset` or a later one; None if there is none."""
-        recent = self.known_position(offset)
-        if recent >= 0:
-            return recent
-        for next_reads in self._next_reads:
-            known = next_reads.get(offset)
-            if known is not None:
-                return known
-        for span in self.walk(self._scan_start(offset)):
-            if span.last_offset >= offset:
-                return span.position
-        return None
-
-    def _scan_start(self, offset: int) -> int:
-        """A position to look for `offset` from: by the index if it tells the truth, else the beginning."""
-        try:
-            entry = self.offset_index.lookup(offset)
-            if entry is None:
-                return 0
-            self._checked_span(entry)
-        except DamagedIndex:
-            self.is_index_suspect = True
-            return 0
-        return entry.position
-
-    def _checked_span(self, entry: OffsetPosition) -> BatchSpan:
-        """The batch at the entry's position; DamagedIndex if none begins there, or one above the entry."""
-        if not 0 <= entry.position < self.size:
-            raise DamagedIndex(f"{self.offset_index.file.path}: {entry} points outside of the log")
-        try:
-            span = self.span_at(entry.position)
-        except CorruptBatch as error:
-            raise DamagedIndex(f"{self.offset_index.file.path}: {entry} points to no batch") from error
-        if not self.base_offset <= span.base_offset <= entry.offset:
-            raise DamagedIndex(f"{self.offset_index.file.path}: {entry} points to {span}")
-        return span
-
-    def span_at(self, position: int) -> BatchSpan:
-        """The batch that begins at `position`; CorruptBatch if none does."""
-        return _read_span(self.log.read(position, HEADER_SIZE), 0, position)
-
     def header_at(self, position: int) -> BatchHeader:
         """The full header of the batch that begins at `position`."""
         return read_header(self.log.read(position, HEADER_SIZE))
@@ -287,37 +196,6 @@ class Segment(SegmentEnd):
     def batch_at(self, span: BatchSpan) -> bytes:
         """The bytes of a batch; may block."""
         return self.log.read(span.position, span.size)
-
-    def floor_boundary(self, start: int, target: int) -> Boundary:
-        """The last place <= target where a batch begins or ends, at or after `start`, where one begins."""
-        try:
-            entry = self.offset_index.lookup_position(target)
-            if entry is not None and entry.position > start:
-                span = self._checked_span(entry)
-                if span.end_position > target:
-                    return Boundary(span.position, span.base_offset)
-                start = span.end_position
-        except DamagedIndex:
-            self.is_index_suspect = True
-        for span in self.walk(start):
-            if span.end_position > target:
-                return Boundary(span.position, span.base_offset)
-            start = span.end_position
-        return Boundary(start, -1)
-
-    def note_next_read(self, offset: int, position: int) -> None:
-        """A read has ended before the batch that begins there with that offset. Any thread."""
-        newer, _ = self._next_reads
-        if len(newer) >= _NEXT_READS_KEPT:
-            newer, _ = self._next_reads = ({}, newer)
-        newer[offset] = position
-
-    def next_offset(self) -> int:
-        """The offset after the last batch; read from the file, from the last index entry on."""
-        next_offset = self.base_offset
-        for span in self.walk(self._scan_start(2**62)):
-            next_offset = span.last_offset + 1
-        return next_offset
 
     # Time
 
@@ -402,14 +280,3 @@ class Segment(SegmentEnd):
         """Let go of every handle; what is pending must have been written."""
         for file in self.files():
             file.close()
-
-
-def _read_span(chunk: bytes, at: int, position: int) -> BatchSpan:
-    if len(chunk) - at < HEADER_SIZE:
-        raise TruncatedBatch(f"{len(chunk) - at} bytes left, a batch header has {HEADER_SIZE}", position)
-    base_offset, length, magic, last_offset_delta, max_timestamp_ms = _SPAN.unpack_from(chunk, at)
-    if magic != MAGIC or length < HEADER_SIZE - LOG_OVERHEAD or last_offset_delta < 0 or base_offset < 0:
-        raise CorruptBatch("no batch begins here", position)
-    return BatchSpan(
-        position, base_offset, base_offset + last_offset_delta, length + LOG_OVERHEAD, max_timestamp_ms
-    )

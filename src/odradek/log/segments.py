@@ -1,4 +1,8 @@
-"""The ordered set of a partition's segments."""
+# cython: annotation_typing=False
+"""The ordered set of a partition's segments.
+
+Compiled by Cython (segments.pxd has the C types), or interpreted as is.
+"""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ Compiled by Cython (sparse_index.pxd has the C types), or interpreted as is.
 from __future__ import annotations
 
 import struct
+import sys
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -37,6 +38,7 @@ else:
 
 PENDING_LIMIT = 512
 _BLOCK_ENTRIES = 512
+_TWO_INT32 = ">ii"
 
 Entry = tuple[int, int]
 Block = tuple[int, "array[int]", "array[int]"]
@@ -140,9 +142,16 @@ class SparseIndex:
     def _read_block(self, start: int, count: int) -> Block:
         """The entries from `start` on, of which there is one at least; kept for the next search."""
         size = min(count - start, _BLOCK_ENTRIES)
-        # All numbers by one call, which is several times faster than row by row.
-        numbers = struct.unpack(">" + self._entry.format[1:] * size, self._block(start, size))
-        block = (start, array("q", numbers[0::2]), array("q", numbers[1::2]))
+        entries = self._block(start, size)
+        if self._entry.format == _TWO_INT32:
+            # All numbers at once, without an object for each.
+            numbers = array("i", entries)
+            if sys.byteorder == "little":
+                numbers.byteswap()
+            block = (start, numbers[0::2], numbers[1::2])
+        else:
+            unpacked = struct.unpack(">" + self._entry.format[1:] * size, entries)
+            block = (start, array("q", unpacked[0::2]), array("q", unpacked[1::2]))
         self._blocks_read = (block, *self._blocks_read[:1])
         return block
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from odradek.log.segment import BatchSpan, Segment
+from odradek.log.segment import Segment
+from odradek.log.segment_reads import BatchSpan
 from odradek.records.batch import read_header
 from odradek.records.record import read_records
 

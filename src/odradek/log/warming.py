@@ -1,4 +1,8 @@
-"""Reads that may have to wait for a disk: told apart from those that will not, and made ready by a thread."""
+# cython: annotation_typing=False
+"""Reads that may have to wait for a disk: told apart from those that will not, and made ready by a thread.
+
+Compiled by Cython (warming.pxd has the C types), or interpreted as is.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +87,7 @@ def _warm_up(log: PartitionLog, offset: int, max_bytes: int, ahead_bytes: int) -
 def _find_run(log: PartitionLog, offset: int, max_bytes: int) -> BatchRun | None:
     active = log.segments.active
     end = LogEnd(active, active.size, log.log_end_offset)
-    return find_batches(log.segments, end, offset, end.offset, max_bytes, min_one_batch=True)
+    return find_batches(log.segments, end, offset, end.offset, max_bytes, True)
 
 
 def _note(log: PartitionLog, run: BatchRun, offset: int, max_bytes: int) -> None:

@@ -1,3 +1,4 @@
+# cython: annotation_typing=False
 """What of a log is surely in the page cache, so that sending it cannot make the event loop wait for a disk.
 
 Two parts count: the tail that was appended not long ago, and the run that a thread has just read on purpose.
@@ -7,6 +8,7 @@ Two parts count: the tail that was appended not long ago, and the run that a thr
     ----+----------[ warm run ]------------+-----------------+
 
 Both are estimates to the safe side; pages may be evicted early, and then a read waits, as it would anyway.
+Compiled by Cython (warmth.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations

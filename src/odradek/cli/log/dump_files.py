@@ -19,7 +19,8 @@ from odradek.log.filenames import SegmentFile, segment_filename
 from odradek.log.offset_index import OffsetIndex
 from odradek.log.producer_snapshots import CorruptSnapshot, decode_snapshot
 from odradek.log.read_only import MAX_DECOMPRESSED_BYTES, read_only_directory, read_only_file
-from odradek.log.segment import BatchSpan, Segment
+from odradek.log.segment import Segment
+from odradek.log.segment_reads import BatchSpan
 from odradek.log.time_index import TimeIndex, TimestampOffset
 from odradek.log.txn_index import TxnIndex
 from odradek.records.batch import BatchHeader, has_valid_crc

@@ -1,0 +1,29 @@
+# C types of segment_reads.py.
+
+cimport cython
+
+from odradek.log.segment_end cimport SegmentEnd
+
+cdef Py_ssize_t _HEADER_SIZE, _LOG_OVERHEAD, _LENGTH_AT, _MAGIC_AT, _LAST_OFFSET_DELTA_AT, _MAX_TIMESTAMP_AT
+cdef Py_ssize_t _WALK_CHUNK, _NEXT_READS_KEPT
+cdef int _MAGIC
+
+
+cdef class SegmentReads(SegmentEnd):
+    cdef public bint is_index_suspect
+    cdef public tuple _next_reads
+
+    cpdef position_of(self, long long offset)
+    cdef long long _scan_start(self, long long offset) except -1
+    cdef _checked_span(self, entry)
+    cpdef span_at(self, long long position)
+    cpdef floor_boundary(self, long long start, long long target)
+    @cython.locals(newer=dict)
+    cpdef note_next_read(self, long long offset, long long position)
+
+
+@cython.locals(
+    octets="const unsigned char *", base_offset="long long", length="long long", last_offset_delta="long long",
+    is_batch=bint,
+)
+cdef _read_span(bytes chunk, Py_ssize_t at, long long position)

@@ -31,6 +31,7 @@ from odradek.broker.server import BrokerServer
 from odradek.common.error_codes import ErrorCode
 from odradek.net.connection import Connection
 from odradek.net.exchange import ExchangeQueue
+from odradek.net.outgoing import FilePart
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.headers import decode_request, decode_response, encode_request
 from odradek.protocol.messages import CreateTopicsRequest, FetchResponse, ProduceRequest, ProduceResponse
@@ -147,7 +148,7 @@ class Costs:
 
     def ask_to_fetch(self, version: int, frame: memoryview) -> FetchResponse:
         self._dispatcher.handle(self._connection, frame, self._exchanges.begin())
-        answer = b"".join(part if isinstance(part, bytes) else part.read() for part in self._answers.pop())
+        answer = b"".join(part.read() if isinstance(part, FilePart) else part for part in self._answers.pop())
         _, response = decode_response(ApiKey.FETCH, version, answer[4:])
         assert isinstance(response, FetchResponse)
         return response

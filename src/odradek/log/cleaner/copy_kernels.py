@@ -281,6 +281,23 @@ def _rebuild(
     return at
 
 
+@cython.cfunc
+def _check_room(
+    batches: cython.longlong[::1],
+    first: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    out_size: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
+):
+    """Three times the bytes of all batches are enough, since varints may grow."""
+    last: cython.Py_ssize_t = (stop - 1) * _BATCH_WIDTH
+    _check_bounds(len(batches), 0, stop * _BATCH_WIDTH)
+    if stop > first:
+        began = batches[first * _BATCH_WIDTH + _BATCH_POSITION]
+        ended = batches[last + _BATCH_POSITION] + batches[last + _BATCH_SIZE]
+        _check_bounds(out_size, at, at + 3 * (ended - began))
+
+
 def write_survivors(
     buffer: cython.const[cython.uchar][::1],
     batches: cython.longlong[::1],
@@ -311,14 +328,9 @@ def write_survivors(
     row: cython.Py_ssize_t = 0
     sets_horizon: cython.bint
     last_offset: cython.longlong
-    _check_bounds(len(batches), 0, stop * _BATCH_WIDTH)
     _check_bounds(len(verdicts), first, stop)
     _check_bounds(len(changed), 0, 2 * (counters[_BATCHES_CHANGED] + stop - first))
-    if stop > first:
-        of_batch = (stop - 1) * _BATCH_WIDTH
-        began = batches[first * _BATCH_WIDTH + _BATCH_POSITION]
-        count = batches[of_batch + _BATCH_POSITION] + batches[of_batch + _BATCH_SIZE] - began
-        _check_bounds(len(out), at, at + 3 * count)
+    _check_room(batches, first, stop, len(out), at)
     with cython.nogil:
         for batch in range(first, stop):
             of_batch = batch * _BATCH_WIDTH

@@ -252,6 +252,44 @@ def siphash(
 
 
 @cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _digest_key_and_value(
+    buffer: cython.const[cython.uchar][::1],
+    position: cython.Py_ssize_t,
+    record_end: cython.Py_ssize_t,
+    tombstones_expired: cython.bint,
+    secret_low: cython.ulonglong,
+    secret_high: cython.ulonglong,
+    rows: cython.longlong[::1],
+    digests: cython.ulonglong[::1],
+    row: cython.Py_ssize_t,
+) -> cython.int:
+    """Note the digest of the key at `position`, and what kind of record it makes with the value; as _digest."""
+    kind: cython.int = _NO_KEY
+    after: cython.Py_ssize_t = _after_varint(buffer, position, record_end)
+    length: cython.longlong = _varint(buffer, position, after) if after > 0 else -2
+    if length < -1 or length > record_end - after:
+        rows[0] = position
+        return _BAD_KEY
+    if length >= 0:
+        _hash(buffer, after, length, secret_low, secret_high, digests, 2 * row)
+        kind = _VALUE
+        after += length
+    position = after
+    after = _after_varint(buffer, position, record_end)
+    length = _varint(buffer, position, after) if after > 0 else -2
+    if length < -1 or length > record_end - after:
+        rows[0] = position
+        return _BAD_VALUE
+    if length < 0 and kind == _VALUE:
+        kind = _EXPIRED_TOMBSTONE if tombstones_expired else _TOMBSTONE
+    rows[row * _ROW_WIDTH + _KIND] = kind
+    return 0
+
+
+@cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def _digest(
@@ -277,7 +315,7 @@ def _digest(
     length: cython.longlong
     last_delta: cython.longlong = -1
     offset_delta: cython.longlong
-    kind: cython.int
+    problem: cython.int
     at: cython.Py_ssize_t
     _i: cython.longlong
     if count < 0 or count > (end - start) // 7:
@@ -309,26 +347,11 @@ def _digest(
         last_delta = offset_delta
         rows[at + _OFFSET] = _wrapping_sum(base_offset, offset_delta)
 
-        position = after
-        after = _after_varint(buffer, position, record_end)
-        length = _varint(buffer, position, after) if after > 0 else -2
-        if length < -1 or length > record_end - after:
-            rows[0] = position
-            return _BAD_KEY
-        kind = _NO_KEY
-        if length >= 0:
-            _hash(buffer, after, length, secret_low, secret_high, digests, 2 * row)
-            kind = _VALUE
-            after += length
-        position = after
-        after = _after_varint(buffer, position, record_end)
-        length = _varint(buffer, position, after) if after > 0 else -2
-        if length < -1 or length > record_end - after:
-            rows[0] = position
-            return _BAD_VALUE
-        if length < 0 and kind == _VALUE:
-            kind = _EXPIRED_TOMBSTONE if tombstones_expired else _TOMBSTONE
-        rows[at + _KIND] = kind
+        problem = _digest_key_and_value(
+            buffer, after, record_end, tombstones_expired, secret_low, secret_high, rows, digests, row
+        )
+        if problem != 0:
+            return problem
         rows[at + _SURVIVES] = 0
         position = record_end
         row += 1

@@ -266,7 +266,7 @@ def _digest_key_and_value(
     digests: cython.ulonglong[::1],
     row: cython.Py_ssize_t,
 ) -> cython.int:
-    """Note the digest of the key at `position`, and what kind of record it makes with the value; as _digest."""
+    """Note the digest of the key at `position`, and what kind of record the value makes of it; as _digest."""
     kind: cython.int = _NO_KEY
     after: cython.Py_ssize_t = _after_varint(buffer, position, record_end)
     length: cython.longlong = _varint(buffer, position, after) if after > 0 else -2

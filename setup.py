@@ -47,6 +47,7 @@ WAYS = {
     "odradek.log.reading": "src/odradek/log/reading.py",
     "odradek.log.warmth": "src/odradek/log/warmth.py",
     "odradek.log.warming": "src/odradek/log/warming.py",
+    "odradek.log.producers": "src/odradek/log/producers.py",
     "odradek.log.log_tail": "src/odradek/log/log_tail.py",
     "odradek.net.connection": "src/odradek/net/connection.py",
     "odradek.net.gate": "src/odradek/net/gate.py",

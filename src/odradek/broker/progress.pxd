@@ -3,6 +3,7 @@
 cimport cython
 
 from odradek.broker.purgatory cimport Purgatory
+from odradek.replication.partition cimport Partition
 
 
 @cython.final
@@ -12,3 +13,5 @@ cdef class Progress:
     cdef dict _watched_by_fetches
     cdef dict _watched_by_produces
     cdef dict _leaderships
+
+    cpdef hear(self, Partition partition)

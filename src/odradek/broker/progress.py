@@ -31,13 +31,12 @@ class Progress:
         self._watched_by_produces = waiting_produces.watching
         self._leaderships = leaderships
 
-    def __call__(self, partition: Partition) -> None:
+    def hear(self, partition: Partition) -> None:
         """More can be read, or something was committed, or the partition changed hands."""
-        key = partition.topic_partition
         if self._watched_by_fetches:
-            self._waiting_fetches.wake(key)
+            self._waiting_fetches.wake(partition.topic_partition)
         if self._watched_by_produces:
-            self._waiting_produces.wake(key)
-        coordinator = self._leaderships.get(key[0])
+            self._waiting_produces.wake(partition.topic_partition)
+        coordinator = self._leaderships.get(partition.topic)
         if coordinator is not None:
             coordinator(partition)

@@ -67,10 +67,10 @@ class Services:
     _answers: dict[str, MetadataAnswers] = field(default_factory=dict)
     _groups: GroupService | None = None
     # Called whenever more can be read from a partition, something was committed, or it changed hands.
-    on_progress: Progress = field(init=False)
+    on_progress: Callable[[Partition], None] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.on_progress = Progress(self.waiting_fetches, self.waiting_produces, self.leaderships)
+        self.on_progress = Progress(self.waiting_fetches, self.waiting_produces, self.leaderships).hear
 
     @property
     def groups(self) -> GroupService:

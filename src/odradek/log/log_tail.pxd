@@ -2,7 +2,9 @@
 
 cimport cython
 
+from odradek.log.producers cimport ProducerStates
 from odradek.log.segment_end cimport SegmentEnd
+from odradek.log.segments cimport Segments
 from odradek.records.acceptance cimport AcceptedBatch
 
 cdef Py_ssize_t _LOG_OVERHEAD
@@ -41,9 +43,9 @@ cdef class Terms:
 cdef class LogTail:
     cdef public object directory
     cdef public object config
-    cdef public object segments
+    cdef public Segments segments
     cdef public object epochs
-    cdef public object producers
+    cdef public ProducerStates producers
     cdef public long long log_start_offset
     cdef public long long log_end_offset
     cdef public long long _hw

@@ -1,3 +1,4 @@
+# cython: annotation_typing=False
 """What a partition knows of its producers: sequences, open transactions, the last stable offset. Pure.
 
 The rules, as a table (SPEC E3, E4):
@@ -13,6 +14,8 @@ The rules, as a table (SPEC E3, E4):
     plain batch while a transaction is open           InvalidTxnState
 
 Followers and recovery only `apply`: what a leader has accepted is not judged again.
+
+Compiled by Cython (producers.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ import sys
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import chain
 
 from odradek.log.errors import DamagedIndex
 from odradek.log.files import LogFile
@@ -179,8 +180,8 @@ class SparseIndex:
         written, keys, values = self._pending
         if len(keys) < at_least:
             return
-        pack = self._entry.pack
-        self.file.append(b"".join(pack(key, value) for key, value in zip(keys, values, strict=True)))
+        numbers = chain.from_iterable(zip(keys, values, strict=True))
+        self.file.append(struct.pack(">" + self._entry.format[1:] * len(keys), *numbers))
         self._pending = (written + len(keys), array("q"), array("q"))
 
     def check_length(self) -> None:

@@ -9,6 +9,7 @@ from odradek.metrics.counters cimport TopicTraffic
 @cython.final
 cdef class Partition:
     cdef readonly object topic_partition
+    cdef readonly str topic
     cdef readonly bytes topic_id
     cdef readonly long long broker_id
     cdef public LogTail log

@@ -54,6 +54,7 @@ class Partition:
         "log",
         "on_progress",
         "state",
+        "topic",
         "topic_id",
         "topic_partition",
         "traffic",
@@ -69,6 +70,7 @@ class Partition:
         traffic: TopicTraffic | None = None,
     ) -> None:
         self.topic_partition = topic_partition
+        self.topic = topic_partition.topic
         self.topic_id = topic_id
         self.broker_id = broker_id
         self.log = log

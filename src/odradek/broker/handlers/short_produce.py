@@ -28,6 +28,19 @@ from odradek.protocol.messages import ProduceResponse
 from odradek.protocol.produce_frames import TOPIC_IDS_FROM, ProduceFrame, answer_produce, read_produce
 from odradek.replication.partition import Partition
 
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.common.ticks import monotonic_seconds
+else:
+    from odradek.common.ticks import monotonic_seconds
+
+_MAX_SECONDS = MAX_SECONDS
+_INTERNAL_TOPICS = INTERNAL_TOPICS
+
 Append = tuple[Partition, memoryview]
 
 
@@ -44,7 +57,7 @@ def answer_shortly(services: Services, frame: memoryview) -> Sequence[Any] | Non
         name: Any = topic.topic
         if request.version >= TOPIC_IDS_FROM:
             name = topic_names.get(name)
-        if name in INTERNAL_TOPICS:
+        if name in _INTERNAL_TOPICS:
             return None
         for index, records in topic.batches:
             partition = partitions.get((name, index))
@@ -58,10 +71,10 @@ def _append_all(services: Services, request: ProduceFrame, appends: list[Append]
     outcomes: list[Any] = []
     has_errors = False
     now_ms = services.clock.now_ms()
-    deadline = services.loop.time() + MAX_SECONDS if len(appends) > 1 else 0.0
+    deadline = monotonic_seconds() + _MAX_SECONDS
     for partition, records in appends:
         try:
-            if outcomes and services.loop.time() > deadline:
+            if outcomes and monotonic_seconds() > deadline:
                 raise too_late()
             outcomes.append(partition.append_alone(records, now_ms))
         except KafkaError as error:

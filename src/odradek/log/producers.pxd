@@ -1,0 +1,11 @@
+# C types of producers.py.
+
+cimport cython
+
+
+@cython.final
+cdef class ProducerStates:
+    cdef public dict entries
+    cdef public dict ongoing
+    cdef public dict unreplicated
+    cdef public long long end_offset

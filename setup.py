@@ -64,6 +64,12 @@ WAYS = {
     "odradek.broker.short_ways": "src/odradek/broker/short_ways.py",
     "odradek.broker.handlers.short_produce": "src/odradek/broker/handlers/short_produce.py",
     "odradek.broker.handlers.short_fetch": "src/odradek/broker/handlers/short_fetch.py",
+    "odradek.protocol.produce_template": "src/odradek/protocol/produce_template.py",
+    "odradek.client.answers": "src/odradek/client/answers.py",
+    "odradek.client.in_flight": "src/odradek/client/in_flight.py",
+    "odradek.client.connection": "src/odradek/client/connection.py",
+    "odradek.client.producer.idempotence": "src/odradek/client/producer/idempotence.py",
+    "odradek.client.producer.lone_way": "src/odradek/client/producer/lone_way.py",
     "odradek.replication.partition": "src/odradek/replication/partition.py",
 }
 JOBS = os.cpu_count() or 1

@@ -10,7 +10,15 @@ from odradek.client.connection import BrokerConnection, connect
 from odradek.client.errors import ConnectionFailed, ConnectionLost, NotAKafkaBroker, RequestTimedOut
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api_key import ApiKey
-from odradek.protocol.messages import ApiVersionsResponse, MetadataRequest, MetadataResponse
+from odradek.protocol.headers import decode_response
+from odradek.protocol.messages import (
+    ApiVersionsResponse,
+    MetadataRequest,
+    MetadataResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
+from odradek.protocol.produce_template import ProduceTemplate
 from odradek.protocol.structs import Message
 
 
@@ -60,24 +68,31 @@ def test_an_older_broker_is_asked_again_in_its_own_version():
     run(scenario())
 
 
-def test_a_request_of_another_thread_goes_only_where_nothing_else_is_on_its_way():
+def test_a_batch_of_another_thread_goes_only_where_nothing_else_is_on_its_way():
+    template = ProduceTemplate(
+        13, "tests", acks=1, timeout_ms=1000, topic="t", topic_id=bytes(range(16)), partition=3
+    )
+
     async def scenario() -> None:
         async with ScriptedBroker() as broker:
             broker.say[ApiKey.METADATA] = lambda _: MetadataResponse(cluster_id="c")
+            broker.say[ApiKey.PRODUCE] = lambda _: ProduceResponse(throttle_time_ms=5)
             connection = await connected(broker)
             loop = asyncio.get_running_loop()
             answers = [loop.create_future() for _ in range(3)]
 
             def send(number: int) -> asyncio.Future[bool]:
-                return loop.run_in_executor(
-                    None, connection.send_from_any_thread, answers[number], MetadataRequest(), 13
-                )
+                return loop.run_in_executor(None, connection.send_alone, answers[number], template, b"batch")
 
             waiting = connection.send(MetadataRequest(), 13)
             assert not await asyncio.wait_for(send(0), 20)
             await waiting
             assert await send(1)
-            await asyncio.wait_for(answers[1], 20)
+            _, answer = decode_response(ApiKey.PRODUCE, 13, await asyncio.wait_for(answers[1], 20))
+            assert answer == ProduceResponse(throttle_time_ms=5)
+            (request,) = [request for key, _, request in broker.asked if key == ApiKey.PRODUCE]
+            (topic,) = request.topic_data
+            assert topic.partition_data == [ProduceRequest.TopicData.PartitionData(index=3, records=b"batch")]
             await connection.close()
             assert not await send(2)
             assert [answer.done() for answer in answers] == [False, True, False]

@@ -51,6 +51,5 @@ def test_a_request_behind_a_patient_one_has_its_own_deadline():
 
 
 def test_ids_begin_again_after_the_largest():
-    in_flight = InFlight()
-    in_flight._last_id = MAX_CORRELATION_ID
+    in_flight = InFlight(MAX_CORRELATION_ID)
     assert in_flight.next_id() == 1

@@ -1,3 +1,4 @@
+# cython: annotation_typing=False
 """Bytes to answers, for the client's side of a connection: each answer in a buffer of its own.
 
     int32 size | int32 correlation id | rest of header and body
@@ -5,6 +6,8 @@
 An answer that does not fit what was received at once is received into its own, exact buffer, so that the
 records of a large fetch are written once by the kernel and never moved again. Small ones are copied out of
 the shared receive buffer, which costs less than a system call each.
+
+Compiled by Cython (answers.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations
@@ -14,12 +17,22 @@ import sys
 from odradek.common.errors import OdradekError
 from odradek.records.kernels import new_bytearray
 
-SIZE_BYTES = 4
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.common.octets import int32_at, octets_of
+else:
+    from odradek.common.octets import int32_at, octets_of
+
+_SIZE_BYTES = 4
 RECEIVE_BYTES = 64 * 1024
 MAX_ANSWER_BYTES = 1024 * 1024 * 1024
 """More than any broker sends, less than what "HTTP" means as a size."""
-_TLS_ALERT = b"\x15\x03\x03"
-"""How TLS 1.2 and 1.3 complain; as a size, 352 MB."""
+_TLS_ALERT = 0x150303
+"""How TLS 1.2 and 1.3 complain, in the first three bytes; as a size, 352 MB."""
 MOST_SPARES = 4
 """One that is received into, one that is read, and those that wait in between."""
 SPARE_STEP_BYTES = 1024 * 1024
@@ -104,9 +117,9 @@ class AnswerAssembler:
     def _split(self, end: int) -> list[memoryview]:
         answers: list[memoryview] = []
         received, position = self._received, 0
-        while end - position >= SIZE_BYTES:
-            size = self._read_size(received[position : position + SIZE_BYTES])
-            position += SIZE_BYTES
+        while end - position >= _SIZE_BYTES:
+            size = self._read_size(position)
+            position += _SIZE_BYTES
             if size > end - position:
                 self._begin(size, received[position:end])
                 self._kept = 0
@@ -114,7 +127,8 @@ class AnswerAssembler:
             answers.append(memoryview(bytearray(received[position : position + size])))
             position += size
         self._kept = end - position
-        received[: self._kept] = bytes(received[position:end])
+        if self._kept:
+            received[: self._kept] = bytes(received[position:end])
         return answers
 
     def _begin(self, size: int, first: memoryview) -> None:
@@ -122,12 +136,12 @@ class AnswerAssembler:
         answer[: len(first)] = first
         self._answer, self._filled = answer, len(first)
 
-    def _read_size(self, raw: memoryview) -> int:
-        size = int.from_bytes(raw, "big", signed=True)
-        if bytes(raw[:3]) == _TLS_ALERT:
+    def _read_size(self, position: int) -> int:
+        size: int = int32_at(octets_of(self._received), position)
+        if size >> 8 == _TLS_ALERT:
             raise BadAnswer("it speaks TLS and this client does not")
-        if SIZE_BYTES <= size <= self._max_bytes:
+        if _SIZE_BYTES <= size <= self._max_bytes:
             return size
-        if bytes(raw) == b"HTTP":
+        if bytes(self._received[position : position + _SIZE_BYTES]) == b"HTTP":
             raise BadAnswer("it speaks HTTP")
         raise BadAnswer(f"an answer of {size} bytes")

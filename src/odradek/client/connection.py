@@ -1,6 +1,8 @@
+# cython: annotation_typing=False
 """One connection to a broker: requests out, answers in, in order, each with a deadline.
 
-Everything happens on one loop, but for `send_from_any_thread`.
+Everything happens on one loop, but for `send_alone`. Compiled by Cython (connection.pxd has the C types), or
+interpreted as is.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import asyncio
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar, cast
@@ -29,6 +32,7 @@ from odradek.client.in_flight import InFlight, Waiting
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.headers import decode_response, encode_request
 from odradek.protocol.messages import ApiVersionsRequest
+from odradek.protocol.produce_template import ProduceTemplate
 from odradek.protocol.structs import Message
 
 SOFTWARE_NAME = "odradek"
@@ -36,7 +40,28 @@ SOFTWARE_NAME = "odradek"
 Answer = TypeVar("Answer", bound=Message)
 
 
-class BrokerConnection(asyncio.BufferedProtocol):
+class _Received(asyncio.BufferedProtocol):
+    """What the transport of a connection calls: the connection itself, for all that comes often."""
+
+    def __init__(self, connection: BrokerConnection) -> None:
+        self.connection = connection
+        self.get_buffer = connection.get_buffer  # type: ignore[method-assign]
+        self.buffer_updated = connection.buffer_updated  # type: ignore[method-assign]
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The connection is there."""
+        self.connection.connection_made(transport)
+
+    def eof_received(self) -> None:
+        """The broker will send no more."""
+        self.connection.eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The transport is gone."""
+        self.connection.connection_lost(exc)
+
+
+class BrokerConnection:
     """A connection whose broker has told what it serves. Lives on one loop; made by `connect`.
 
     When it ends, for whatever reason, every answer that is still due fails with the same error.
@@ -49,9 +74,9 @@ class BrokerConnection(asyncio.BufferedProtocol):
         request_timeout_ms: int,
     ) -> None:
         self.address = address
+        self.client_id = client_id
         self.versions = BrokerVersions(address)
         self.last_used_ms = 0.0
-        self._client_id = client_id
         self._request_timeout_ms = request_timeout_ms
         self._assembler = AnswerAssembler()
         self._in_flight = InFlight()
@@ -104,30 +129,40 @@ class BrokerConnection(asyncio.BufferedProtocol):
         if self._deadline_timer is None or self._deadline_timer.when() * 1000 > deadline_ms:
             self._set_timer(deadline_ms)
 
-    def send_from_any_thread(self, answer: PendingAnswer, request: Message, version: int) -> bool:
-        """Like `send_for` with the usual time-out, not only on the loop; False (and not done) unless idle.
+    def send_alone(
+        self, answer: PendingAnswer, template: ProduceTemplate, batch: bytearray | memoryview
+    ) -> bool:
+        """From any thread: send one batch if nothing else is on its way; False (and not done) otherwise.
 
         What is idle takes a small request whole. If it does not, the connection ends: what has become of the
         request is then as unknown as with any other that ends.
         """
         with self._sending:
-            if not self.is_open or self._in_flight or self.unsent_bytes or self._deadline_timer is None:
+            if not self._is_idle():
                 return False
-            api_key, correlation_id = _api_key(request), self._in_flight.next_id()
-            parts = encode_request(api_key, version, correlation_id, self._client_id, request)
-            self.last_used_ms = self._loop.time() * 1000
+            correlation_id = self._in_flight.next_id()
+            request = template.request(correlation_id, batch)
+            self.last_used_ms = time.monotonic() * 1000
             timeout_ms = self._request_timeout_ms
             deadline_ms = self.last_used_ms + timeout_ms
             # First: the answer may come before the call that sends is back.
-            self._in_flight.add(Waiting(correlation_id, api_key, timeout_ms, deadline_ms, answer))
-            try:
-                is_sent = os.writev(self._own_descriptor(), parts) == sum(map(len, parts))
-            except OSError:
-                is_sent = False
+            self._in_flight.add(Waiting(correlation_id, ApiKey.PRODUCE, timeout_ms, deadline_ms, answer))
+            is_sent = self._try_write(request)
         if not is_sent:
             lost = ConnectionLost(self.address, "it did not take a request")
             self._loop.call_soon_threadsafe(self._end, lost)
         return True
+
+    def _try_write(self, request: bytes) -> bool:
+        try:
+            return os.write(self._own_descriptor(), request) == len(request)
+        except OSError:
+            return False
+
+    def _is_idle(self) -> bool:
+        """Whether nothing is on its way, and a timer runs that will look after what begins now."""
+        is_waited_for = len(self._in_flight) > 0 or self._deadline_timer is None
+        return self.is_open and not is_waited_for and not self.unsent_bytes
 
     def _own_descriptor(self) -> int:
         """The socket under a number that stays ours until `_end`, whenever the transport closes its own."""
@@ -188,7 +223,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             raise self._ended
         assert self._transport is not None
         correlation_id = self._in_flight.next_id()
-        self._transport.writelines(encode_request(api_key, version, correlation_id, self._client_id, request))
+        self._transport.writelines(encode_request(api_key, version, correlation_id, self.client_id, request))
         self.last_used_ms = self._loop.time() * 1000
         return correlation_id
 
@@ -276,13 +311,14 @@ async def connect(
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(setup_timeout_ms / 1000):
-            _, connection = await loop.create_connection(
-                lambda: BrokerConnection(address, client_id, request_timeout_ms), host, port
+            _, received = await loop.create_connection(
+                lambda: _Received(BrokerConnection(address, client_id, request_timeout_ms)), host, port
             )
     except TimeoutError:
         raise ConnectionFailed(address, f"no answer within {setup_timeout_ms} ms") from None
     except OSError as error:
         raise ConnectionFailed(address, _plain_reason(error)) from None
+    connection = received.connection
     try:
         await connection.negotiate()
     except BaseException:

@@ -1,14 +1,27 @@
-"""Requests that wait for their answer on one connection: ids, order, deadlines. No I/O, no clock."""
+# cython: annotation_typing=False
+"""Requests that wait for their answer on one connection: ids, order, deadlines. No I/O, no clock.
+
+Compiled by Cython (in_flight.pxd has the C types), or interpreted as is.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 from odradek.client.answers import BadAnswer
 from odradek.protocol.api_key import ApiKey
+
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.common.octets import int32_at, octets_of
+else:
+    from odradek.common.octets import int32_at, octets_of
 
 MAX_CORRELATION_ID = 2**31 - 1
 
@@ -57,15 +70,19 @@ class Called:
         return None
 
 
-@dataclass(slots=True, eq=False)
 class Waiting:
     """One request on its way; `answer` gets the frame of its answer."""
 
-    correlation_id: int
-    api_key: ApiKey
-    timeout_ms: int
-    deadline_ms: float
-    answer: Answer
+    __slots__ = ("answer", "api_key", "correlation_id", "deadline_ms", "timeout_ms")
+
+    def __init__(
+        self, correlation_id: int, api_key: ApiKey, timeout_ms: int, deadline_ms: float, answer: Answer
+    ) -> None:
+        self.correlation_id = correlation_id
+        self.api_key = api_key
+        self.timeout_ms = timeout_ms
+        self.deadline_ms = deadline_ms
+        self.answer = answer
 
 
 class InFlight:
@@ -73,9 +90,9 @@ class InFlight:
 
     __slots__ = ("_last_id", "_waiting")
 
-    def __init__(self) -> None:
+    def __init__(self, last_id: int = 0) -> None:
         self._waiting: deque[Waiting] = deque()
-        self._last_id = 0
+        self._last_id = last_id
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -91,7 +108,7 @@ class InFlight:
 
     def answered(self, frame: memoryview) -> Waiting:
         """The request that a frame answers; BadAnswer unless it is the oldest."""
-        correlation_id = int.from_bytes(frame[:4], "big", signed=True)
+        correlation_id = int32_at(octets_of(frame), 0)  # no answer is shorter
         if not self._waiting:
             raise BadAnswer(f"an answer numbered {correlation_id}, and nothing was asked")
         oldest = self._waiting[0]

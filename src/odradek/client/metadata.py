@@ -69,6 +69,8 @@ class Metadata:
         self.errors: dict[str, int] = {}
         self.names: dict[bytes, str] = {}
         self.updated_ms: float | None = None
+        self.edition = 0
+        """Grows with every change of nodes, topics and leaders."""
         self.on_update: Callable[[], object] | None = None
         """Called after each answer was taken over, by whoever must look at all that is told."""
         self._wanted: set[str] = set()
@@ -143,6 +145,7 @@ class Metadata:
 
     def update(self, answer: MetadataResponse, now_ms: float) -> None:
         """Take over an answer to `request`."""
+        self.edition += 1
         self.nodes = {row.node_id: Node(row.node_id, row.host, row.port, row.rack) for row in answer.brokers}
         self.cluster_id = answer.cluster_id if answer.cluster_id is not None else self.cluster_id
         self.controller_id = answer.controller_id
@@ -168,11 +171,13 @@ class Metadata:
             or leader_id not in self.nodes
         ):
             return False
+        self.edition += 1
         topic.partitions[partition.partition] = replace(known, leader_id=leader_id, leader_epoch=leader_epoch)
         return True
 
     def add_node(self, node: Node) -> None:
         """A broker told of another one, within another answer."""
+        self.edition += 1
         self.nodes[node.node_id] = node
 
     def leader(self, partition: TopicPartition) -> PartitionView | None:
@@ -208,6 +213,7 @@ class Metadata:
             self._drop(topic)
 
     def _drop(self, topic: str) -> None:
+        self.edition += 1
         self.errors.pop(topic, None)
         gone = self.topics.pop(topic, None)
         if gone is not None:

@@ -56,7 +56,8 @@ def send(accumulator: Any, value: bytes, key: bytes | None = None, partition: in
 
 
 def values(batch: ProducerBatch) -> list[bytes | None]:
-    batch.finish(Codec.NONE, None, NUMBER)
+    batch.producer_id, batch.producer_epoch, batch.base_sequence = NUMBER
+    batch.finish(Codec.NONE, None)
     assert batch.payload is not None
     return [record.value for record in read_records(batch.payload, max_bytes=10**6)]
 
@@ -234,7 +235,8 @@ def test_whatever_is_sent_comes_out_in_order_in_batches_that_fit(
     for partition, queue in enumerate(topic.queues):
         found = []
         for batch in queue.closed:
-            batch.finish(Codec.NONE, None, NUMBER)
+            batch.producer_id, batch.producer_epoch, batch.base_sequence = NUMBER
+            batch.finish(Codec.NONE, None)
             assert len(batch.payload) <= 1000
             header = read_header(batch.payload)
             assert (header.producer_id, header.producer_epoch, header.base_sequence) == NUMBER

@@ -9,6 +9,7 @@ from hypothesis import given
 
 from odradek.client.producer.batch import ProducerBatch
 from odradek.client.producer.idempotence import MAX_EPOCH, MAX_SEQUENCE, PartitionOrder, ProducerId
+from odradek.records.batch import HEADER_SIZE
 
 PRODUCER = ProducerId(7, 0)
 
@@ -20,10 +21,14 @@ def a_batch(records: int = 1) -> ProducerBatch:
     return batch
 
 
-def a_known_order(max_in_flight: int = 5) -> PartitionOrder:
-    """The broker has a batch of this producer already."""
+def a_known_order(max_in_flight: int = 5, records: int = 1) -> PartitionOrder:
+    """The broker has a batch of this producer already, with so many records."""
     order = PartitionOrder(max_in_flight)
-    order._producer_id, order._epoch, order._is_known = PRODUCER.producer_id, PRODUCER.epoch, True
+    batch = ProducerBatch("t", 0, 4096, 0.0)
+    batch.take_encoded(bytearray(HEADER_SIZE), records, 0, 0)
+    first = order.next_batch(deque([batch]), 0, PRODUCER)
+    assert first is batch
+    order.delivered(batch)
     return order
 
 
@@ -36,7 +41,7 @@ def test_sequences_go_on_by_the_number_of_records() -> None:
 
     sent = [order.next_batch(closed, 0, PRODUCER) for _ in range(3)]
 
-    assert [number(batch) for batch in sent if batch] == [(0, 0), (0, 3), (0, 5)]
+    assert [number(batch) for batch in sent if batch] == [(0, 1), (0, 4), (0, 6)]
 
 
 def test_a_batch_that_was_not_sent_after_all_goes_first_with_its_number() -> None:
@@ -48,13 +53,12 @@ def test_a_batch_that_was_not_sent_after_all_goes_first_with_its_number() -> Non
     again = [order.next_batch(closed, 0, PRODUCER) for _ in range(2)]
 
     assert again[0] is first
-    assert [number(batch) for batch in again if batch] == [(0, 0), (0, 3)]
+    assert [number(batch) for batch in again if batch] == [(0, 1), (0, 4)]
     assert first.attempts == 0
 
 
 def test_sequences_wrap_as_javas_do() -> None:
-    order, closed = a_known_order(5), deque([a_batch(2), a_batch(1)])
-    order._producer_id, order._epoch, order._sequence = 7, 0, MAX_SEQUENCE
+    order, closed = a_known_order(5, MAX_SEQUENCE), deque([a_batch(2), a_batch(1)])
 
     sent = [order.next_batch(closed, 0, PRODUCER) for _ in range(2)]
 
@@ -96,7 +100,7 @@ def test_a_repetition_goes_before_anything_new_and_keeps_its_number() -> None:
     assert order.next_batch(closed, 100, PRODUCER) is None, "one at a time"
     order.delivered(first)
     assert order.next_batch(closed, 100, PRODUCER) is second
-    assert number(second) == (0, 1)
+    assert number(second) == (0, 2)
 
 
 def test_a_new_batch_after_a_failed_one_waits_and_begins_an_epoch() -> None:

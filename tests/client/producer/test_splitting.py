@@ -38,12 +38,13 @@ def finished_batch(contents: list[Any], number: tuple[int, int, int] = (-1, -1, 
     batch = ProducerBatch("t", 0, 100_000, 0.0)
     for key, value, pairs, timestamp_ms in contents:
         assert batch.append(key, value, tuple(pairs), timestamp_ms, None) is not None
-    batch.finish(Codec.NONE, None, number)
+    batch.producer_id, batch.producer_epoch, batch.base_sequence = number
+    batch.finish(Codec.NONE, None)
     return batch
 
 
 def contents_of(batch: ProducerBatch) -> list[Any]:
-    batch.finish(Codec.LZ4, None, (batch.producer_id, batch.producer_epoch, batch.base_sequence))
+    batch.finish(Codec.LZ4, None)
     found: list[Record] = read_records(batch.payload or b"", max_bytes=10**6)
     return [(one.key, one.value, list(one.headers), one.timestamp_ms) for one in found]
 
@@ -70,7 +71,7 @@ def test_a_record_larger_than_all_others_ends_up_alone() -> None:
             alone.append(part.size)
         else:
             if part.payload is None:
-                part.finish(Codec.NONE, None, (-1, -1, -1))
+                part.finish(Codec.NONE, None)
             left = split_batch(part) + left
 
     assert [size > 5000 for size in alone] == [False, False, True, False]
@@ -91,7 +92,7 @@ def test_futures_callbacks_and_waiters_follow_their_record() -> None:
     results: list[Any] = []
     waiting = threading.Thread(target=lambda: results.append(futures[3].result(30)))  # type: ignore[union-attr]
     waiting.start()
-    batch.finish(Codec.NONE, None, (-1, -1, -1))
+    batch.finish(Codec.NONE, None)
     one, other = split_batch(batch)
     problem = RuntimeError("too large")
     other.complete(70)

@@ -74,3 +74,7 @@ cdef class Accumulator:
     cdef _switch(self, TopicQueues topic)
     @cython.locals(batch=ProducerBatch, topic=TopicQueues)
     cdef _close(self, PartitionQueue queue)
+    @cython.locals(queue=PartitionQueue)
+    cpdef PartitionQueue take_lone(self)
+    cpdef list_again(self, PartitionQueue queue)
+    cpdef complete(self, ProducerBatch batch, long long base_offset, long long log_append_time_ms=*, error=*)

@@ -401,6 +401,24 @@ class Accumulator:
                     self._close(queue)
                 self.lingering.popleft()
 
+    def take_lone(self) -> PartitionQueue | None:
+        """Close the only batch there is, for a thread that sends it at once, and let the sender sleep on.
+
+        The queue is not listed; None if there is more to do, or nothing.
+        """
+        with self.lock:
+            if len(self.incomplete) != 1 or len(self.lingering) != 1 or self.ready or self.blocked:
+                return None
+            _, queue, batch = self.lingering[0]
+            if queue.open is not batch or queue.closed:
+                return None
+            self.lingering.clear()
+            self._close(queue)
+            self.ready.clear()
+            queue.is_listed = False
+            self.is_sender_asleep = True
+            return queue
+
     def fall_asleep(self, linger_ms: float) -> float | None:
         """Until when the sender may sleep (infinity: until it is woken); None if it may not."""
         with self.lock:

@@ -59,6 +59,9 @@ cdef class ProducerBatch:
     cdef DeliveryFuture take(
         self, DeliveryFuture future, bytes key, bytes value, headers, long long timestamp_ms, on_delivery
     )
+    cpdef finish(self, codec, level)
+    cpdef bint complete(self, long long base_offset, long long log_append_time_ms=*, error=*) except -1
+    cdef wait(self, timeout)
     @cython.locals(place=Py_ssize_t, future=DeliveryFuture)
     cdef _tell_deliveries(self, list on_delivery)
     @cython.locals(part=ProducerBatch)

@@ -263,13 +263,12 @@ class ProducerBatch:
         """Of a record by its place in the batch."""
         return DeliveryFuture(self, index, self._max_timestamp_ms)
 
-    def finish(self, codec: Codec, level: int | None, producer: tuple[int, int, int]) -> None:
-        """Make the payload; nothing can be appended any more. `producer` is id, epoch and base sequence."""
+    def finish(self, codec: Codec, level: int | None) -> None:
+        """Make the payload, with the number that the batch has; nothing can be appended any more."""
         encoded, self._encoded = self._encoded, None
         assert encoded is not None
         if len(encoded) > self.size:
             del encoded[self.size :]
-        self.producer_id, self.producer_epoch, self.base_sequence = producer
         self.payload = finish_batch(
             encoded,
             codec=codec,
@@ -286,11 +285,10 @@ class ProducerBatch:
             record_count=self.count,
         )
 
-    def renumber(self, producer: tuple[int, int, int]) -> None:
-        """Give a finished batch, which no broker has, another producer id, epoch and base sequence."""
+    def renumber(self) -> None:
+        """Write another producer id, epoch and base sequence into a finished batch, which no broker has."""
         assert self.payload is not None
-        self.producer_id, self.producer_epoch, self.base_sequence = producer
-        stamp_producer(self.payload, 0, *producer)
+        stamp_producer(self.payload, 0, self.producer_id, self.producer_epoch, self.base_sequence)
 
     def split_into(self, parts: list[ProducerBatch]) -> None:
         """Its records are in these batches from now on, and whoever waits for them looks there."""

@@ -13,6 +13,7 @@ from odradek.client.errors import ClientClosed
 from odradek.client.producer.accumulator import Accumulator
 from odradek.client.producer.batch import ProducerBatch
 from odradek.client.producer.config import ProducerConfig
+from odradek.client.producer.lone_way import LoneWay
 from odradek.client.producer.sender import Sender
 from odradek.client.producer.statistics import ProducerStatistics
 from odradek.common.error_codes import ErrorCode
@@ -42,6 +43,7 @@ class Engine:
         self.statistics = ProducerStatistics()
         self._brokers = Brokers(config, "producer", creates_topics=True)
         self._sender = Sender(config, accumulator, self._brokers, self.statistics)
+        self.lone_way = LoneWay(self._sender)
         accumulator.wake = lambda: wake(self._sender.pump)
         self._sender.pump()
 
@@ -72,10 +74,6 @@ class Engine:
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 f"topic {topic} has {count} partitions, and no {partition}",
             )
-
-    def send_lone_batch(self) -> bool:
-        """From any thread: send the only batch there is if it can go at once; False if the loop must look."""
-        return self._sender.send_lone_batch()
 
     def pump(self) -> None:
         """Look at once what can be sent."""

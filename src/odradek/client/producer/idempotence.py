@@ -1,3 +1,4 @@
+# cython: annotation_typing=False
 """The order of one partition's batches: which may go next, and with what number. No I/O, no clock.
 
     closed  ->  numbered and in flight  ->  answered
@@ -14,6 +15,8 @@ When a batch fails for good, nobody can continue its sequence:
 
 So no record is written twice and none overtakes, whatever the broker really did with the failed batch.
 Epochs count per partition here: a broker compares them per partition too.
+
+Compiled by Cython (idempotence.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations

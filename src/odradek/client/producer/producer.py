@@ -106,6 +106,7 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
         super().__init__(make_accumulator(self.config), self._preparation.is_plain)
         self._background = BackgroundLoop("producer")
         self._engine = self._background.call(self._start())
+        self._lone_way = self._engine.lone_way
         # What waits for nothing, neither other records nor the fate of earlier ones, its own thread sends.
         self._accumulator.defers_waking = self.config.linger_ms == 0 and self.config.required_acks != 0
         _alive.add(self)
@@ -115,11 +116,6 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
         return Engine(self.config, self._accumulator, loop.call_soon_threadsafe)
 
     # Records.
-
-    def _send_now(self) -> None:
-        self._accumulator.is_wake_due = False
-        if not self._engine.send_lone_batch():
-            self._accumulator.wake()
 
     def _send_with_care(
         self, given: ProducerRecord[Key, Value], on_delivery: OnDelivery | None

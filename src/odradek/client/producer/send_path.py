@@ -13,16 +13,22 @@ from odradek.client.producer.outgoing import ProducerRecord
 class SendPath:
     """`send`, for records of bytes; everything else goes to `_send_with_care` of the class that inherits.
 
-    So does, to `_send_now`, what need not wait for other records.
+    What need not wait for other records goes by `_lone_way`.
     """
 
     def __init__(self, accumulator, is_plain):
         self._accumulator = accumulator
         self._is_plain = is_plain
+        self._lone_way = None
 
     def __class_getitem__(cls, _types):
         """Written where a class inherits; it means something to type checkers only."""
         return cls
+
+    def _send_now(self):
+        self._accumulator.is_wake_due = False
+        if not self._lone_way.send():
+            self._accumulator.wake()
 
     def send(
         self,

@@ -4,6 +4,7 @@ from typing import Any, Generic, TypeVar
 
 from odradek.client.producer.accumulator import Accumulator, OnDelivery
 from odradek.client.producer.batch import DeliveryFuture
+from odradek.client.producer.lone_way import LoneWay
 from odradek.client.producer.outgoing import HeadersIn, ProducerRecord
 
 Key = TypeVar("Key")
@@ -11,6 +12,7 @@ Value = TypeVar("Value")
 
 class SendPath(Generic[Key, Value]):
     _accumulator: Accumulator
+    _lone_way: LoneWay | None
     def __init__(self, accumulator: Accumulator, is_plain: bool) -> None: ...
     def send(
         self,

@@ -1,8 +1,8 @@
 """The sender: takes batches that are ready, sends them to the leaders, and tells them their fate.
 
-Everything here but `send_lone_batch` runs on one loop. `pump` does all that can be done now and never waits;
-what must be waited for (connections, metadata, a producer id) runs in tasks of its own, which call `pump`
-again when they are done.
+Everything here runs on one loop; a batch that is alone need not come here (`lone_way`). `pump` does all that
+can be done now and never waits; what must be waited for (connections, metadata, a producer id) runs in tasks
+of its own, which call `pump` again when they are done.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from odradek.client.producer.accumulator import Accumulator, PartitionQueue
 from odradek.client.producer.batch import NO_OFFSET, ProducerBatch
 from odradek.client.producer.config import ProducerConfig
 from odradek.client.producer.errors import DeliveryTimedOut
-from odradek.client.producer.idempotence import NOT_NUMBERED, PartitionOrder, ProducerId
+from odradek.client.producer.idempotence import PartitionOrder, ProducerId
 from odradek.client.producer.producer_ids import ask_producer_id
 from odradek.client.producer.splitting import split_batch
 from odradek.client.producer.statistics import ProducerStatistics
@@ -38,6 +38,7 @@ from odradek.protocol.api_key import ApiKey
 from odradek.protocol.errors import ProtocolError
 from odradek.protocol.headers import decode_response
 from odradek.protocol.messages import ProduceRequest, ProduceResponse
+from odradek.records.batch import NO_PRODUCER_ID
 from odradek.records.compression import Codec
 
 # The broker does not have the batch, because its number is not the one it waits for.
@@ -70,24 +71,24 @@ class Sender:
         brokers: Brokers,
         statistics: ProducerStatistics,
     ) -> None:
-        self._config = config
-        self._accumulator = accumulator
-        self._brokers = brokers
-        self._statistics = statistics
+        self.config = config
+        self.accumulator = accumulator
+        self.brokers = brokers
+        self.statistics = statistics
         self._loop = asyncio.get_running_loop()
-        self._codec = Codec[config.compression_type.upper()]
-        self._level = config.compression_level
+        self.codec = Codec[config.compression_type.upper()]
+        self.level = config.compression_level
         self._max_in_flight = config.max_in_flight_requests_per_connection
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
-        self._producer: ProducerId | None = None
-        self._active: dict[PartitionQueue, None] = {}
+        self.producer: ProducerId | None = None
+        self.active: dict[PartitionQueue, None] = {}
         self._chores = Chores("sender", self._loop, self.pump)
         self._timer: asyncio.TimerHandle | None = None
         self._alarm_ms = math.inf
         self._is_stopped = False
         # Whose turn it is to change what the sender knows: the loop's, or that of a thread in a hurry.
-        self._turn = threading.Lock()
-        self._troubles = Troubles()
+        self.turn = threading.Lock()
+        self.troubles = Troubles()
 
     def stop(self) -> None:
         """Send nothing more."""
@@ -106,75 +107,56 @@ class Sender:
     def pump(self) -> None:
         """Close, expire and send what is due, then set the alarm for the next time."""
         if not self._is_stopped:
-            with self._turn:
+            with self.turn:
                 self._pump()
 
     def _pump(self) -> None:
-        accumulator, linger_ms = self._accumulator, self._config.linger_ms
+        accumulator, linger_ms = self.accumulator, self.config.linger_ms
         sleeps_until_ms = None
         while sleeps_until_ms is None:
             now_ms = self._now_ms()
             accumulator.close_lingered(linger_ms, now_ms)
             self._take_ready()
             expires_ms = self._expire(now_ms)
-            while self._active and self._send_one_request_each(now_ms):
+            while self.active and self._send_one_request_each(now_ms):
                 pass
             sleeps_until_ms = accumulator.fall_asleep(linger_ms)
-        retries_ms = min(map(_retry_at_ms, self._active), default=math.inf)
+        retries_ms = min(map(_retry_at_ms, self.active), default=math.inf)
         self._set_alarm(min(sleeps_until_ms, expires_ms, retries_ms), now_ms)
-        if accumulator.topics and self._brokers.metadata.needs_refresh(
-            now_ms, self._config.metadata_max_age_ms
+        if accumulator.topics and self.brokers.metadata.needs_refresh(
+            now_ms, self.config.metadata_max_age_ms
         ):
             self._chores.begin("metadata", self._refresh)
 
     def _take_ready(self) -> None:
-        for queue in self._accumulator.take_ready():
-            if queue.order is None:
-                partition = TopicPartition(queue.topic, queue.partition)
-                queue.order = PartitionOrder(self._max_in_flight, partition)
-            self._active[queue] = None
+        for queue in self.accumulator.take_ready():
+            self.order_of(queue)
+            self.active[queue] = None
 
-    def send_lone_batch(self) -> bool:
-        """From any thread: send the only batch there is, if it can go at once; False if the loop must look.
-
-        It spares a record that somebody waits for the way to the loop's thread. All that is not as usual is
-        left to `pump`.
-        """
-        if len(self._accumulator.incomplete) != 1 or not self._turn.acquire(blocking=False):
-            return False
-        try:
-            if self._active or self._is_stopped or self._timer is None:
-                return False
-            now_ms = self._now_ms()
-            self._accumulator.close_lingered(self._config.linger_ms, now_ms)
-            self._take_ready()
-            if len(self._active) != 1:
-                return False
-            is_sent = self._send_from_any_thread(next(iter(self._active)), now_ms)
-            return self._accumulator.fall_asleep(self._config.linger_ms) == math.inf and is_sent
-        finally:
-            self._turn.release()
-
-    def _send_from_any_thread(self, queue: PartitionQueue, now_ms: float) -> bool:
+    def order_of(self, queue: PartitionQueue) -> PartitionOrder:
+        """What goes when, of a partition."""
+        if queue.order is None:
+            partition = TopicPartition(queue.topic, queue.partition)
+            queue.order = PartitionOrder(self._max_in_flight, partition)
         order: PartitionOrder = queue.order
-        if self._config.enable_idempotence and (self._producer is None or order.is_exhausted):
-            return False
-        view = self._brokers.metadata.leader(cast("TopicPartition", order.partition))
-        connection = None if view is None else self._brokers.open_connection(view.leader_id)
-        if connection is None or connection.in_flight:
-            return False
-        batch = self._next_batch(queue, now_ms)
-        if batch is None:
-            return False
-        group = [Sent(queue, batch)]
+        return order
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether an alarm is set, after which we look what was not delivered in time."""
+        return self._timer is not None and not self._is_stopped
+
+    def take_lone_answer(
+        self,
+        connection: BrokerConnection,
+        queue: PartitionQueue,
+        batch: ProducerBatch,
+        frame: memoryview | None,
+        error: BaseException | None,
+    ) -> None:
+        """The answer to a batch that went by the lone way is not just that it was written."""
         version = connection.versions.best(ApiKey.PRODUCE)
-        answered = Called(partial(self._answered, connection, version, group))
-        if connection.send_from_any_thread(answered, self._request(version, group), version):
-            self._statistics.count_request([len(batch.payload or b"")])
-            return True
-        order.put_back(batch)
-        self._active[queue] = None
-        return False
+        self._answered(connection, version, [Sent(queue, batch)], frame, error)
 
     def _set_alarm(self, at_ms: float, now_ms: float) -> None:
         """Pump again at a time. An alarm that rings earlier, and in vain, costs less than setting another."""
@@ -190,12 +172,12 @@ class Sender:
 
     def _expire(self, now_ms: float) -> float:
         """Fail what was not delivered in time; when the next batch would be."""
-        timeout_ms = self._config.delivery_timeout_ms
-        while (oldest := self._accumulator.oldest()) is not None:
+        timeout_ms = self.config.delivery_timeout_ms
+        while (oldest := self.accumulator.oldest()) is not None:
             if oldest.created_ms + timeout_ms > now_ms:
                 return oldest.created_ms + timeout_ms
-            queue = self._accumulator.topics[oldest.topic].queues[oldest.partition]
-            why = self._troubles.why(queue, self._brokers.metadata)
+            queue = self.accumulator.topics[oldest.topic].queues[oldest.partition]
+            why = self.troubles.why(queue, self.brokers.metadata)
             partition = TopicPartition(oldest.topic, oldest.partition)
             self._fail(oldest, DeliveryTimedOut(partition, timeout_ms, oldest.attempts, why))
         return math.inf
@@ -204,12 +186,12 @@ class Sender:
         """Send at most one request to each broker; whether there was any."""
         requests: dict[BrokerConnection, list[Sent]] = {}
         sizes: dict[BrokerConnection, int] = {}
-        for queue in list(self._active):
+        for queue in list(self.active):
             connection = self._way_to(queue)
             if connection is None:
                 continue
             # Room is judged by what was taken already: one batch of a partition in each request.
-            if requests.get(connection) and sizes[connection] > self._config.max_request_size:
+            if requests.get(connection) and sizes[connection] > self.config.max_request_size:
                 continue
             batch = self._next_batch(queue, now_ms)
             if batch is not None:
@@ -222,14 +204,14 @@ class Sender:
 
     def _way_to(self, queue: PartitionQueue) -> BrokerConnection | None:
         """A connection to the leader that takes another request; None, and steps towards one, without."""
-        if self._config.enable_idempotence and (self._producer is None or queue.order.is_exhausted):
+        if self.config.enable_idempotence and (self.producer is None or queue.order.is_exhausted):
             self._chores.begin("producer id", self._get_producer_id)
             return None
-        view = self._brokers.metadata.leader(queue.order.partition)
+        view = self.brokers.metadata.leader(queue.order.partition)
         if view is None:
-            self._brokers.metadata.mark_stale()
+            self.brokers.metadata.mark_stale()
             return None
-        connection = self._brokers.open_connection(view.leader_id)
+        connection = self.brokers.open_connection(view.leader_id)
         if connection is None:
             self._chores.begin(view.leader_id, partial(self._connect, view.leader_id))
             return None
@@ -237,20 +219,19 @@ class Sender:
 
     def _next_batch(self, queue: PartitionQueue, now_ms: float) -> ProducerBatch | None:
         order: PartitionOrder = queue.order
-        producer = self._producer if self._config.enable_idempotence else None
+        producer = self.producer if self.config.enable_idempotence else None
         batch = order.next_batch(queue.closed, now_ms, producer)
         if not queue.closed and not order.retries:
-            self._active.pop(queue, None)
+            self.active.pop(queue, None)
         if batch is None:
             return None
         if batch.is_done:
             order.failed(batch)
             return self._next_batch(queue, now_ms)
-        number = (batch.producer_id, batch.producer_epoch, batch.base_sequence)
         if batch.payload is None:
-            batch.finish(self._codec, self._level, number)
-        elif batch.attempts and number != NOT_NUMBERED:
-            batch.renumber(number)
+            batch.finish(self.codec, self.level)
+        elif batch.attempts and batch.producer_id != NO_PRODUCER_ID:
+            batch.renumber()
         return batch
 
     # One request.
@@ -258,8 +239,8 @@ class Sender:
     def _send(self, connection: BrokerConnection, group: list[Sent]) -> None:
         version = connection.versions.best(ApiKey.PRODUCE)
         request = self._request(version, group)
-        acks = self._config.required_acks
-        self._statistics.count_request([len(batch.payload or b"") for _, batch in group])
+        acks = self.config.required_acks
+        self.statistics.count_request(len(group), sum(len(batch.payload or b"") for _, batch in group))
         try:
             if acks == 0:
                 connection.send_unanswered(request, version)
@@ -278,14 +259,14 @@ class Sender:
         frame: memoryview | None,
         error: BaseException | None,
     ) -> None:
-        with self._turn:
+        with self.turn:
             if frame is None:
                 assert error is not None
                 self._all_retry(group, error)
             else:
                 self._take_frame(version, frame, group)
         # Without work left the last pump has set all alarms; whoever waits for this answer gets going sooner.
-        if self._active:
+        if self.active:
             connection.afterwards(self.pump)
 
     def _take_frame(self, version: int, frame: memoryview, group: list[Sent]) -> None:
@@ -301,24 +282,24 @@ class Sender:
         for queue, batch in group:
             row = ProduceRequest.TopicData.PartitionData(index=queue.partition, records=batch.payload)
             topics.setdefault(queue.topic, []).append(row)
-        request = ProduceRequest(acks=self._config.required_acks, timeout_ms=self._config.request_timeout_ms)
+        request = ProduceRequest(acks=self.config.required_acks, timeout_ms=self.config.request_timeout_ms)
         for name, rows in topics.items():
             if version >= FIRST_WITH_TOPIC_IDS:
-                topic_id = self._brokers.metadata.topics[name].topic_id
+                topic_id = self.brokers.metadata.topics[name].topic_id
                 request.topic_data.append(ProduceRequest.TopicData(topic_id=topic_id, partition_data=rows))
             else:
                 request.topic_data.append(ProduceRequest.TopicData(name=name, partition_data=rows))
         return request
 
     def _take_answer(self, answer: ProduceResponse, group: list[Sent]) -> None:
-        names = self._brokers.metadata.names
+        names = self.brokers.metadata.names
         told: dict[tuple[str, int], ProduceResponse.Responses.PartitionResponses] = {}
         for topic in answer.responses:
             name = topic.name or names.get(topic.topic_id, "")
             for row in topic.partition_responses:
                 told[name, row.index] = row
         for endpoint in answer.node_endpoints:
-            self._brokers.metadata.add_node(
+            self.brokers.metadata.add_node(
                 Node(endpoint.node_id, endpoint.host, endpoint.port, endpoint.rack)
             )
         for sent in group:
@@ -327,9 +308,9 @@ class Sender:
                 self._retry(sent, broker_error(ErrorCode.UNKNOWN_TOPIC_ID, "the answer leaves it out"))
             elif fate.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
                 sent.queue.order.delivered(sent.batch)
-                self._troubles.over(sent.queue)
-                self._statistics.count_delivered(sent.batch.count)
-                self._accumulator.complete(sent.batch, fate.base_offset, fate.log_append_time_ms)
+                self.troubles.over(sent.queue)
+                self.statistics.count_delivered(sent.batch.count)
+                self.accumulator.complete(sent.batch, fate.base_offset, fate.log_append_time_ms)
             else:
                 self._take_error(sent, fate)
 
@@ -339,11 +320,11 @@ class Sender:
         ]
         error = broker_error(row.error_code, row.error_message or "; ".join(problems) or None)
         partition = TopicPartition(sent.queue.topic, sent.queue.partition)
-        is_news = self._brokers.metadata.take_leader(
+        is_news = self.brokers.metadata.take_leader(
             partition, row.current_leader.leader_id, row.current_leader.leader_epoch
         )
         if row.error_code in STALE_VIEW and not is_news:
-            self._brokers.metadata.mark_stale()
+            self.brokers.metadata.mark_stale()
         if row.error_code in WRONG_NUMBER and sent.batch.base_sequence >= 0:
             self._renumber(sent, error)
         elif row.error_code in TOO_LARGE and sent.batch.count > 1 and not sent.batch.is_done:
@@ -355,101 +336,101 @@ class Sender:
             self._fail(sent.batch, error)
 
     def _renumber(self, sent: Sent, error: BrokerError) -> None:
-        if sent.batch.is_done or sent.batch.attempts >= self._config.retries:
+        if sent.batch.is_done or sent.batch.attempts >= self.config.retries:
             self._retry(sent, error)
             return
         sent.queue.order.refused(sent.batch, sent.queue.closed, self._retry_at_ms(sent.batch))
-        self._active[sent.queue] = None
+        self.active[sent.queue] = None
 
     def _split(self, sent: Sent) -> None:
         parts = split_batch(sent.batch)
-        self._accumulator.replace(sent.batch, parts)
+        self.accumulator.replace(sent.batch, parts)
         sent.queue.order.split(sent.batch, parts)
-        self._statistics.batches_split += 1
-        self._active[sent.queue] = None
+        self.statistics.batches_split += 1
+        self.active[sent.queue] = None
 
     # Fates.
 
     def _all_delivered(self, group: list[Sent]) -> None:
         for queue, batch in group:
             queue.order.delivered(batch)
-            self._statistics.count_delivered(batch.count)
-            self._accumulator.complete(batch, NO_OFFSET)
+            self.statistics.count_delivered(batch.count)
+            self.accumulator.complete(batch, NO_OFFSET)
 
     def _all_retry(self, group: list[Sent], error: BaseException) -> None:
-        self._brokers.metadata.mark_stale()
+        self.brokers.metadata.mark_stale()
         for sent in group:
             self._retry(sent, error)
 
     def _retry(self, sent: Sent, error: BaseException) -> None:
         """Send it again later, unless its time or its retries are over."""
         batch, order = sent.batch, sent.queue.order
-        if batch.is_done or batch.attempts >= self._config.retries or not is_retriable(error):
+        if batch.is_done or batch.attempts >= self.config.retries or not is_retriable(error):
             order.failed(batch)
             self._fail(batch, error)
             return
-        self._statistics.retries += 1
-        self._troubles.note(sent.queue, error)
+        self.statistics.retries += 1
+        self.troubles.note(sent.queue, error)
         order.repeat(batch, self._retry_at_ms(batch))
-        self._active[sent.queue] = None
+        self.active[sent.queue] = None
 
     def _retry_at_ms(self, batch: ProducerBatch) -> float:
         return self._now_ms() + self._backoff.pause_ms(batch.attempts + 1, random.random())
 
     def _fail(self, batch: ProducerBatch, error: BaseException) -> None:
         if not batch.is_done:
-            self._statistics.count_failed(batch.count)
-        self._accumulator.complete(batch, NO_OFFSET, -1, error)
+            self.statistics.count_failed(batch.count)
+        self.accumulator.complete(batch, NO_OFFSET, -1, error)
 
     # What must be waited for.
 
     async def _connect(self, node_id: int) -> None:
         try:
-            await self._brokers.connection(node_id)
-            self._troubles.over(node_id)
+            await self.brokers.connection(node_id)
+            self.troubles.over(node_id)
         except ClientError as error:
-            self._troubles.note(node_id, error)
-            self._brokers.metadata.mark_stale()
-            await asyncio.sleep(self._config.reconnect_backoff_ms / 1000)
+            self.troubles.note(node_id, error)
+            self.brokers.metadata.mark_stale()
+            await asyncio.sleep(self.config.reconnect_backoff_ms / 1000)
 
     async def _refresh(self) -> None:
         try:
-            await self._brokers.refresh()
-            self._troubles.over(METADATA)
+            await self.brokers.refresh()
+            self.troubles.over(METADATA)
         except (ClientError, BrokerError) as error:
-            self._troubles.note(METADATA, error)
-            await asyncio.sleep(self._config.retry_backoff_ms / 1000)
+            self.troubles.note(METADATA, error)
+            await asyncio.sleep(self.config.retry_backoff_ms / 1000)
         self.apply_metadata()
-        if any(queue for queue in self._active if not self._has_leader(queue)):
-            self._brokers.metadata.mark_stale()
-            await asyncio.sleep(self._config.retry_backoff_ms / 1000)
+        if any(queue for queue in self.active if not self._has_leader(queue)):
+            self.brokers.metadata.mark_stale()
+            await asyncio.sleep(self.config.retry_backoff_ms / 1000)
 
     def _has_leader(self, queue: PartitionQueue) -> bool:
-        return self._brokers.metadata.leader(TopicPartition(queue.topic, queue.partition)) is not None
+        return self.brokers.metadata.leader(TopicPartition(queue.topic, queue.partition)) is not None
 
     def apply_metadata(self) -> None:
         """Tell the accumulator how many partitions topics have, and which of them can be written to."""
-        metadata = self._brokers.metadata
+        metadata = self.brokers.metadata
         for name, topic in metadata.topics.items():
             led = [
                 number
                 for number, view in sorted(topic.partitions.items())
                 if view.leader_id in metadata.nodes
             ]
-            self._accumulator.topic(name, len(topic.partitions), led)
+            self.accumulator.topic(name, len(topic.partitions), led)
 
     async def _get_producer_id(self) -> None:
         try:
-            self._producer = await ask_producer_id(self._brokers)
-            self._troubles.over(PRODUCER_ID)
+            self.producer = await ask_producer_id(self.brokers)
+            self.troubles.over(PRODUCER_ID)
         except (ClientError, BrokerError) as error:
             if is_retriable(error):
-                self._troubles.note(PRODUCER_ID, error)
-                await asyncio.sleep(self._config.retry_backoff_ms / 1000)
+                self.troubles.note(PRODUCER_ID, error)
+                await asyncio.sleep(self.config.retry_backoff_ms / 1000)
                 return
             # Nothing can ever be sent: everybody is told, now and at every later send.
-            self._accumulator.refuse(error)
-            self._accumulator.fail_all(error)
+            self.accumulator.refuse(error)
+            self.accumulator.fail_all(error)
 
 
 def _retry_at_ms(queue: PartitionQueue) -> float:

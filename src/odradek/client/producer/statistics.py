@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -25,11 +24,11 @@ class ProducerStatistics:
     buffered_bytes: int = 0
     """Of `buffer_memory`, at this moment."""
 
-    def count_request(self, batch_sizes: Sequence[int]) -> None:
-        """A request with these batches goes out."""
+    def count_request(self, batches: int, size: int) -> None:
+        """A request with so many batches goes out, of `size` bytes together."""
         self.requests_sent += 1
-        self.batches_sent += len(batch_sizes)
-        self.bytes_sent += sum(batch_sizes)
+        self.batches_sent += batches
+        self.bytes_sent += size
 
     def count_delivered(self, records: int) -> None:
         """A batch is acknowledged."""

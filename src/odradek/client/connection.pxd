@@ -1,0 +1,34 @@
+# C types of connection.py.
+
+cimport cython
+
+from odradek.client.answers cimport AnswerAssembler
+from odradek.client.in_flight cimport InFlight, Waiting
+from odradek.protocol.produce_template cimport ProduceTemplate
+
+
+@cython.final
+cdef class BrokerConnection:
+    cdef readonly str address
+    cdef readonly object client_id
+    cdef public object versions
+    cdef public double last_used_ms
+    cdef long long _request_timeout_ms
+    cdef AnswerAssembler _assembler
+    cdef InFlight _in_flight
+    cdef object _loop
+    cdef object _transport
+    cdef object _deadline_timer
+    cdef object _ended
+    cdef object _closed
+    cdef dict _afterwards
+    cdef object _sending
+    cdef object _descriptor
+
+    @cython.locals(correlation_id="long long", timeout_ms="long long", deadline_ms=double, is_sent=bint, request=bytes)
+    cpdef bint send_alone(self, answer, ProduceTemplate template, batch) except -1
+    cdef bint _try_write(self, bytes request) except -1
+    cdef bint _is_idle(self) except -1
+    @cython.locals(waiting=Waiting)
+    cpdef buffer_updated(self, Py_ssize_t nbytes)
+    cpdef get_buffer(self, sizehint)

@@ -1,0 +1,51 @@
+# C types of lone_way.py.
+
+cimport cython
+
+from odradek.client.connection cimport BrokerConnection
+from odradek.client.producer.accumulator cimport Accumulator, PartitionQueue
+from odradek.client.producer.batch cimport ProducerBatch
+from odradek.client.producer.idempotence cimport PartitionOrder
+from odradek.protocol.produce_template cimport ProduceTemplate
+
+
+@cython.final
+cdef class Route:
+    cdef readonly long long edition
+    cdef readonly PartitionQueue queue
+    cdef readonly PartitionOrder order
+    cdef readonly BrokerConnection connection
+    cdef readonly ProduceTemplate template
+
+
+@cython.final
+cdef class LoneAnswer:
+    cdef LoneWay _way
+    cdef Route _route
+    cdef ProducerBatch _batch
+
+
+@cython.final
+cdef class LoneWay:
+    cdef object _sender
+    cdef Accumulator _accumulator
+    cdef dict _active
+    cdef object _metadata
+    cdef object _statistics
+    cdef object _turn
+    cdef dict _routes
+    cdef bint _is_idempotent
+    cdef double _max_idle_ms
+
+    @cython.locals(queue=PartitionQueue)
+    cpdef bint send(self) except -1
+    @cython.locals(now_ms=double, route=Route, batch=ProducerBatch)
+    cdef bint _send(self, PartitionQueue queue) except -1
+    @cython.locals(route=Route)
+    cdef Route _route(self, PartitionQueue queue, double now_ms)
+    @cython.locals(batch=ProducerBatch)
+    cdef ProducerBatch _next_batch(self, Route route, double now_ms)
+    cdef Route _find_route(self, PartitionQueue queue)
+    @cython.locals(base_offset="long long")
+    cdef answered(self, Route route, ProducerBatch batch, frame)
+    cdef failed(self, Route route, ProducerBatch batch, error)

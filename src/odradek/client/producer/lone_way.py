@@ -1,0 +1,192 @@
+# cython: annotation_typing=False
+"""The way of a batch that is alone: from the thread that made it to the leader, and its answer back.
+
+Whoever sends one record and waits for it gains nothing from a thread in between: its own thread closes the
+batch and writes the request, made from a template. All that is not as usual is left to the sender, which
+works on its loop.
+
+Compiled by Cython (lone_way.pxd has the C types), or interpreted as is.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING
+
+from odradek.client.connection import BrokerConnection
+from odradek.client.producer.accumulator import PartitionQueue
+from odradek.client.producer.batch import ProducerBatch
+from odradek.client.producer.idempotence import PartitionOrder
+from odradek.common.ids import TopicPartition
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.produce_template import ProduceTemplate
+
+if TYPE_CHECKING:
+    from odradek.client.producer.sender import Sender
+
+
+class Route:
+    """How batches of a partition get to its leader, worked out once for an edition of the metadata."""
+
+    __slots__ = ("connection", "edition", "order", "queue", "template")
+
+    def __init__(
+        self,
+        edition: int,
+        queue: PartitionQueue,
+        order: PartitionOrder,
+        connection: BrokerConnection,
+        template: ProduceTemplate,
+    ) -> None:
+        self.edition = edition
+        self.queue = queue
+        self.order = order
+        self.connection = connection
+        self.template = template
+
+
+class LoneAnswer:
+    """Waits for the answer to one batch; see `in_flight.Answer`."""
+
+    __slots__ = ("_batch", "_route", "_way")
+
+    def __init__(self, way: LoneWay, route: Route, batch: ProducerBatch) -> None:
+        self._way = way
+        self._route = route
+        self._batch = batch
+
+    def done(self) -> bool:
+        """There is always somebody."""
+        return False
+
+    def set_result(self, frame: memoryview, /) -> None:
+        """The answer came."""
+        self._way.answered(self._route, self._batch, frame)
+
+    def set_exception(self, error: BaseException, /) -> None:
+        """It never will."""
+        self._way.failed(self._route, self._batch, error)
+
+    def exception(self) -> BaseException | None:
+        """Nothing is kept here."""
+        return None
+
+
+class LoneWay:
+    """Sends what is alone, from any thread. Owned by a sender, whose turn it takes for each step."""
+
+    __slots__ = (
+        "_accumulator",
+        "_active",
+        "_is_idempotent",
+        "_max_idle_ms",
+        "_metadata",
+        "_routes",
+        "_sender",
+        "_statistics",
+        "_turn",
+    )
+
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
+        self._accumulator = sender.accumulator
+        self._active = sender.active
+        self._metadata = sender.brokers.metadata
+        self._statistics = sender.statistics
+        self._turn = sender.turn
+        self._routes: dict[PartitionQueue, Route] = {}
+        self._is_idempotent = sender.config.enable_idempotence
+        max_idle_ms = sender.config.connections_max_idle_ms
+        self._max_idle_ms = math.inf if max_idle_ms < 0 else max_idle_ms
+
+    def send(self) -> bool:
+        """Send the only batch there is, if it can go at once; False if the loop must look."""
+        if not self._turn.acquire(False):
+            return False
+        try:
+            if self._active or not self._sender.is_watching:
+                return False
+            queue = self._accumulator.take_lone()
+            return queue is not None and self._send(queue)
+        finally:
+            self._turn.release()
+
+    def _send(self, queue: PartitionQueue) -> bool:
+        now_ms = time.monotonic() * 1000
+        route = self._route(queue, now_ms)
+        batch = None if route is None else self._next_batch(route, now_ms)
+        if route is None or batch is None:
+            self._accumulator.list_again(queue)
+            return False
+        payload = batch.payload
+        assert payload is not None
+        size = len(payload)
+        if not route.connection.send_alone(LoneAnswer(self, route, batch), route.template, payload):
+            del self._routes[queue]
+            route.order.put_back(batch)
+            self._active[queue] = None
+            return False
+        self._statistics.count_request(1, size)
+        return True
+
+    def _route(self, queue: PartitionQueue, now_ms: float) -> Route | None:
+        """None if the leader cannot be reached at once."""
+        route: Route | None = self._routes.get(queue)
+        if route is None or route.edition != self._metadata.edition:
+            route = self._find_route(queue)
+            if route is None:
+                return None
+            self._routes[queue] = route
+        # Firewalls and brokers forget idle connections without a word.
+        return route if now_ms - route.connection.last_used_ms <= self._max_idle_ms else None
+
+    def _next_batch(self, route: Route, now_ms: float) -> ProducerBatch | None:
+        """The batch, numbered and finished; None if there is no number for it."""
+        producer = self._sender.producer if self._is_idempotent else None
+        if self._is_idempotent and (producer is None or route.order.is_exhausted):
+            return None
+        batch = route.order.next_batch(route.queue.closed, now_ms, producer)
+        if batch is not None:
+            batch.finish(self._sender.codec, self._sender.level)
+        return batch
+
+    def _find_route(self, queue: PartitionQueue) -> Route | None:
+        sender, metadata = self._sender, self._metadata
+        order = sender.order_of(queue)
+        view = metadata.leader(TopicPartition(queue.topic, queue.partition))
+        connection = None if view is None else sender.brokers.open_connection(view.leader_id)
+        if connection is None:
+            return None
+        version = connection.versions.best(ApiKey.PRODUCE)
+        if not ProduceTemplate.serves(version):
+            return None
+        template = ProduceTemplate(
+            version,
+            connection.client_id,
+            acks=sender.config.required_acks,
+            timeout_ms=sender.config.request_timeout_ms,
+            topic=queue.topic,
+            topic_id=metadata.topics[queue.topic].topic_id,
+            partition=queue.partition,
+        )
+        return Route(metadata.edition, queue, order, connection, template)
+
+    def answered(self, route: Route, batch: ProducerBatch, frame: memoryview) -> None:
+        """On the loop: the answer came."""
+        base_offset: int = route.template.base_offset(frame)
+        if base_offset < 0:
+            self._sender.take_lone_answer(route.connection, route.queue, batch, frame, None)
+            return
+        with self._turn:
+            route.order.delivered(batch)
+            self._sender.troubles.over(route.queue)
+            self._statistics.count_delivered(batch.count)
+        if self._active:
+            route.connection.afterwards(self._sender.pump)
+        # Last: whoever waits wants the interpreter as soon as it is told.
+        self._accumulator.complete(batch, base_offset, route.template.log_append_time_ms(frame))
+
+    def failed(self, route: Route, batch: ProducerBatch, error: BaseException) -> None:
+        """On the loop: there will be no answer."""
+        self._sender.take_lone_answer(route.connection, route.queue, batch, None, error)

@@ -65,6 +65,8 @@ WAYS = {
     "odradek.broker.handlers.short_produce": "src/odradek/broker/handlers/short_produce.py",
     "odradek.broker.handlers.short_fetch": "src/odradek/broker/handlers/short_fetch.py",
     "odradek.protocol.produce_template": "src/odradek/protocol/produce_template.py",
+    "odradek.protocol.fetch_template": "src/odradek/protocol/fetch_template.py",
+    "odradek.client.consumer.steady_way": "src/odradek/client/consumer/steady_way.py",
     "odradek.client.answers": "src/odradek/client/answers.py",
     "odradek.client.in_flight": "src/odradek/client/in_flight.py",
     "odradek.client.connection": "src/odradek/client/connection.py",

@@ -27,6 +27,7 @@ cdef class BrokerConnection:
 
     @cython.locals(correlation_id="long long", timeout_ms="long long", deadline_ms=double, is_sent=bint, request=bytes)
     cpdef bint send_alone(self, answer, ProduceTemplate template, batch) except -1
+    cdef _watch(self, double deadline_ms)
     cdef bint _try_write(self, bytes request) except -1
     cdef bint _is_idle(self) except -1
     @cython.locals(waiting=Waiting)

@@ -36,6 +36,7 @@ from odradek.protocol.produce_template import ProduceTemplate
 from odradek.protocol.structs import Message
 
 SOFTWARE_NAME = "odradek"
+_CORRELATION_ID_POSITION = 8
 
 Answer = TypeVar("Answer", bound=Message)
 
@@ -126,6 +127,27 @@ class BrokerConnection:
             correlation_id = self._write(api_key, version, request)
             deadline_ms = self.last_used_ms + timeout_ms
             self._in_flight.add(Waiting(correlation_id, api_key, timeout_ms, deadline_ms, answer))
+        self._watch(deadline_ms)
+
+    def send_made(
+        self, answer: PendingAnswer, api_key: ApiKey, request: bytearray, *, timeout_ms: int
+    ) -> None:
+        """Like `send_for`, with a request that is encoded already, size first, but for its correlation id."""
+        with self._sending:
+            if self._ended is not None:
+                raise self._ended
+            assert self._transport is not None
+            correlation_id = self._in_flight.next_id()
+            request[_CORRELATION_ID_POSITION : _CORRELATION_ID_POSITION + 4] = correlation_id.to_bytes(
+                4, "big"
+            )
+            self._transport.write(request)
+            self.last_used_ms = time.monotonic() * 1000
+            deadline_ms = self.last_used_ms + timeout_ms
+            self._in_flight.add(Waiting(correlation_id, api_key, timeout_ms, deadline_ms, answer))
+        self._watch(deadline_ms)
+
+    def _watch(self, deadline_ms: float) -> None:
         if self._deadline_timer is None or self._deadline_timer.when() * 1000 > deadline_ms:
             self._set_timer(deadline_ms)
 

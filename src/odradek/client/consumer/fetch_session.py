@@ -39,15 +39,15 @@ class FetchSession:
     """The session with one broker. Owned by the fetcher."""
 
     def __init__(self) -> None:
-        self._session_id = NO_SESSION
-        self._epoch = FIRST_EPOCH
+        self.session_id = NO_SESSION
+        self.epoch = FIRST_EPOCH
         self._remembered: dict[TopicPartition, Wanted] = {}
 
     def ask(self, wanted: Mapping[TopicPartition, Wanted]) -> Asked:
         """The fetch that makes the session hold exactly these partitions."""
-        if self._epoch == FIRST_EPOCH:
+        if self.epoch == FIRST_EPOCH:
             self._remembered = dict(wanted)
-            return Asked(self._session_id, FIRST_EPOCH, self._remembered, {})
+            return Asked(self.session_id, FIRST_EPOCH, self._remembered, {})
         known = self._remembered
         named = {partition: now for partition, now in wanted.items() if known.get(partition) != now}
         # A topic made anew has another id: under the old one it must be forgotten.
@@ -57,18 +57,25 @@ class FetchSession:
             if partition not in wanted or wanted[partition].topic_id != before.topic_id
         }
         self._remembered = dict(wanted)
-        return Asked(self._session_id, self._epoch, named, forgotten)
+        return Asked(self.session_id, self.epoch, named, forgotten)
+
+    def moved(self, partition: TopicPartition, fetch_offset: int) -> None:
+        """A fetch asks for another offset of one partition, and is as before otherwise."""
+        before = self._remembered[partition]
+        self._remembered[partition] = Wanted(
+            before.topic_id, fetch_offset, before.leader_epoch, before.max_bytes
+        )
 
     def answered(self, session_id: int) -> None:
         """The broker took the fetch; without a session it will have to be told everything each time."""
         if session_id == NO_SESSION:
-            self._session_id, self._epoch = NO_SESSION, FIRST_EPOCH
+            self.session_id, self.epoch = NO_SESSION, FIRST_EPOCH
         else:
-            self._session_id = session_id
-            self._epoch = 1 if self._epoch == MAX_EPOCH else self._epoch + 1
+            self.session_id = session_id
+            self.epoch = 1 if self.epoch == MAX_EPOCH else self.epoch + 1
 
     def doubt(self, *, is_known: bool = True) -> None:
         """The broker may not remember what we think; begin anew, and close the old session if it is known."""
         if not is_known:
-            self._session_id = NO_SESSION
-        self._epoch = FIRST_EPOCH
+            self.session_id = NO_SESSION
+        self.epoch = FIRST_EPOCH

@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, cast
+from typing import cast
 
 from odradek.client.broker_errors import broker_error
 from odradek.client.brokers import STALE_VIEW, Brokers
@@ -22,9 +22,9 @@ from odradek.client.consumer.fetch_session import Asked, FetchSession, Wanted
 from odradek.client.consumer.fetched import Fetched
 from odradek.client.consumer.first_contact import FirstContact
 from odradek.client.consumer.positions import MOST_BUFFERED, PartitionState
+from odradek.client.consumer.steady_way import Expected, FetchOnItsWay
 from odradek.client.consumer.truncation import EpochEnd, Validation
 from odradek.client.errors import BrokerError, ClientError
-from odradek.client.in_flight import Called
 from odradek.client.metadata import Node
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
@@ -50,14 +50,6 @@ SESSION_ERRORS = frozenset(
 _log = logging.getLogger("odradek.consumer")
 
 
-class Expected(NamedTuple):
-    """One partition of a fetch that is on its way, as it was when that was sent."""
-
-    state: PartitionState
-    generation: int
-    offset: int
-
-
 class Fetcher:
     """Fetches for the partitions in `states`, a dictionary that its owner changes on the loop."""
 
@@ -72,16 +64,20 @@ class Fetcher:
         reset: Callable[[PartitionState], None],
         truncated: Callable[[PartitionState, EpochEnd], None],
     ) -> None:
-        self._config = config
-        self._brokers = brokers
+        self.config = config
+        self.brokers = brokers
         self._states = states
-        self._deliver = deliver
+        self._put = deliver
         self._fail = fail
         self._reset = reset
         self._validation = Validation(brokers, states, truncated=truncated, fail=fail)
         self._loop = asyncio.get_running_loop()
         self._sessions: dict[int, FetchSession] = {}
         self._asking: set[int] = set()
+        self.changes = 0
+        """Grows whenever there is something to look at: then what is on its way may not be what is wanted."""
+        # The broker may take its time before it answers; that must not look like a dead one.
+        self.timeout_ms = config.request_timeout_ms + config.fetch_max_wait_ms
         self._chores = Chores("fetcher", self._loop, self.pump)
         self._timer: asyncio.TimerHandle | None = None
         self._is_stopped = False
@@ -98,6 +94,7 @@ class Fetcher:
         """Send every fetch that can be sent now."""
         if self._is_stopped:
             return
+        self.changes += 1
         now_ms = time.monotonic() * 1000
         by_node: dict[int, dict[TopicPartition, PartitionState]] = {}
         full: set[int] = set()
@@ -115,8 +112,17 @@ class Fetcher:
         for node_id, states in by_node.items():
             if node_id not in self._asking:
                 self._fetch(node_id, states, is_hurried=node_id in full)
-        if self._brokers.metadata.needs_refresh(now_ms, self._config.metadata_max_age_ms) and self._states:
+        if self.needs_refresh(now_ms) and self._states:
             self._chores.begin("metadata", self._refresh)
+
+    def needs_refresh(self, now_ms: float) -> bool:
+        """Whether the metadata is known to be wrong, or old."""
+        return self.brokers.metadata.needs_refresh(now_ms, self.config.metadata_max_age_ms)
+
+    def is_steady(self, changes: int, edition: int) -> bool:
+        """Whether all that a fetch depends on is as it was then."""
+        is_same = changes == self.changes and edition == self.brokers.metadata.edition
+        return is_same and not self._is_stopped and not self.config.reads_committed
 
     def _wake_for(self, state: PartitionState, now_ms: float) -> None:
         if state.not_before_ms > now_ms and self._timer is None:
@@ -128,7 +134,7 @@ class Fetcher:
 
     def _node_for(self, state: PartitionState) -> int | None:
         """The broker to ask: the replica that the leader named as nearer, or the leader itself."""
-        metadata = self._brokers.metadata
+        metadata = self.brokers.metadata
         view = metadata.leader(state.topic_partition)
         if view is not None and self._validation.is_due(state, view):
             self._chores.begin("validation", self._validation.run)
@@ -145,7 +151,7 @@ class Fetcher:
     # One fetch.
 
     def _fetch(self, node_id: int, states: dict[TopicPartition, PartitionState], *, is_hurried: bool) -> None:
-        connection = self._brokers.open_connection(node_id, PURPOSE)
+        connection = self.brokers.open_connection(node_id, PURPOSE)
         if connection is None:
             self._chores.begin(node_id, partial(self._connect, node_id))
             return
@@ -159,35 +165,48 @@ class Fetcher:
             partition: Expected(state, state.generation, cast("int", state.fetch_offset))
             for partition, state in states.items()
         }
+        fetch = FetchOnItsWay(self, node_id, version, connection, session, expected)
+        self._asking.add(node_id)
         try:
-            # The broker may take its time before it answers; that must not look like a dead one.
-            timeout_ms = self._config.request_timeout_ms + self._config.fetch_max_wait_ms
-            self._asking.add(node_id)
             connection.send_for(
-                Called(partial(self._answered, node_id, version, expected)),
-                self._request(asked, version, is_hurried),
-                version,
-                timeout_ms=timeout_ms,
+                fetch, self._request(asked, version, is_hurried), version, timeout_ms=self.timeout_ms
             )
         except ClientError:
-            self._asking.discard(node_id)
-            session.doubt(is_known=False)
+            self.could_not_ask(fetch)
 
-    def _topic_id(self, topic: str) -> bytes:
-        view = self._brokers.metadata.topics.get(topic)
+    def could_not_ask(self, fetch: FetchOnItsWay) -> None:
+        """The connection is gone."""
+        self._asking.discard(fetch.node_id)
+        fetch.session.doubt(is_known=False)
+
+    def go_on(self, fetch: FetchOnItsWay) -> None:
+        """A fetch is answered and all was taken; see what is next."""
+        self._asking.discard(fetch.node_id)
+        self.pump()
+
+    def request_for(self, fetch: FetchOnItsWay, partition: TopicPartition) -> FetchRequest:
+        """A request that names this partition only, within the session."""
+        named = {partition: self._wanted(self._states[partition])}
+        return self._request(
+            Asked(fetch.session.session_id, fetch.session.epoch, named, {}), fetch.version, False
+        )
+
+    def topic_id(self, topic: str) -> bytes:
+        """As the metadata tells; zeroes if it does not."""
+        view = self.brokers.metadata.topics.get(topic)
         return view.topic_id if view is not None else NO_TOPIC_ID
 
     def _wanted(self, state: PartitionState) -> Wanted:
-        view = self._brokers.metadata.leader(state.topic_partition)
+        view = self.brokers.metadata.leader(state.topic_partition)
         return Wanted(
-            self._topic_id(state.topic),
+            self.topic_id(state.topic),
             cast("int", state.fetch_offset),
             view.leader_epoch if view is not None else -1,
-            self._config.max_partition_fetch_bytes,
+            self.config.max_partition_fetch_bytes,
         )
 
     def _request(self, asked: Asked, version: int, is_hurried: bool) -> FetchRequest:
-        config = self._config
+        config = self.config
         request = FetchRequest(
             replica_id=-1,
             max_wait_ms=min(config.fetch_max_wait_ms, HURRIED_WAIT_MS)
@@ -221,32 +240,24 @@ class Fetcher:
         request.forgotten_topics_data = _forgotten(asked, has_ids)
         return request
 
-    def _answered(
-        self,
-        node_id: int,
-        version: int,
-        expected: dict[TopicPartition, Expected],
-        frame: memoryview | None,
-        _error: BaseException | None,
-    ) -> None:
-        self._asking.discard(node_id)
+    def answered(self, fetch: FetchOnItsWay, frame: memoryview | None) -> None:
+        """The answer came, or (None) never will."""
+        self._asking.discard(fetch.node_id)
         self._contact.worked()
         if frame is None:
-            self._sessions[node_id].doubt(is_known=False)
-            self._brokers.metadata.mark_stale()
+            fetch.session.doubt(is_known=False)
+            self.brokers.metadata.mark_stale()
         else:
             try:
-                response = cast("FetchResponse", decode_response(ApiKey.FETCH, version, frame)[1])
-                self._take_answer(node_id, response, expected)
+                response = cast("FetchResponse", decode_response(ApiKey.FETCH, fetch.version, frame)[1])
+                self._take_answer(fetch, response)
             except (ProtocolError, RecordsError) as problem:
-                self._sessions[node_id].doubt()
+                fetch.session.doubt()
                 self._fail(problem)
         self.pump()
 
-    def _take_answer(
-        self, node_id: int, response: FetchResponse, expected: dict[TopicPartition, Expected]
-    ) -> None:
-        session = self._sessions[node_id]
+    def _take_answer(self, fetch: FetchOnItsWay, response: FetchResponse) -> None:
+        session, expected = fetch.session, fetch.expected
         if response.error_code != ErrorCode.NONE:
             session.doubt(is_known=response.error_code != ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
             if response.error_code not in SESSION_ERRORS:
@@ -254,11 +265,11 @@ class Fetcher:
             return
         session.answered(response.session_id)
         for endpoint in response.node_endpoints:
-            self._brokers.metadata.add_node(
+            self.brokers.metadata.add_node(
                 Node(endpoint.node_id, endpoint.host, endpoint.port, endpoint.rack)
             )
         for topic in response.responses:
-            name = topic.topic or self._brokers.metadata.names.get(topic.topic_id, "")
+            name = topic.topic or self.brokers.metadata.names.get(topic.topic_id, "")
             for row in topic.partitions:
                 one = expected.get(TopicPartition(name, row.partition_index))
                 if one is not None and one.generation == one.state.generation:
@@ -278,25 +289,30 @@ class Fetcher:
         if not row.records:
             return
         aborted = None
-        if self._config.reads_committed:
+        if self.config.reads_committed:
             aborted = [(entry.producer_id, entry.first_offset) for entry in row.aborted_transactions or ()]
         fetched = Fetched(
             state,
             one.offset,
             cast("memoryview", row.records),
             aborted=aborted,
-            checks_crc=self._config.check_crcs,
+            checks_crc=self.config.check_crcs,
         )
         if not fetched.is_empty:
-            state.fetch_offset = fetched.next_fetch_offset
-            state.fetch_epoch = fetched.last_leader_epoch
-            state.buffered += 1
-            self._deliver(fetched)
+            self.deliver(fetched)
+
+    def deliver(self, fetched: Fetched) -> None:
+        """Hand out what came, and go on behind it."""
+        state = fetched.state
+        state.fetch_offset = fetched.next_fetch_offset
+        state.fetch_epoch = fetched.last_leader_epoch
+        state.buffered += 1
+        self._put(fetched)
 
     def _take_error(self, one: Expected, row: FetchResponse.Responses.Partitions) -> None:
         state, code = one.state, row.error_code
         leader = row.current_leader
-        is_news = self._brokers.metadata.take_leader(
+        is_news = self.brokers.metadata.take_leader(
             state.topic_partition, leader.leader_id, leader.leader_epoch
         )
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -307,15 +323,15 @@ class Fetcher:
             return
         error = broker_error(code, str(state.topic_partition))
         if code in STALE_VIEW and not is_news:
-            self._brokers.metadata.mark_stale()
+            self.brokers.metadata.mark_stale()
         if not is_news:
-            state.not_before_ms = time.monotonic() * 1000 + self._config.retry_backoff_ms
+            state.not_before_ms = time.monotonic() * 1000 + self.config.retry_backoff_ms
         if not error.is_retriable:
             self._fail(error)
 
     def _pause_all(self, expected: dict[TopicPartition, Expected], error: BrokerError) -> None:
         for one in expected.values():
-            one.state.not_before_ms = time.monotonic() * 1000 + self._config.retry_backoff_ms
+            one.state.not_before_ms = time.monotonic() * 1000 + self.config.retry_backoff_ms
         if not error.is_retriable:
             self._fail(error)
 
@@ -323,22 +339,22 @@ class Fetcher:
 
     async def _connect(self, node_id: int) -> None:
         try:
-            await self._brokers.connection(node_id, PURPOSE)
+            await self.brokers.connection(node_id, PURPOSE)
         except ClientError as error:
             self._complain(error)
-            self._brokers.metadata.mark_stale()
-            await asyncio.sleep(self._config.reconnect_backoff_ms / 1000)
+            self.brokers.metadata.mark_stale()
+            await asyncio.sleep(self.config.reconnect_backoff_ms / 1000)
 
     async def _refresh(self) -> None:
         try:
-            await self._brokers.refresh()
+            await self.brokers.refresh()
         except (ClientError, BrokerError) as error:
             self._complain(error)
-            await asyncio.sleep(self._config.retry_backoff_ms / 1000)
+            await asyncio.sleep(self.config.retry_backoff_ms / 1000)
             return
-        if any(self._brokers.metadata.leader(partition) is None for partition in self._states):
-            self._brokers.metadata.mark_stale()
-            await asyncio.sleep(self._config.retry_backoff_ms / 1000)
+        if any(self.brokers.metadata.leader(partition) is None for partition in self._states):
+            self.brokers.metadata.mark_stale()
+            await asyncio.sleep(self.config.retry_backoff_ms / 1000)
 
     def _complain(self, error: BaseException) -> None:
         _log.debug("%s", error)

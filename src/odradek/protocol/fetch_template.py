@@ -1,0 +1,148 @@
+# cython: annotation_typing=False
+"""A fetch of one partition within a session, over and over, and its answer: bytes to bytes.
+
+Compiled by Cython (fetch_template.pxd has the C types), or interpreted as is. The client's side of
+`fetch_frames`. A reader at the end of a log asks the same again and again, but for the epoch of the session
+and the offset; the rest of the request is made once, by the schema's own encoder. The answer is plain if
+it holds records of one partition and nothing else:
+
+| bytes | what |
+| --- | --- |
+| 4 + 1 | correlation id, no tagged fields |
+| 4 + 2 + 4 | no throttle time, no error, session id |
+| 1 + 16 | one topic: its id |
+| 1 + 4 + 2 | one partition: its index, no error |
+| 8 + 8 + 8 | high watermark, last stable offset, log start offset |
+| 1 + 4 | no aborted transactions, no preferred replica (-1) |
+| 1-5, rest | length of the records, records |
+| 1 + 1 + 1 | no tagged fields of partition, topic, answer |
+"""
+
+from __future__ import annotations
+
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.headers import encode_request
+from odradek.protocol.messages import FetchRequest
+
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.common.octets import (
+        copied,
+        int16_at,
+        int32_at,
+        int64_at,
+        octets_of,
+        put_int32,
+        put_int64,
+        writable_octets_of,
+    )
+else:
+    from odradek.common.octets import (
+        copied,
+        int16_at,
+        int32_at,
+        int64_at,
+        octets_of,
+        put_int32,
+        put_int64,
+        writable_octets_of,
+    )
+
+FIRST_VERSION, LAST_VERSION = 13, 18
+"""Topics by their ids, to the newest."""
+_EPOCH_MARK, _OFFSET_MARK = 0x6F647261, 0x6F64726164656B21
+_THROTTLE, _ERROR, _SESSION = 5, 9, 11
+_TOPIC_COUNT, _TOPIC, _PARTITION_COUNT, _PARTITION, _PARTITION_ERROR = 15, 16, 32, 33, 37
+_HIGH_WATERMARK, _LAST_STABLE_OFFSET, _LOG_START_OFFSET = 39, 47, 55
+_ABORTED, _PREFERRED_REPLICA, _RECORDS_LENGTH = 63, 64, 68
+_ONE = 2  # as a compact count
+_END_BYTES = 3
+
+
+class FetchTemplate:
+    """What is asked of one partition through one connection, in versions from FIRST to LAST_VERSION."""
+
+    def __init__(self, version: int, client_id: str, request: FetchRequest) -> None:
+        """`request` names the one partition; its offset and the session's epoch do not matter."""
+        (topic,) = request.topics
+        (partition,) = topic.partitions
+        request.session_epoch, partition.fetch_offset = _EPOCH_MARK, _OFFSET_MARK
+        self._frame = b"".join(encode_request(ApiKey.FETCH, version, 0, client_id, request))
+        self._epoch_position = self._frame.index(_EPOCH_MARK.to_bytes(4, "big"))
+        self._offset_position = self._frame.index(_OFFSET_MARK.to_bytes(8, "big"))
+
+    def request(self, session_epoch: int, fetch_offset: int) -> bytearray:
+        """The whole request, size first, but for its correlation id."""
+        frame = bytearray(self._frame)
+        octets = writable_octets_of(memoryview(frame))
+        put_int32(octets, self._epoch_position, session_epoch)
+        put_int64(octets, self._offset_position, fetch_offset)
+        return frame
+
+
+def row_name(topic_id: bytes, partition: int) -> bytes:
+    """The bytes that name a partition in a plain answer."""
+    return topic_id + bytes([_ONE]) + partition.to_bytes(4, "big", signed=True)
+
+
+class PlainFetchAnswer:
+    """The one partition of a plain answer: `name` as by `row_name`, three offsets, and its records."""
+
+    __slots__ = ("high_watermark", "last_stable_offset", "log_start_offset", "name", "records")
+
+    def __init__(
+        self,
+        name: bytes,
+        high_watermark: int,
+        last_stable_offset: int,
+        log_start_offset: int,
+        records: memoryview,
+    ) -> None:
+        self.name = name
+        self.high_watermark = high_watermark
+        self.last_stable_offset = last_stable_offset
+        self.log_start_offset = log_start_offset
+        self.records = records
+
+
+def read_plain_fetch(frame: memoryview, session_id: int) -> PlainFetchAnswer | None:
+    """An answer (without its size) if it is plain, and of this session."""
+    octets = octets_of(frame)
+    end = len(frame) - _END_BYTES
+    if end <= _RECORDS_LENGTH or octets[4] != 0 or int32_at(octets, _THROTTLE) or int16_at(octets, _ERROR):
+        return None
+    if int32_at(octets, _SESSION) != session_id or octets[_TOPIC_COUNT] != _ONE:
+        return None
+    if octets[_PARTITION_COUNT] != _ONE or int16_at(octets, _PARTITION_ERROR):
+        return None
+    if octets[_ABORTED] > 1 or int32_at(octets, _PREFERRED_REPLICA) != -1:
+        return None
+    start = _start_of_records(octets, end)
+    if start < 0 or octets[end] or octets[end + 1] or octets[end + 2]:
+        return None
+    return PlainFetchAnswer(
+        copied(octets, _TOPIC, _PARTITION_ERROR),
+        int64_at(octets, _HIGH_WATERMARK),
+        int64_at(octets, _LAST_STABLE_OFFSET),
+        int64_at(octets, _LOG_START_OFFSET),
+        frame[start:end],
+    )
+
+
+def _start_of_records(octets: memoryview, end: int) -> int:
+    """Where the records begin, which must be some and go up to `end`; -1 otherwise."""
+    position = _RECORDS_LENGTH
+    number = 0
+    for shift in range(0, 35, 7):
+        if position >= end:
+            break
+        octet = octets[position]
+        number |= (octet & 0x7F) << shift
+        position += 1
+        if octet < 0x80:
+            return position if number > 1 and position + number - 1 == end else -1
+    return -1

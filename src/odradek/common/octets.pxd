@@ -66,6 +66,15 @@ cdef inline long long int64_at(const unsigned char *octets, Py_ssize_t position)
     )
 
 
+cdef inline void put_int16(unsigned char *octets, Py_ssize_t position, long long number) noexcept nogil:
+    octets[position] = (number >> 8) & 0xFF
+    octets[position + 1] = number & 0xFF
+
+
+cdef inline void put_uint32(unsigned char *octets, Py_ssize_t position, long long number) noexcept nogil:
+    put_int32(octets, position, number)
+
+
 cdef inline void put_int32(unsigned char *octets, Py_ssize_t position, long long number) noexcept nogil:
     octets[position] = (number >> 24) & 0xFF
     octets[position + 1] = (number >> 16) & 0xFF

@@ -54,6 +54,16 @@ def int64_at(octets: memoryview, position: int) -> int:
     return int.from_bytes(octets[position : position + 8], "big", signed=True)
 
 
+def put_int16(octets: memoryview, position: int, number: int) -> None:
+    """Write two bytes."""
+    octets[position : position + 2] = number.to_bytes(2, "big", signed=True)
+
+
+def put_uint32(octets: memoryview, position: int, number: int) -> None:
+    """Write four bytes of a number without sign."""
+    octets[position : position + 4] = number.to_bytes(4, "big")
+
+
 def put_int32(octets: memoryview, position: int, number: int) -> None:
     """Write four bytes."""
     octets[position : position + 4] = number.to_bytes(4, "big", signed=True)

@@ -54,7 +54,6 @@ else:
 
 FIRST_VERSION, LAST_VERSION = 13, 18
 """Topics by their ids, to the newest."""
-_EPOCH_MARK, _OFFSET_MARK = 0x6F647261, 0x6F64726164656B21
 _THROTTLE, _ERROR, _SESSION = 5, 9, 11
 _TOPIC_COUNT, _TOPIC, _PARTITION_COUNT, _PARTITION, _PARTITION_ERROR = 15, 16, 32, 33, 37
 _HIGH_WATERMARK, _LAST_STABLE_OFFSET, _LOG_START_OFFSET = 39, 47, 55
@@ -70,10 +69,14 @@ class FetchTemplate:
         """`request` names the one partition; its offset and the session's epoch do not matter."""
         (topic,) = request.topics
         (partition,) = topic.partitions
-        request.session_epoch, partition.fetch_offset = _EPOCH_MARK, _OFFSET_MARK
-        self._frame = b"".join(encode_request(ApiKey.FETCH, version, 0, client_id, request))
-        self._epoch_position = self._frame.index(_EPOCH_MARK.to_bytes(4, "big"))
-        self._offset_position = self._frame.index(_OFFSET_MARK.to_bytes(8, "big"))
+
+        def encoded(session_epoch: int, fetch_offset: int) -> bytes:
+            request.session_epoch, partition.fetch_offset = session_epoch, fetch_offset
+            return b"".join(encode_request(ApiKey.FETCH, version, 0, client_id, request))
+
+        self._frame = encoded(0, 0)
+        self._epoch_position = _first_difference(self._frame, encoded(-1, 0))
+        self._offset_position = _first_difference(self._frame, encoded(0, -1))
 
     def request(self, session_epoch: int, fetch_offset: int) -> bytearray:
         """The whole request, size first, but for its correlation id."""
@@ -82,6 +85,10 @@ class FetchTemplate:
         put_int32(octets, self._epoch_position, session_epoch)
         put_int64(octets, self._offset_position, fetch_offset)
         return frame
+
+
+def _first_difference(one: bytes, other: bytes) -> int:
+    return next(place for place in range(len(one)) if one[place] != other[place])
 
 
 def row_name(topic_id: bytes, partition: int) -> bytes:

@@ -25,5 +25,5 @@ cdef class ProduceTemplate:
     cpdef long long log_append_time_ms(self, answer) except *
 
 
-@cython.locals(number=Py_ssize_t, written=bytearray)
+@cython.locals(number=Py_ssize_t)
 cdef bytes _compact_length(Py_ssize_t length)

@@ -109,9 +109,8 @@ class ProduceTemplate:
 def _compact_length(length: int) -> bytes:
     """As flexible versions write it: one more than it is, seven bits a byte, lowest first."""
     number = length + 1
-    written = bytearray()
-    while number >= 0x80:
-        written.append(number & 0x7F | 0x80)
-        number >>= 7
-    written.append(number)
-    return bytes(written)
+    if number < 1 << 7:
+        return bytes((number,))
+    if number < 1 << 14:
+        return bytes((number & 0x7F | 0x80, number >> 7))
+    return bytes((number & 0x7F | 0x80,)) + _compact_length((number >> 7) - 1)

@@ -8,11 +8,8 @@ from typing import TypeVar
 from odradek.records.batch import (
     CONTROL_FLAG,
     DELETE_HORIZON_FLAG,
-    HEADER,
     HEADER_SIZE,
     LOG_APPEND_TIME_FLAG,
-    LOG_OVERHEAD,
-    MAGIC,
     NO_PARTITION_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
@@ -20,10 +17,9 @@ from odradek.records.batch import (
     NO_TIMESTAMP,
     TRANSACTIONAL_FLAG,
     TimestampType,
-    renew_crc,
 )
 from odradek.records.compression import Codec, compress
-from odradek.records.encoding import encode_records
+from odradek.records.encoding import encode_records, write_header
 from odradek.records.errors import BatchTooLarge, InvalidRecord
 from odradek.records.record_objects import Record
 
@@ -164,14 +160,10 @@ def finish_batch(
         finished = bytearray(HEADER_SIZE) + compress(codec, memoryview(batch)[HEADER_SIZE:], level)
     if len(finished) > MAX_BATCH_BYTES:
         raise BatchTooLarge(len(finished), MAX_BATCH_BYTES)
-    HEADER.pack_into(
-        finished,
-        0,
+    write_header(
+        memoryview(finished),
         base_offset,
-        len(finished) - LOG_OVERHEAD,
         partition_leader_epoch,
-        MAGIC,
-        0,
         attributes | codec,
         last_offset_delta,
         base_timestamp_ms,
@@ -181,7 +173,6 @@ def finish_batch(
         base_sequence,
         record_count,
     )
-    renew_crc(finished, 0, len(finished))
     return finished
 
 

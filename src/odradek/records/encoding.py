@@ -1,6 +1,7 @@
-"""The loop that writes records from lists of bytes; compiled by Cython, or interpreted as is.
+"""The loop that writes records from lists of bytes, and the header before them; compiled by Cython, or not.
 
-kernels.py has the layout of a record. Sizes first, then one exact buffer, then the bytes.
+kernels.py has the layout of a record. Sizes first, then one exact buffer, then the bytes. batch.py has the
+layout of a header.
 """
 
 from __future__ import annotations
@@ -10,14 +11,24 @@ try:
 except ImportError:
     from odradek.common import cython_shim as cython
 
+from odradek.records.batch import ATTRIBUTES_POSITION, CRC_POSITION, LOG_OVERHEAD, MAGIC, MAGIC_POSITION
+from odradek.records.crc import crc32c
 from odradek.records.kernels import new_bytearray
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
     from cython.cimports.cpython.bytes import PyBytes_AS_STRING
     from cython.cimports.libc.string import memcpy
+    from cython.cimports.odradek.common.octets import (
+        put_int16,
+        put_int32,
+        put_int64,
+        put_uint32,
+        writable_octets_of,
+    )
     from cython.cimports.odradek.records.kernels import wrapping_difference
 else:
+    from odradek.common.octets import put_int16, put_int32, put_int64, put_uint32, writable_octets_of
     from odradek.records.kernels import wrapping_difference
 
 
@@ -216,3 +227,33 @@ def encode_records(
             out, position, body, timestamp_delta, offset_delta, key, value, record_headers
         )
     return encoded
+
+
+def write_header(
+    batch,
+    base_offset,
+    partition_leader_epoch,
+    attributes,
+    last_offset_delta,
+    base_timestamp_ms,
+    max_timestamp_ms,
+    producer_id,
+    producer_epoch,
+    base_sequence,
+    record_count,
+):
+    """Write the header of a whole batch, a memoryview of which all but the header is there; its CRC last."""
+    octets = writable_octets_of(batch)
+    put_int64(octets, 0, base_offset)
+    put_int32(octets, 8, len(batch) - LOG_OVERHEAD)
+    put_int32(octets, 12, partition_leader_epoch)
+    octets[MAGIC_POSITION] = MAGIC
+    put_int16(octets, ATTRIBUTES_POSITION, attributes)
+    put_int32(octets, 23, last_offset_delta)
+    put_int64(octets, 27, base_timestamp_ms)
+    put_int64(octets, 35, max_timestamp_ms)
+    put_int64(octets, 43, producer_id)
+    put_int16(octets, 51, producer_epoch)
+    put_int32(octets, 53, base_sequence)
+    put_int32(octets, 57, record_count)
+    put_uint32(octets, CRC_POSITION, crc32c(batch[ATTRIBUTES_POSITION:]))

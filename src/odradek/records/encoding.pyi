@@ -30,3 +30,16 @@ def encode_records(
     headers: list[Sequence[tuple[str, bytes | None]]] | None,
     reserved: int,
 ) -> bytearray: ...
+def write_header(
+    batch: memoryview,
+    base_offset: int,
+    partition_leader_epoch: int,
+    attributes: int,
+    last_offset_delta: int,
+    base_timestamp_ms: int,
+    max_timestamp_ms: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    record_count: int,
+) -> None: ...

@@ -14,9 +14,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from odradek.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, stamp_producer
-from odradek.records.builder import finish_batch
-from odradek.records.compression import Codec
+from odradek.records.batch import (
+    NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    stamp_producer,
+)
+from odradek.records.compression import Codec, compress
 from odradek.records.kernels import new_bytearray
 from odradek.records.layout import HEADER_SIZE
 
@@ -27,11 +32,16 @@ except ImportError:
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
-    from cython.cimports.odradek.records.encoding import size_of_body, size_of_varint, write_record
+    from cython.cimports.odradek.records.encoding import (
+        size_of_body,
+        size_of_varint,
+        write_header,
+        write_record,
+    )
     from cython.cimports.odradek.records.kernels import wrapping_difference
 else:
     from odradek.records.encoding import put_record as write_record
-    from odradek.records.encoding import size_of_body, size_of_varint
+    from odradek.records.encoding import size_of_body, size_of_varint, write_header
     from odradek.records.kernels import wrapping_difference
 
 if TYPE_CHECKING:
@@ -40,7 +50,6 @@ if TYPE_CHECKING:
 Headers = Sequence[tuple[str, bytes | None]]
 
 NO_OFFSET = -1
-NO_PARTITION_LEADER_EPOCH = -1
 
 _log = logging.getLogger("odradek.producer")
 # Held for a few instructions when a batch ends or somebody begins to wait for it; never while records are
@@ -107,12 +116,15 @@ class DeliveryFuture:
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Wait like `result`; the error if the record cannot be delivered, else None."""
-        deadline = None if timeout is None else time.monotonic() + timeout
         part = self._part()
-        while not part._batch.is_done:
-            part._batch.wait(timeout)
+        if part._batch.is_done:
+            return part._batch.error
+        deadline = None if timeout is None else time.monotonic() + timeout
+        part._batch.wait(timeout)
+        part = part._part()
+        while not part._batch.is_done:  # it was split
+            part._batch.wait(None if deadline is None else deadline - time.monotonic())
             part = part._part()
-            timeout = None if deadline is None else deadline - time.monotonic()
         return part._batch.error
 
     def add_done_callback(self, callback: Callable[[DeliveryFuture], object]) -> None:
@@ -269,21 +281,22 @@ class ProducerBatch:
         assert encoded is not None
         if len(encoded) > self.size:
             del encoded[self.size :]
-        self.payload = finish_batch(
-            encoded,
-            codec=codec,
-            level=level,
-            attributes=0,
-            base_offset=0,
-            partition_leader_epoch=NO_PARTITION_LEADER_EPOCH,
-            last_offset_delta=self.count - 1,
-            base_timestamp_ms=self._base_timestamp_ms,
-            max_timestamp_ms=self._max_timestamp_ms,
-            producer_id=self.producer_id,
-            producer_epoch=self.producer_epoch,
-            base_sequence=self.base_sequence,
-            record_count=self.count,
+        if codec is not Codec.NONE:
+            encoded = bytearray(HEADER_SIZE) + compress(codec, memoryview(encoded)[HEADER_SIZE:], level)
+        write_header(
+            memoryview(encoded),
+            0,
+            NO_PARTITION_LEADER_EPOCH,
+            codec,
+            self.count - 1,
+            self._base_timestamp_ms,
+            self._max_timestamp_ms,
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            self.count,
         )
+        self.payload = encoded
 
     def renumber(self) -> None:
         """Write another producer id, epoch and base sequence into a finished batch, which no broker has."""

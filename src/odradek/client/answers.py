@@ -102,7 +102,7 @@ class AnswerAssembler:
         """Where the next bytes belong; never empty."""
         if self._answer is not None:
             return self._answer[self._filled :]
-        return self._received[self._kept :]
+        return self._received[self._kept :] if self._kept else self._received
 
     def filled(self, count: int) -> list[memoryview]:
         """`count` bytes were put into `room`; the answers complete now, each without its size."""

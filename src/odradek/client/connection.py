@@ -11,7 +11,6 @@ import asyncio
 import os
 import socket
 import threading
-import time
 from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar, cast
@@ -34,6 +33,16 @@ from odradek.protocol.headers import decode_response, encode_request
 from odradek.protocol.messages import ApiVersionsRequest
 from odradek.protocol.produce_template import ProduceTemplate
 from odradek.protocol.structs import Message
+
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.common.ticks import monotonic_seconds
+else:
+    from odradek.common.ticks import monotonic_seconds
 
 SOFTWARE_NAME = "odradek"
 _CORRELATION_ID_POSITION = 8
@@ -142,7 +151,7 @@ class BrokerConnection:
                 4, "big"
             )
             self._transport.write(request)
-            self.last_used_ms = time.monotonic() * 1000
+            self.last_used_ms = monotonic_seconds() * 1000
             deadline_ms = self.last_used_ms + timeout_ms
             self._in_flight.add(Waiting(correlation_id, api_key, timeout_ms, deadline_ms, answer))
         self._watch(deadline_ms)
@@ -164,7 +173,7 @@ class BrokerConnection:
                 return False
             correlation_id = self._in_flight.next_id()
             request = template.request(correlation_id, batch)
-            self.last_used_ms = time.monotonic() * 1000
+            self.last_used_ms = monotonic_seconds() * 1000
             timeout_ms = self._request_timeout_ms
             deadline_ms = self.last_used_ms + timeout_ms
             # First: the answer may come before the call that sends is back.

@@ -190,7 +190,8 @@ class Consumer(Generic[Key, Value]):
         return to_table(self._poll(timeout, lambda: self._reader.take_columns(max_records, new_sink)) or [])
 
     def _poll(self, timeout: float, take: Callable[[], list[Any]]) -> list[Any] | None:
-        with self._in_use():
+        self._begin_to_use()
+        try:
             if not self._engine.states and not self._engine.is_subscribed:
                 raise NotSubscribed("nothing to poll: subscribe() or assign() first")
             self._reader.statistics.polls += 1
@@ -208,6 +209,8 @@ class Consumer(Generic[Key, Value]):
                 if now >= deadline:
                     return None
                 self._inbox.wait(min(deadline - now, LONGEST_SLICE_S))
+        finally:
+            self._using.release()
 
     def _attend(self) -> None:
         """Make the calls that wait for a poll, and raise what went wrong."""
@@ -397,15 +400,18 @@ class Consumer(Generic[Key, Value]):
     @contextmanager
     def _in_use(self) -> Iterator[None]:
         """One thread at a time, while the consumer can be used."""
+        self._begin_to_use()
+        try:
+            yield
+        finally:
+            self._using.release()
+
+    def _begin_to_use(self) -> None:
         if not self._is_open:
             raise ClientClosed("consumer")
         self._background.check()
         if not self._using.acquire(blocking=False):
             raise RuntimeError("another thread uses this consumer; give each thread its own")
-        try:
-            yield
-        finally:
-            self._using.release()
 
     def _on_loop(self, act: Callable[[], Any]) -> Any:
         async def acting() -> Any:

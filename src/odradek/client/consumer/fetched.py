@@ -1,8 +1,11 @@
+# cython: annotation_typing=False
 """What a fetch brought of one partition: batches as bytes, walked once, made into records when asked for.
 
 Control batches are left out, and so are batches of aborted transactions for readers of committed data. A
 batch is checked and decompressed when its turn comes, so that what waits here costs no more than it did on
 the wire.
+
+Compiled by Cython (fetched.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Where the loop leaves things for the thread that polls: fetched data, errors, calls to make for it."""
+# cython: annotation_typing=False
+"""Where the loop leaves things for the thread that polls: fetched data, errors, calls to make for it.
+
+Compiled by Cython (inbox.pxd has the C types), or interpreted as is.
+"""
 
 from __future__ import annotations
 

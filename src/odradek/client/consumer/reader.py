@@ -1,4 +1,8 @@
-"""Hands out what was fetched, and remembers how far the user has come. Used by the one thread that polls."""
+# cython: annotation_typing=False
+"""Hands out what was fetched, and remembers how far the user has come. Used by the one thread that polls.
+
+Compiled by Cython (reader.pxd has the C types), or interpreted as is.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 cimport cython
 
 from odradek.client.connection cimport BrokerConnection
+from odradek.client.consumer.fetched cimport Fetched
 from odradek.protocol.fetch_template cimport FetchTemplate, PlainFetchAnswer, read_plain_fetch
 
 
@@ -18,10 +19,7 @@ cdef class FetchOnItsWay:
     cdef long long _edition
     cdef dict _templates
 
-    @cython.locals(answer=PlainFetchAnswer, template=FetchTemplate)
+    @cython.locals(answer=PlainFetchAnswer, template=FetchTemplate, fetched=Fetched)
     cdef bint _take(self, frame) except -1
     cdef _find(self, bytes name)
     cdef _ask_again(self, partition, state, FetchTemplate template)
-
-
-cdef double _now_ms() except -1

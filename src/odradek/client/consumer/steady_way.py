@@ -10,7 +10,6 @@ Compiled by Cython (steady_way.pxd has the C types), or interpreted as is.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.client.connection import BrokerConnection
@@ -27,6 +26,16 @@ from odradek.protocol.fetch_template import (
     read_plain_fetch,
     row_name,
 )
+
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.common.ticks import monotonic_seconds
+else:
+    from odradek.common.ticks import monotonic_seconds
 
 if TYPE_CHECKING:
     from odradek.client.consumer.fetcher import Fetcher
@@ -138,7 +147,11 @@ class FetchOnItsWay:
     def _ask_again(self, partition: TopicPartition, state: PartitionState, template: FetchTemplate) -> None:
         fetcher = self._fetcher
         offset = state.fetch_offset
-        if state.buffered >= MOST_BUFFERED or offset is None or fetcher.needs_refresh(_now_ms()):
+        if (
+            state.buffered >= MOST_BUFFERED
+            or offset is None
+            or fetcher.needs_refresh(monotonic_seconds() * 1000)
+        ):
             fetcher.go_on(self)
             return
         self.session.moved(partition, offset)
@@ -148,7 +161,3 @@ class FetchOnItsWay:
             self.connection.send_made(self, ApiKey.FETCH, request, timeout_ms=fetcher.timeout_ms)
         except ClientError:
             fetcher.could_not_ask(self)
-
-
-def _now_ms() -> float:
-    return time.monotonic() * 1000

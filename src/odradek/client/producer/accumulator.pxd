@@ -4,10 +4,6 @@ cimport cython
 
 from odradek.client.producer.batch cimport DeliveryFuture, ProducerBatch, new_future, smallest_room
 
-@cython.locals(now_ms="long long")
-cpdef long long wall_clock_ms() noexcept
-
-
 @cython.final
 cdef class PartitionQueue:
     cdef readonly str topic

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -35,9 +34,10 @@ except ImportError:
     from odradek.common import cython_shim as cython
 
 if cython.compiled:
+    from cython.cimports.odradek.common.ticks import wall_clock_ms
     from cython.cimports.odradek.records.hashes import murmur2
-    from cython.cimports.posix.time import CLOCK_REALTIME, clock_gettime, timespec
 else:
+    from odradek.common.ticks import wall_clock_ms
     from odradek.records.hashes import murmur2
 
 OnDelivery = Callable[[BaseException | None, RecordMetadata], object]
@@ -50,17 +50,6 @@ LEAST_CROWDED_BATCHES = 64
 """So many of these must fit the memory."""
 CHOOSE = -1
 """Instead of a partition: the partitioner's choice."""
-
-
-def wall_clock_ms() -> int:
-    """Milliseconds since 1970."""
-    if cython.compiled:
-        now = cython.declare(timespec)
-        clock_gettime(CLOCK_REALTIME, cython.address(now))
-        now_ms: int = now.tv_sec * 1000 + now.tv_nsec // 1_000_000
-    else:
-        now_ms = time.time_ns() // 1_000_000
-    return now_ms
 
 
 def _nothing() -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +31,7 @@ except ImportError:
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
+    from cython.cimports.odradek.common.ticks import monotonic_seconds
     from cython.cimports.odradek.records.encoding import (
         size_of_body,
         size_of_varint,
@@ -40,6 +40,7 @@ if cython.compiled:
     )
     from cython.cimports.odradek.records.kernels import wrapping_difference
 else:
+    from odradek.common.ticks import monotonic_seconds
     from odradek.records.encoding import put_record as write_record
     from odradek.records.encoding import size_of_body, size_of_varint, write_header
     from odradek.records.kernels import wrapping_difference
@@ -119,11 +120,11 @@ class DeliveryFuture:
         part = self._part()
         if part._batch.is_done:
             return part._batch.error
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = None if timeout is None else monotonic_seconds() + timeout
         part._batch.wait(timeout)
         part = part._part()
         while not part._batch.is_done:  # it was split
-            part._batch.wait(None if deadline is None else deadline - time.monotonic())
+            part._batch.wait(None if deadline is None else deadline - monotonic_seconds())
             part = part._part()
         return part._batch.error
 

@@ -11,7 +11,6 @@ Compiled by Cython (lone_way.pxd has the C types), or interpreted as is.
 from __future__ import annotations
 
 import math
-import time
 from typing import TYPE_CHECKING
 
 from odradek.client.connection import BrokerConnection
@@ -21,6 +20,16 @@ from odradek.client.producer.idempotence import PartitionOrder
 from odradek.common.ids import TopicPartition
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.produce_template import ProduceTemplate
+
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.common.ticks import monotonic_seconds
+else:
+    from odradek.common.ticks import monotonic_seconds
 
 if TYPE_CHECKING:
     from odradek.client.producer.sender import Sender
@@ -85,6 +94,7 @@ class LoneWay:
         "_routes",
         "_sender",
         "_statistics",
+        "_troubles",
         "_turn",
     )
 
@@ -94,6 +104,7 @@ class LoneWay:
         self._active = sender.active
         self._metadata = sender.brokers.metadata
         self._statistics = sender.statistics
+        self._troubles = sender.troubles.known
         self._turn = sender.turn
         self._routes: dict[PartitionQueue, Route] = {}
         self._is_idempotent = sender.config.enable_idempotence
@@ -113,7 +124,7 @@ class LoneWay:
             self._turn.release()
 
     def _send(self, queue: PartitionQueue) -> bool:
-        now_ms = time.monotonic() * 1000
+        now_ms = monotonic_seconds() * 1000
         route = self._route(queue, now_ms)
         batch = None if route is None else self._next_batch(route, now_ms)
         if route is None or batch is None:
@@ -127,7 +138,10 @@ class LoneWay:
             route.order.put_back(batch)
             self._active[queue] = None
             return False
-        self._statistics.count_request(1, size)
+        statistics = self._statistics
+        statistics.requests_sent += 1
+        statistics.batches_sent += 1
+        statistics.bytes_sent += size
         return True
 
     def _route(self, queue: PartitionQueue, now_ms: float) -> Route | None:
@@ -180,8 +194,9 @@ class LoneWay:
             return
         with self._turn:
             route.order.delivered(batch)
-            self._sender.troubles.over(route.queue)
-            self._statistics.count_delivered(batch.count)
+            if self._troubles:
+                self._sender.troubles.over(route.queue)
+            self._statistics.records_delivered += batch.count
         if self._active:
             route.connection.afterwards(self._sender.pump)
         # Last: whoever waits wants the interpreter as soon as it is told.

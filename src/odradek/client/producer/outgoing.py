@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from odradek.client.config import check_function, check_interceptors
-from odradek.client.producer.accumulator import CHOOSE, TopicQueues, wall_clock_ms
+from odradek.client.producer.accumulator import CHOOSE, TopicQueues
 from odradek.client.producer.batch import RecordMetadata
 from odradek.client.producer.errors import SerializationFailed
 from odradek.client.producer.partitioners import Partitioner
+from odradek.common.ticks import wall_clock_ms
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")

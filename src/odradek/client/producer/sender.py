@@ -84,6 +84,8 @@ class Sender:
         self.active: dict[PartitionQueue, None] = {}
         self._chores = Chores("sender", self._loop, self.pump)
         self._timer: asyncio.TimerHandle | None = None
+        self.is_watching = False
+        """Whether an alarm is set, after which we look what was not delivered in time."""
         self._alarm_ms = math.inf
         self._is_stopped = False
         # Whose turn it is to change what the sender knows: the loop's, or that of a thread in a hurry.
@@ -93,6 +95,7 @@ class Sender:
     def stop(self) -> None:
         """Send nothing more."""
         self._is_stopped = True
+        self.is_watching = False
         if self._timer is not None:
             self._timer.cancel()
         self._chores.stop()
@@ -141,11 +144,6 @@ class Sender:
         order: PartitionOrder = queue.order
         return order
 
-    @property
-    def is_watching(self) -> bool:
-        """Whether an alarm is set, after which we look what was not delivered in time."""
-        return self._timer is not None and not self._is_stopped
-
     def take_lone_answer(
         self,
         connection: BrokerConnection,
@@ -165,9 +163,10 @@ class Sender:
                 self._timer.cancel()
             self._alarm_ms = at_ms
             self._timer = self._loop.call_later((at_ms - now_ms) / 1000, self._ring)
+            self.is_watching = True
 
     def _ring(self) -> None:
-        self._timer, self._alarm_ms = None, math.inf
+        self._timer, self._alarm_ms, self.is_watching = None, math.inf, False
         self.pump()
 
     def _expire(self, now_ms: float) -> float:

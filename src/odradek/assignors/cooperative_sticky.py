@@ -1,4 +1,4 @@
-"""Cooperative sticky: the sticky assignment in two steps, so that nobody stops reading what it keeps.
+"""Cooperative sticky: the sticky assignment in steps, mostly two, so that nobody stops reading what it keeps.
 
 A partition that changes hands is given to nobody at first: its owner hears that it is gone, gives it up, and
 joins again; then it is free for its new owner.

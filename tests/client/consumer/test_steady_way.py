@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections import Counter
 from collections.abc import Iterator
@@ -10,12 +11,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek import Consumer, Producer, TopicPartition
+from client.scripted_broker import ScriptedBroker, api_versions, run
+from odradek import AsyncConsumer, Consumer, Producer, TopicPartition
+from odradek.client.consumer.errors import CorruptRecords
 from odradek.client.consumer.fetcher import Fetcher
 from odradek.client.consumer.steady_way import FetchOnItsWay
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.messages import FetchRequest, FetchResponse, MetadataResponse
+from odradek.protocol.structs import Message
+from odradek.records.batch import MAGIC_POSITION
+from odradek.records.builder import build_batch
+from odradek.records.record_objects import Record
 from odradek.testing import Cluster
 
 PARTITIONS = 3
+TOPIC_ID = bytes(range(16))
 numbers = itertools.count()
 
 
@@ -85,36 +95,88 @@ def test_whatever_changes_in_between_every_record_comes_in_order(
     logs: list[list[bytes]] = [[] for _ in range(PARTITIONS)]
     with assigned(cluster, topic, 20) as consumer:
         every = [TopicPartition(topic, number) for number in range(PARTITIONS)]
-        positions, readable = [0] * PARTITIONS, set(range(PARTITIONS))
+        positions, held, paused = [0] * PARTITIONS, set(range(PARTITIONS)), set()
         for kind, number in steps:
             partition = every[number]
             if kind.startswith("send"):
                 for _ in range(3 if kind == "send three" else 1):
                     logs[number].append(b"%d" % len(logs[number]))
                     producer.send(topic, logs[number][-1], partition=number).result(20)
-            elif kind == "seek":
-                positions[number] = len(logs[number]) // 2
-                if number in _assigned(consumer):
-                    consumer.seek(partition, positions[number])
-            elif kind == "pause":
-                if number in _assigned(consumer):
-                    consumer.pause([partition])
-                    readable.discard(number)
-            elif kind == "resume":
-                if number in _assigned(consumer):
-                    consumer.resume([partition])
-                    readable.add(number)
-            else:
+            elif kind in ("fewer", "all"):
                 wanted = every if kind == "all" else every[: number + 1]
                 consumer.assign(wanted)
+                held = {one.partition for one in wanted}
+                paused &= held
                 for one in wanted:
                     consumer.seek(one, positions[one.partition])
-                readable = {one.partition for one in wanted}
-            due = sum(len(logs[one]) - positions[one] for one in readable)
+            elif number not in held:
+                continue
+            elif kind == "seek":
+                positions[number] = len(logs[number]) // 2
+                consumer.seek(partition, positions[number])
+            elif kind == "pause":
+                consumer.pause([partition])
+                paused.add(number)
+            else:
+                consumer.resume([partition])
+                paused.discard(number)
+            due = sum(len(logs[one]) - positions[one] for one in held - paused)
             for came, offset, value in read(consumer, due) if due else ():
                 assert (offset, value) == (positions[came], logs[came][positions[came]])
                 positions[came] += 1
 
 
-def _assigned(consumer: Consumer[bytes, bytes]) -> set[int]:
-    return {partition.partition for partition in consumer.assignment()}
+class Script:
+    """A partition whose fetches are answered with these records, one answer after another, in a session."""
+
+    def __init__(self, broker: ScriptedBroker, answers: list[bytes]) -> None:
+        self.broker = broker
+        self.answers = answers
+        self.epochs: list[int] = []
+        broker.say |= {
+            ApiKey.API_VERSIONS: lambda _: api_versions(ApiKey.API_VERSIONS, ApiKey.METADATA, ApiKey.FETCH),
+            ApiKey.METADATA: self.metadata,
+            ApiKey.FETCH: self.fetch,
+        }
+
+    def metadata(self, request: Message) -> MetadataResponse:
+        answer = self.broker.metadata(request)
+        row = MetadataResponse.Topics.Partitions(
+            partition_index=0, leader_id=0, leader_epoch=1, replica_nodes=[0], isr_nodes=[0]
+        )
+        answer.topics = [MetadataResponse.Topics(name="t", topic_id=TOPIC_ID, partitions=[row])]
+        return answer
+
+    async def fetch(self, request: Message) -> FetchResponse:
+        assert isinstance(request, FetchRequest)
+        self.epochs.append(request.session_epoch)
+        if not self.answers:
+            await asyncio.sleep(0.2)
+            return FetchResponse(session_id=7)
+        row = FetchResponse.Responses.Partitions(
+            high_watermark=9, preferred_read_replica=-1, records=self.answers.pop(0)
+        )
+        topic = FetchResponse.Responses(topic_id=TOPIC_ID, partitions=[row])
+        return FetchResponse(session_id=7, responses=[topic])
+
+
+def test_damage_in_a_steady_answer_is_told_and_reading_goes_on_when_it_is_mended():
+    records = [bytes(build_batch([Record(n, 0, None, b"%d" % n, ())], base_offset=n)) for n in range(3)]
+
+    damaged = bytearray(records[2])
+    damaged[MAGIC_POSITION] = 9
+
+    async def scenario() -> None:
+        async with ScriptedBroker() as broker:
+            script = Script(broker, [records[0], records[1], bytes(damaged), records[2]])
+            async with AsyncConsumer(bootstrap_servers=broker.address, retry_backoff_ms=5) as consumer:
+                consumer.assign([TopicPartition("t", 0)])
+                consumer.seek(TopicPartition("t", 0), 0)
+                for value in (b"0", b"1"):
+                    assert [record.value for record in await consumer.poll(20)] == [value]
+                with pytest.raises(CorruptRecords, match="offset 2 of t-0"):
+                    await consumer.poll(20)
+                assert [record.value for record in await consumer.poll(20)] == [b"2"]
+            assert script.epochs[:4] == [0, 1, 2, 3]
+
+    run(scenario())

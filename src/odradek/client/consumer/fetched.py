@@ -30,7 +30,7 @@ from odradek.records.column_sinks import RecordsSink
 from odradek.records.control import ControlType, read_control_type
 from odradek.records.errors import CorruptBatch, RecordsError
 from odradek.records.kernels import new_bytearray
-from odradek.records.layout import BATCH_ROW_WIDTH, ROW_WIDTH, BatchColumn
+from odradek.records.layout import BATCH_ROW_WIDTH, ROW_WIDTH, BatchColumn, Stop
 from odradek.records.record import (
     RecordIndex,
     index_batch,
@@ -90,6 +90,11 @@ class Fetched:
     def is_empty(self) -> bool:
         """Whether there is no batch left to look at."""
         return self._rows is None and self._next_batch >= self._scan.count
+
+    @property
+    def is_no_batch(self) -> bool:
+        """Whether the bytes do not begin with a batch, not even one that is cut off."""
+        return self._scan.count == 0 and self._scan.stop in (Stop.BAD_MAGIC, Stop.BAD_LENGTH)
 
     def take(self, limit: int, key_deserializer: Any, value_deserializer: Any, records: list[Any]) -> None:
         """Append up to `limit` records. After an error `offset` is that of the record at fault."""

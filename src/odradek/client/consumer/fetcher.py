@@ -18,6 +18,7 @@ from odradek.client.broker_errors import broker_error
 from odradek.client.brokers import STALE_VIEW, Brokers
 from odradek.client.chores import Chores
 from odradek.client.consumer.config import ConsumerConfig
+from odradek.client.consumer.errors import CorruptRecords
 from odradek.client.consumer.fetch_session import Asked, FetchSession, Wanted
 from odradek.client.consumer.fetched import Fetched
 from odradek.client.consumer.first_contact import FirstContact
@@ -165,7 +166,7 @@ class Fetcher:
             partition: Expected(state, state.generation, cast("int", state.fetch_offset))
             for partition, state in states.items()
         }
-        fetch = FetchOnItsWay(self, node_id, version, connection, session, expected)
+        fetch = FetchOnItsWay(self, node_id, version, connection, session, expected, is_hurried=is_hurried)
         self._asking.add(node_id)
         try:
             connection.send_for(
@@ -184,12 +185,11 @@ class Fetcher:
         self._asking.discard(fetch.node_id)
         self.pump()
 
-    def request_for(self, fetch: FetchOnItsWay, partition: TopicPartition) -> FetchRequest:
+    def request_for(self, fetch: FetchOnItsWay, state: PartitionState) -> FetchRequest:
         """A request that names this partition only, within the session."""
-        named = {partition: self._wanted(self._states[partition])}
-        return self._request(
-            Asked(fetch.session.session_id, fetch.session.epoch, named, {}), fetch.version, False
-        )
+        named = {state.topic_partition: self._wanted(state)}
+        asked = Asked(fetch.session.session_id, fetch.session.epoch, named, {})
+        return self._request(asked, fetch.version, is_hurried=False)
 
     def topic_id(self, topic: str) -> bytes:
         """As the metadata tells; zeroes if it does not."""
@@ -300,6 +300,9 @@ class Fetcher:
         )
         if not fetched.is_empty:
             self.deliver(fetched)
+        elif fetched.is_no_batch:
+            state.not_before_ms = time.monotonic() * 1000 + self.config.retry_backoff_ms
+            self._fail(CorruptRecords(state.topic_partition, one.offset, "these bytes are no batch"))
 
     def deliver(self, fetched: Fetched) -> None:
         """Hand out what came, and go on behind it."""

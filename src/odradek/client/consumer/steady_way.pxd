@@ -15,6 +15,7 @@ cdef class FetchOnItsWay:
     cdef readonly BrokerConnection connection
     cdef readonly object session
     cdef readonly dict expected
+    cdef bint _is_steady
     cdef long long _changes
     cdef long long _edition
     cdef dict _templates

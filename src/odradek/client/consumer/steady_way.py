@@ -60,6 +60,7 @@ class FetchOnItsWay:
         "_changes",
         "_edition",
         "_fetcher",
+        "_is_steady",
         "_templates",
         "connection",
         "expected",
@@ -76,6 +77,8 @@ class FetchOnItsWay:
         connection: BrokerConnection,
         session: FetchSession,
         expected: dict[TopicPartition, Expected],
+        *,
+        is_hurried: bool,
     ) -> None:
         self._fetcher = fetcher
         self.node_id = node_id
@@ -86,6 +89,8 @@ class FetchOnItsWay:
         self._changes = fetcher.changes
         self._edition = fetcher.brokers.metadata.edition
         self._templates: dict[bytes, tuple[TopicPartition, FetchTemplate]] = {}
+        # One in a hurry is not to be repeated as it is.
+        self._is_steady = FIRST_VERSION <= version <= LAST_VERSION and not is_hurried
 
     def done(self) -> bool:
         """There is always somebody."""
@@ -107,9 +112,9 @@ class FetchOnItsWay:
     def _take(self, frame: memoryview) -> bool:
         """Deliver what came and ask for more; False, and nothing is done, if it is not as usual."""
         fetcher, session = self._fetcher, self.session
-        if not fetcher.is_steady(self._changes, self._edition) or not session.session_id:
+        if not self._is_steady or not fetcher.is_steady(self._changes, self._edition):
             return False
-        if not FIRST_VERSION <= self.version <= LAST_VERSION:
+        if not session.session_id:
             return False
         answer = read_plain_fetch(frame, session.session_id)
         if answer is None:
@@ -135,10 +140,10 @@ class FetchOnItsWay:
 
     def _find(self, name: bytes) -> tuple[TopicPartition, FetchTemplate] | None:
         """The partition that a plain answer names, and how to ask for more of it."""
-        for partition in self.expected:
+        for partition, one in self.expected.items():
             topic_id = self._fetcher.topic_id(partition.topic)
             if row_name(topic_id, partition.partition) == name:
-                request = self._fetcher.request_for(self, partition)
+                request = self._fetcher.request_for(self, one.state)
                 found = partition, FetchTemplate(self.version, self.connection.client_id, request)
                 self._templates[name] = found
                 return found

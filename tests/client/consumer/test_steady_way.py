@@ -82,6 +82,21 @@ def test_records_that_come_one_by_one_need_the_fetcher_only_in_the_beginning(
     assert unsteady["answers"] <= 5
 
 
+def test_an_answer_for_a_partition_that_was_given_up_meanwhile_stops_nothing(
+    cluster: Cluster, producer: Producer[bytes, bytes]
+) -> None:
+    topic = "given-up"
+    assert producer.partitions_for(topic) == PARTITIONS
+    with assigned(cluster, topic, 10_000) as consumer:
+        producer.send(topic, b"first", partition=0)
+        assert read(consumer, 1) == [(0, 0, b"first")]
+        # As in a rebalance, between what is revoked and what is assigned.
+        consumer._on_loop(lambda: consumer._engine._drop([TopicPartition(topic, 1)]))
+        producer.send(topic, b"not ours", partition=1).result(20)
+        producer.send(topic, b"second", partition=0)
+        assert read(consumer, 1) == [(0, 1, b"second")]
+
+
 kinds = st.sampled_from(["send", "send", "send", "send three", "seek", "pause", "resume", "fewer", "all"])
 
 

@@ -10,9 +10,12 @@ Compiled by Cython (steady_way.pxd has the C types), or interpreted as is.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import logging
+from typing import NamedTuple, Protocol
 
+from odradek.client.brokers import Brokers
 from odradek.client.connection import BrokerConnection
+from odradek.client.consumer.config import ConsumerConfig
 from odradek.client.consumer.fetch_session import FetchSession
 from odradek.client.consumer.fetched import Fetched
 from odradek.client.consumer.positions import MOST_BUFFERED, PartitionState
@@ -26,6 +29,7 @@ from odradek.protocol.fetch_template import (
     read_plain_fetch,
     row_name,
 )
+from odradek.protocol.messages import FetchRequest
 
 try:
     import cython
@@ -37,8 +41,40 @@ if cython.compiled:
 else:
     from odradek.common.ticks import monotonic_seconds
 
-if TYPE_CHECKING:
-    from odradek.client.consumer.fetcher import Fetcher
+_log = logging.getLogger("odradek.consumer")
+
+
+class Fetching(Protocol):
+    """What a fetch on its way needs of the fetcher."""
+
+    config: ConsumerConfig
+    brokers: Brokers
+    changes: int
+    timeout_ms: int
+
+    def is_steady(self, changes: int, edition: int) -> bool:
+        """Whether all that a fetch depends on is as it was then."""
+
+    def needs_refresh(self, now_ms: float) -> bool:
+        """Whether the metadata is known to be wrong, or old."""
+
+    def topic_id(self, topic: str) -> bytes:
+        """As the metadata tells."""
+
+    def request_for(self, fetch: FetchOnItsWay, state: PartitionState) -> FetchRequest:
+        """A request that names this partition only."""
+
+    def deliver(self, fetched: Fetched) -> None:
+        """Hand out what came."""
+
+    def answered(self, fetch: FetchOnItsWay, frame: memoryview | None) -> None:
+        """An answer that is not as usual came, or (None) never will."""
+
+    def go_on(self, fetch: FetchOnItsWay) -> None:
+        """All was taken, and something else is to be asked now."""
+
+    def could_not_ask(self, fetch: FetchOnItsWay) -> None:
+        """The connection is gone."""
 
 
 class Expected(NamedTuple):
@@ -71,7 +107,7 @@ class FetchOnItsWay:
 
     def __init__(
         self,
-        fetcher: Fetcher,
+        fetcher: Fetching,
         node_id: int,
         version: int,
         connection: BrokerConnection,
@@ -98,7 +134,13 @@ class FetchOnItsWay:
 
     def set_result(self, frame: memoryview, /) -> None:
         """The answer came."""
-        if not self._take(frame):
+        try:
+            is_taken = self._take(frame)
+        except Exception:
+            _log.exception("a bug in the steady way of a fetch; it is asked anew")
+            self._fetcher.answered(self, None)
+            return
+        if not is_taken:
             self._fetcher.answered(self, frame)
 
     def set_exception(self, error: BaseException, /) -> None:

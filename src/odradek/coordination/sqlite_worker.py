@@ -25,8 +25,9 @@ from odradek.coordination.watches import Delivery, Watch, Watches, missed_event
 from odradek.coordination.znodes import Draft
 
 LOOK_INTERVAL_MS = 20
-# Nobody can change anything before opening a session, which is seen in time at this pace.
-LOOK_INTERVAL_ALONE_MS = 100
+# Nobody can change anything before opening a session, which is seen in time at this pace. Each look takes the
+# interpreter away from the loop for a moment.
+LOOK_INTERVAL_ALONE_MS = 500
 FILE_CHECK_INTERVAL_MS = 1000
 MAX_JOBS_PER_TRANSACTION = 512
 

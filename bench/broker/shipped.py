@@ -32,6 +32,9 @@ PRODUCE_VERSION = 9
 RECORDS = 20
 VALUE_LENGTH_POSITION = 5
 """In the first record, after one byte each of length, attributes, timestamp and offset delta, key length."""
+NEW_TOPIC_SECONDS = 10
+NOT_YET = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+"""What a broker says of a topic that was made a moment ago."""
 LONGER_THAN_THE_RECORD = 0x7E
 """63 as a varint; the record has 14 bytes."""
 
@@ -62,9 +65,13 @@ def answer_to(broker: Broker, batch: bytes) -> str:
             )
         ],
     )
-    response = ask(broker.port, ApiKey.PRODUCE, PRODUCE_VERSION, request)
-    assert isinstance(response, ProduceResponse)
-    return ErrorCode(response.responses[0].partition_responses[0].error_code).name
+    deadline = time.monotonic() + NEW_TOPIC_SECONDS
+    while True:
+        response = ask(broker.port, ApiKey.PRODUCE, PRODUCE_VERSION, request)
+        assert isinstance(response, ProduceResponse)
+        code = ErrorCode(response.responses[0].partition_responses[0].error_code)
+        if code not in NOT_YET or time.monotonic() > deadline:
+            return code.name
 
 
 def measure(setting: Setting, brokers: tuple[Broker, ...]) -> Outcome:

@@ -253,6 +253,14 @@ def test_a_record_larger_than_a_request_is_refused(producer: Producer[bytes, byt
         producer.send(topic, b"x" * 2_000_000)
 
 
+def test_large_records_one_by_one_leave_the_connection_whole(
+    producer: Producer[bytes, bytes], topic: str
+) -> None:
+    for number, size in enumerate((10, 900_000, 10, 16_300, 16_500, 900_000)):
+        assert producer.send(topic, bytes(size), partition=0).result(20).offset == number
+    assert (producer.statistics().retries, producer.statistics().requests_sent) == (0, 6)
+
+
 def test_a_record_larger_than_a_batch_goes_alone(
     producer: Producer[bytes, bytes], cluster: Cluster, topic: str
 ) -> None:

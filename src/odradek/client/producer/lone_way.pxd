@@ -8,6 +8,8 @@ from odradek.client.producer.batch cimport ProducerBatch
 from odradek.client.producer.idempotence cimport PartitionOrder
 from odradek.protocol.produce_template cimport ProduceTemplate
 
+cdef Py_ssize_t _MOST_BYTES
+
 
 @cython.final
 cdef class Route:
@@ -40,7 +42,7 @@ cdef class LoneWay:
 
     @cython.locals(queue=PartitionQueue)
     cpdef bint send(self) except -1
-    @cython.locals(now_ms=double, route=Route, batch=ProducerBatch)
+    @cython.locals(now_ms=double, lone=ProducerBatch, route=Route, batch=ProducerBatch)
     cdef bint _send(self, PartitionQueue queue) except -1
     @cython.locals(route=Route)
     cdef Route _route(self, PartitionQueue queue, double now_ms)

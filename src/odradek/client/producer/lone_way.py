@@ -34,6 +34,9 @@ else:
 if TYPE_CHECKING:
     from odradek.client.producer.sender import Sender
 
+_MOST_BYTES = 16 * 1024
+"""What an idle socket takes at once in any case."""
+
 
 class Route:
     """How batches of a partition get to its leader, worked out once for an edition of the metadata."""
@@ -125,7 +128,8 @@ class LoneWay:
 
     def _send(self, queue: PartitionQueue) -> bool:
         now_ms = monotonic_seconds() * 1000
-        route = self._route(queue, now_ms)
+        lone: ProducerBatch = queue.closed[0]
+        route = self._route(queue, now_ms) if lone.size <= _MOST_BYTES else None
         batch = None if route is None else self._next_batch(route, now_ms)
         if route is None or batch is None:
             self._accumulator.list_again(queue)
@@ -152,8 +156,11 @@ class LoneWay:
             if route is None:
                 return None
             self._routes[queue] = route
-        # Firewalls and brokers forget idle connections without a word.
-        return route if now_ms - route.connection.last_used_ms <= self._max_idle_ms else None
+        if now_ms - route.connection.last_used_ms > self._max_idle_ms:
+            # Firewalls and brokers forget idle connections without a word.
+            del self._routes[queue]
+            return None
+        return route
 
     def _next_batch(self, route: Route, now_ms: float) -> ProducerBatch | None:
         """The batch, numbered and finished; None if there is no number for it."""

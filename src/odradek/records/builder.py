@@ -138,6 +138,16 @@ def batch_attributes(
     return attributes | (DELETE_HORIZON_FLAG if has_delete_horizon else 0)
 
 
+def with_codec(batch: Room, codec: Codec, level: int | None) -> Room | bytearray:
+    """HEADER_SIZE free bytes and encoded records, the records compressed: itself unless there is a codec."""
+    finished: Room | bytearray = batch
+    if codec is not Codec.NONE:
+        finished = bytearray(HEADER_SIZE) + compress(codec, memoryview(batch)[HEADER_SIZE:], level)
+    if len(finished) > MAX_BATCH_BYTES:
+        raise BatchTooLarge(len(finished), MAX_BATCH_BYTES)
+    return finished
+
+
 def finish_batch(
     batch: Room,
     *,
@@ -155,11 +165,7 @@ def finish_batch(
     record_count: int,
 ) -> Room | bytearray:
     """Turn HEADER_SIZE free bytes and encoded records into a batch, in place unless there is a codec."""
-    finished: Room | bytearray = batch
-    if codec is not Codec.NONE:
-        finished = bytearray(HEADER_SIZE) + compress(codec, memoryview(batch)[HEADER_SIZE:], level)
-    if len(finished) > MAX_BATCH_BYTES:
-        raise BatchTooLarge(len(finished), MAX_BATCH_BYTES)
+    finished = with_codec(batch, codec, level)
     write_header(
         memoryview(finished),
         base_offset,

@@ -20,7 +20,8 @@ from odradek.records.batch import (
     NO_SEQUENCE,
     stamp_producer,
 )
-from odradek.records.compression import Codec, compress
+from odradek.records.builder import with_codec
+from odradek.records.compression import Codec
 from odradek.records.kernels import new_bytearray
 from odradek.records.layout import HEADER_SIZE
 
@@ -282,8 +283,7 @@ class ProducerBatch:
         assert encoded is not None
         if len(encoded) > self.size:
             del encoded[self.size :]
-        if codec is not Codec.NONE:
-            encoded = bytearray(HEADER_SIZE) + compress(codec, memoryview(encoded)[HEADER_SIZE:], level)
+        encoded = with_codec(encoded, codec, level)
         write_header(
             memoryview(encoded),
             0,

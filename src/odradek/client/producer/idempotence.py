@@ -32,7 +32,6 @@ from odradek.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 
 MAX_EPOCH = 2**15 - 1
 MAX_SEQUENCE = 2**31 - 1
-NOT_NUMBERED = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
 
 
 def next_sequence(sequence: int, count: int) -> int:

@@ -34,7 +34,7 @@ cdef class LoneWay:
     cdef dict _active
     cdef object _metadata
     cdef object _statistics
-    cdef dict _troubles
+    cdef object _troubles
     cdef object _turn
     cdef dict _routes
     cdef bint _is_idempotent

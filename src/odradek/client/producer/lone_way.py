@@ -107,7 +107,7 @@ class LoneWay:
         self._active = sender.active
         self._metadata = sender.brokers.metadata
         self._statistics = sender.statistics
-        self._troubles = sender.troubles.known
+        self._troubles = sender.troubles
         self._turn = sender.turn
         self._routes: dict[PartitionQueue, Route] = {}
         self._is_idempotent = sender.config.enable_idempotence
@@ -142,10 +142,7 @@ class LoneWay:
             route.order.put_back(batch)
             self._active[queue] = None
             return False
-        statistics = self._statistics
-        statistics.requests_sent += 1
-        statistics.batches_sent += 1
-        statistics.bytes_sent += size
+        self._statistics.count_request(1, size)
         return True
 
     def _route(self, queue: PartitionQueue, now_ms: float) -> Route | None:
@@ -201,9 +198,8 @@ class LoneWay:
             return
         with self._turn:
             route.order.delivered(batch)
-            if self._troubles:
-                self._sender.troubles.over(route.queue)
-            self._statistics.records_delivered += batch.count
+            self._troubles.over(route.queue)
+            self._statistics.count_delivered(batch.count)
         if self._active:
             route.connection.afterwards(self._sender.pump)
         # Last: whoever waits wants the interpreter as soon as it is told.

@@ -19,28 +19,28 @@ _log = logging.getLogger("odradek.producer")
 class Troubles:
     """The last failure of each thing that can fail: a broker (its id), a partition (its queue), metadata…
 
-    Owned by the sender. `known` is empty as long as all goes well.
+    Owned by the sender.
     """
 
     def __init__(self) -> None:
-        self.known: dict[object, BaseException] = {}
+        self._known: dict[object, BaseException] = {}
 
     def note(self, what: object, error: BaseException) -> None:
         """It failed. A mistake in a broker's settings is worth a word at once: waiting will not mend it."""
-        if isinstance(error, AdvertisedListenerUnreachable) and what not in self.known:
+        if isinstance(error, AdvertisedListenerUnreachable) and what not in self._known:
             _log.warning("%s", error)
         else:
             _log.debug("%s: %s", what, error)
-        self.known[what] = error
+        self._known[what] = error
 
     def over(self, what: object) -> None:
         """It works again."""
-        if self.known:
-            self.known.pop(what, None)
+        if self._known:
+            self._known.pop(what, None)
 
     def why(self, queue: PartitionQueue, metadata: Metadata) -> BaseException | None:
         """Why batches of a partition do not get through, as far as known: what lies nearest to the cause."""
-        known = self.known
+        known = self._known
         topic = metadata.topics.get(queue.topic)
         view = topic.partitions.get(queue.partition) if topic is not None else None
         if view is not None and view.leader_id not in metadata.nodes:

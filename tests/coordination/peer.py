@@ -18,7 +18,7 @@ from odradek.coordination.urls import open_store
 
 
 async def main(url: str, session_timeout_ms: int) -> None:
-    store = await open_store(url, session_timeout_ms=session_timeout_ms)
+    store = await open_store(url, session_timeout_ms=session_timeout_ms, connection_timeout_ms=30_000)
     states: list[str] = []
     store.add_listener(lambda state: states.append(state.value))
     print(json.dumps("ready"), flush=True)

@@ -73,13 +73,18 @@ class SqliteSessions(Sessions):
 class ZooKeeperSessions(Sessions):
     session_timeout_ms = 4000  # the least that a server with a tick of 2 s grants
     notices_death_within_s = 12.0
+    connection_timeout_ms = 30_000  # a server on a busy machine may begin its first session late
 
     def __init__(self, url: str) -> None:
         super().__init__()
         self.url = url
 
     async def _open(self) -> Store:
-        return await open_store(self.url, session_timeout_ms=self.session_timeout_ms)
+        return await open_store(
+            self.url,
+            session_timeout_ms=self.session_timeout_ms,
+            connection_timeout_ms=self.connection_timeout_ms,
+        )
 
 
 class Recorder:

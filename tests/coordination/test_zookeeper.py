@@ -87,7 +87,7 @@ async def a_line(servers: str, chroot: str) -> AsyncIterator[Line]:
     proxy = Proxy(servers)
     await proxy.start()
     url = f"zookeeper://127.0.0.1:{proxy.port}/line/{chroot}"
-    store = await open_store(url, session_timeout_ms=SESSION_TIMEOUT_MS)
+    store = await open_store(url, session_timeout_ms=SESSION_TIMEOUT_MS, connection_timeout_ms=30_000)
     direct = await open_store(f"zookeeper://{servers}/line/{chroot}")
     try:
         yield Line(proxy, store, direct)

@@ -14,6 +14,7 @@ from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.broker.fetch_sessions import FetchSession, FetchSessionError, Key, WantedPartition
 from odradek.broker.file_parts import LogPart
+from odradek.broker.turns import STEPS_PER_TURN, Turns
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
@@ -26,7 +27,6 @@ from odradek.protocol.fetch_frames import FetchFrame
 from odradek.protocol.messages import FetchRequest, FetchResponse
 from odradek.replication.errors import NotLeaderOrFollower
 from odradek.replication.partition import Partition
-from odradek.replication.replica_manager import UnknownPartition
 
 Row = FetchResponse.Responses.Partitions
 Answer = FetchResponse | None | Coroutine[Any, Any, FetchResponse | None]
@@ -52,6 +52,8 @@ def fetch(context: RequestContext, request: FetchRequest) -> Answer:
     except FetchSessionError as error:
         return FetchResponse(error_code=error.error_code)
     fetching = Fetching(context, request, session, is_incremental)
+    if len(session.wanted) > STEPS_PER_TURN:
+        return fetching.answer_in_turns()
     cold = fetching.cold_reads()
     return fetching.warm_up_and_answer(cold) if cold else fetching.answer_or_wait()
 
@@ -62,7 +64,16 @@ class Fetching:
     The short way leaves one to it that has waited there and came upon something unusual.
     """
 
-    __slots__ = ("bytes_read", "context", "has_faults", "is_incremental", "request", "rows", "session")
+    __slots__ = (
+        "bytes_read",
+        "context",
+        "has_faults",
+        "is_incremental",
+        "request",
+        "room_bytes",
+        "rows",
+        "session",
+    )
 
     def __init__(
         self,
@@ -75,32 +86,56 @@ class Fetching:
         self.request = request
         self.session = session
         self.is_incremental = is_incremental
-        self.rows: dict[Key, Row] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing is read yet, and the answer has all its room."""
+        self.rows: list[tuple[Key, WantedPartition, Row]] = []
         self.bytes_read = 0
         self.has_faults = False
+        self.room_bytes = self.request.max_bytes
 
     def cold_reads(self) -> list[ColdRead]:
         """The reads that may have to wait for a disk."""
-        cold = []
-        room = self.request.max_bytes
-        find = self.context.services.replicas.find
-        for wanted in self.session.wanted.values():
-            topic = self._topic(wanted)
-            partition = find(topic, wanted.partition) if topic is not None else None
-            if partition is not None:
-                asked = wanted.asked
-                max_bytes = min(asked.partition_max_bytes, max(room, 0))
-                log, offset = partition.log, asked.fetch_offset
-                if not is_warm(log, offset, max_bytes) and not notice_cached(log, offset, max_bytes):
-                    cold.append((log, offset, max_bytes))
-                    room -= max_bytes
-        return cold
+        self._begin()
+        reads = [self._cold_read(wanted) for wanted in self.session.wanted.values()]
+        return [read for read in reads if read is not None]
 
     async def warm_up_and_answer(self, cold: list[ColdRead]) -> FetchResponse | None:
         """Have a thread wait for the disk, then go on as if it had been warm."""
         services = self.context.services
         await services.loop.run_in_executor(services.pool, _warm_up_all, cold)
         return None if self.context.connection.is_closed else self.answer_or_wait()
+
+    async def answer_in_turns(self) -> FetchResponse | None:
+        """Like all of this for so many partitions that others must have their turn in between.
+
+        A client that goes on with its session meanwhile may change what it wants.
+        """
+        services, turns = self.context.services, Turns()
+        items = list(self.session.wanted.items())
+        cold: list[ColdRead] = []
+        for _, wanted in items:
+            read = self._cold_read(wanted)
+            if read is not None:
+                cold.append(read)
+            await turns.step()
+        if cold:
+            await services.loop.run_in_executor(services.pool, _warm_up_all, cold)
+        self._begin()
+        for key, wanted in items:
+            self._read_one(key, wanted)
+            await turns.step()
+        if self.context.connection.is_closed:
+            return None
+        if not self.is_enough():
+            # All are here, then, and no broker has very many; some may have got more since they were read.
+            return self.answer_or_wait()
+        telling = Telling(self)
+        for key, wanted, row in self.rows:
+            telling.add(key, wanted, row)
+            await turns.step()
+        return telling.response()
 
     def answer_or_wait(self) -> FetchResponse | None:
         """The answer, if there is enough for one; else None, and it comes when there is."""
@@ -118,17 +153,9 @@ class Fetching:
 
     def read(self) -> None:
         """Look at every partition, in the session's order, until the answer is full."""
-        self.rows = {}
-        self.bytes_read = 0
-        self.has_faults = False
-        room = self.request.max_bytes
+        self._begin()
         for key, wanted in self.session.wanted.items():
-            row = self._read_one(wanted, room)
-            if row.records is not None:
-                self.bytes_read += len(row.records)
-                room -= len(row.records)
-            self.has_faults |= bool(row.error_code) or row.diverging_epoch.epoch >= 0
-            self.rows[key] = row
+            self._read_one(key, wanted)
 
     def is_enough(self) -> bool:
         """Whether the answer should go out now."""
@@ -158,63 +185,60 @@ class Fetching:
 
     def keys(self) -> list[Any]:
         """What to wait for."""
-        replicas = self.context.services.replicas
-        keys = []
-        for wanted in self.session.wanted.values():
-            topic = self._topic(wanted)
-            partition = replicas.find(topic, wanted.partition) if topic is not None else None
-            if partition is not None:
-                keys.append(partition.topic_partition)
-        return keys
+        found = [self._find(wanted) for wanted in self.session.wanted.values()]
+        return [partition.topic_partition for partition in found if partition is not None]
 
     def response(self) -> FetchResponse:
-        """The rows by topic; in an incremental session only those that have news."""
-        told = {
-            key: row
-            for key, row in self.rows.items()
-            if self.session.wanted[key].has_news(row) or not self.is_incremental
-        }
-        topics: dict[Any, FetchResponse.Responses] = {}
-        for key, row in told.items():
-            wanted = self.session.wanted[key]
-            topic = topics.get(key[0])
-            if topic is None:
-                topic = topics[key[0]] = FetchResponse.Responses(topic=wanted.topic, topic_id=wanted.topic_id)
-            topic.partitions.append(row)
-            if row.records:
-                self._count(wanted, len(row.records))
-        self.session.move_to_end([key for key, row in told.items() if row.records])
-        return FetchResponse(session_id=self.session.session_id, responses=list(topics.values()))
+        """What was read, for the client."""
+        telling = Telling(self)
+        for key, wanted, row in self.rows:
+            telling.add(key, wanted, row)
+        return telling.response()
 
-    def _count(self, wanted: WantedPartition, sent_bytes: int) -> None:
-        traffic = self.context.services.replicas.traffic.get(self._topic(wanted) or "")
-        if traffic is not None:
-            traffic.bytes_out += sent_bytes
-
-    def _topic(self, wanted: WantedPartition) -> str | None:
+    def topic_of(self, wanted: WantedPartition) -> str | None:
+        """Its name; None if it was named by an id that is not known here."""
         if self.session.uses_topic_ids:
             return self.context.services.replicas.topic_name(wanted.topic_id)
         return wanted.topic
 
-    def _read_one(self, wanted: WantedPartition, room: int) -> Row:
+    def _find(self, wanted: WantedPartition) -> Partition | None:
+        topic = self.topic_of(wanted)
+        return None if topic is None else self.context.services.replicas.find(topic, wanted.partition)
+
+    def _cold_read(self, wanted: WantedPartition) -> ColdRead | None:
+        """How to read a partition that may have to come from a disk; None if it need not."""
+        partition = self._find(wanted)
+        if partition is None:
+            return None
+        asked = wanted.asked
+        max_bytes = min(asked.partition_max_bytes, max(self.room_bytes, 0))
+        log, offset = partition.log, asked.fetch_offset
+        if is_warm(log, offset, max_bytes) or notice_cached(log, offset, max_bytes):
+            return None
+        self.room_bytes -= max_bytes
+        return log, offset, max_bytes
+
+    def _read_one(self, key: Key, wanted: WantedPartition) -> None:
         row = Row(partition_index=wanted.partition, high_watermark=-1, records=b"")
-        topic = self._topic(wanted)
+        self.rows.append((key, wanted, row))
+        topic, partition = self.topic_of(wanted), self._find(wanted)
         if topic is None:
             row.error_code = ErrorCode.UNKNOWN_TOPIC_ID
-            return row
-        try:
-            partition = self.context.services.replicas.get(topic, wanted.partition)
-            self._read_into(row, partition, wanted.asked, room)
-        except KafkaError as error:
-            self._tell_error(row, topic, error)
-        return row
+        elif partition is None:
+            row.error_code = self.context.services.why_not_here(topic, wanted.partition)
+        else:
+            try:
+                self._read_into(row, partition, wanted.asked)
+            except KafkaError as error:
+                self._tell_error(row, topic, error)
+        self.has_faults |= bool(row.error_code) or row.diverging_epoch.epoch >= 0
 
-    def _read_into(self, row: Row, partition: Partition, asked: Any, room: int) -> None:
+    def _read_into(self, row: Row, partition: Partition, asked: Any) -> None:
         row.aborted_transactions = None
         partition.require_leader(asked.current_leader_epoch)
         if asked.last_fetched_epoch >= 0 and _diverges(row, partition, asked):
             return
-        max_bytes = min(asked.partition_max_bytes, max(room, 0))
+        max_bytes = min(asked.partition_max_bytes, max(self.room_bytes, 0))
         fetched = partition.log.read(
             asked.fetch_offset,
             max_bytes,
@@ -227,6 +251,8 @@ class Fetching:
         row.log_start_offset = fetched.log_start_offset
         if fetched.range is not None:
             row.records = LogPart(fetched.range)
+            self.bytes_read += len(row.records)
+            self.room_bytes -= len(row.records)
         if fetched.aborted is not None:
             row.aborted_transactions = [
                 Row.AbortedTransactions(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
@@ -239,10 +265,44 @@ class Fetching:
         if isinstance(error, NotLeaderOrFollower):
             row.current_leader.leader_id = error.leader_id
             row.current_leader.leader_epoch = error.leader_epoch
-        elif isinstance(error, UnknownPartition):
-            row.error_code = services.why_not_here(topic, row.partition_index)
         elif isinstance(error, StorageError):
             services.replicas.disk_failed(TopicPartition(topic, row.partition_index), error)
+
+
+class Telling:
+    """The rows of one answer, by topic; in an incremental session only those that have news."""
+
+    __slots__ = ("_fetching", "_sent", "_topics")
+
+    def __init__(self, fetching: Fetching) -> None:
+        self._fetching = fetching
+        self._topics: dict[Any, FetchResponse.Responses] = {}
+        self._sent: list[Key] = []
+
+    def add(self, key: Key, wanted: WantedPartition, row: Row) -> None:
+        """Tell of one more partition, if there is anything to tell."""
+        if not wanted.has_news(row) and self._fetching.is_incremental:
+            return
+        topic = self._topics.get(key[0])
+        if topic is None:
+            topic = FetchResponse.Responses(topic=wanted.topic, topic_id=wanted.topic_id)
+            self._topics[key[0]] = topic
+        topic.partitions.append(row)
+        if row.records:
+            self._sent.append(key)
+            self._count(wanted, len(row.records))
+
+    def _count(self, wanted: WantedPartition, sent_bytes: int) -> None:
+        fetching = self._fetching
+        traffic = fetching.context.services.replicas.traffic.get(fetching.topic_of(wanted) or "")
+        if traffic is not None:
+            traffic.bytes_out += sent_bytes
+
+    def response(self) -> FetchResponse:
+        """All of it; partitions that gave something come last the next time."""
+        session = self._fetching.session
+        session.move_to_end([key for key in self._sent if key in session.wanted])
+        return FetchResponse(session_id=session.session_id, responses=list(self._topics.values()))
 
 
 def _warm_up_all(cold: list[ColdRead]) -> None:

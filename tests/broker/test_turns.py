@@ -1,0 +1,175 @@
+"""A request that names very many things is answered while others are served, not before them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+import uvloop
+
+from odradek.broker.dispatch import Dispatcher
+from odradek.broker.handlers import fetch
+from odradek.broker.turns import STEPS_PER_TURN, Turns
+from odradek.net.server import Listener
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.messages import ApiVersionsRequest, FetchRequest
+from odradek.protocol.structs import Message
+
+from .conftest import Wire
+from .on_this_loop import PATIENCE_SECONDS, a_broker, until
+from .wire import a_batch
+
+MANY = 10 * STEPS_PER_TURN
+NUMBERS = list(range(MANY))
+NAMES = [f"unknown-{number}" for number in NUMBERS]
+
+
+class Served(NamedTuple):
+    """A broker on the test's loop, with a dispatcher whose counters tell what is under way."""
+
+    runner: asyncio.Runner
+    dispatcher: Dispatcher
+    listener: Listener
+
+    def run(self, scenario: Any) -> Any:
+        async def in_time() -> Any:
+            return await asyncio.wait_for(scenario, PATIENCE_SECONDS)
+
+        return self.runner.run(in_time())
+
+    async def connect(self) -> Wire:
+        return Wire(*await asyncio.open_connection("127.0.0.1", self.listener.port))
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        running = a_broker(tmp_path_factory.mktemp("broker"))
+        server, _ = runner.run(running.__aenter__())
+        dispatcher = Dispatcher(server.services, "PLAINTEXT")
+        listener = Listener(dispatcher.handle)
+        runner.run(_start(listener))
+        yield Served(runner, dispatcher, listener)
+        listener.close()
+        runner.run(running.__aexit__(None, None, None))
+
+
+async def _start(listener: Listener) -> None:
+    listener.start("127.0.0.1", 0)
+
+
+async def served_meanwhile(broker: Served, api_key: ApiKey, version: int, huge: Message) -> int:
+    """How often a neighbour is answered after the huge request was read and before it is answered."""
+    client, neighbour = await broker.connect(), await broker.connect()
+    await neighbour.ask(ApiKey.API_VERSIONS, 0, ApiVersionsRequest())
+    counters = broker.dispatcher.counters[api_key]
+    requests, response_bytes = counters.requests, counters.response_bytes
+    answered = 0
+    client.send(api_key, version, huge)
+    while counters.requests == requests:
+        await asyncio.sleep(0)
+    while counters.response_bytes == response_bytes:
+        await neighbour.ask(ApiKey.API_VERSIONS, 0, ApiVersionsRequest())
+        answered += counters.response_bytes == response_bytes
+    await client.receive(api_key, version)
+    for wire in (client, neighbour):
+        wire.writer.transport.abort()
+    return answered
+
+
+def test_others_have_a_turn_after_so_many_steps() -> None:
+    async def count() -> list[int]:
+        turns, done, seen = Turns(steps_per_turn=10), 0, []
+
+        async def look() -> None:
+            while done < 40:
+                seen.append(done)
+                await asyncio.sleep(0)
+
+        looking = asyncio.create_task(look())
+        for _ in range(40):
+            done += 1
+            await turns.step()
+        await looking
+        return seen
+
+    assert asyncio.run(count()) == [10, 20, 30]
+
+
+# Partitions that are wanted
+
+
+def fetched_partitions() -> list[FetchRequest.Topics]:
+    wanted = FetchRequest.Topics.Partitions
+    rows = [wanted(partition=number, partition_max_bytes=1000) for number in NUMBERS]
+    return [FetchRequest.Topics(topic="unknown", partitions=rows)]
+
+
+def fetched_topics() -> list[FetchRequest.Topics]:
+    wanted = FetchRequest.Topics.Partitions
+    return [FetchRequest.Topics(topic=name, partitions=[wanted(partition=0)]) for name in NAMES]
+
+
+@pytest.mark.parametrize("topics", [fetched_partitions, fetched_topics])
+@pytest.mark.parametrize("session_epoch", [-1, 0])
+def test_a_fetch_of_many_partitions_keeps_nobody_waiting(
+    broker: Served, topics: Callable[[], list[FetchRequest.Topics]], session_epoch: int
+) -> None:
+    request = FetchRequest(min_bytes=1, max_bytes=1000, session_epoch=session_epoch, topics=topics())
+    assert broker.run(served_meanwhile(broker, ApiKey.FETCH, 12, request)) >= 2
+
+
+def test_a_fetch_that_took_turns_waits_for_data_in_any_of_its_partitions(
+    run: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "STEPS_PER_TURN", 2)
+
+    async def scenario(broker: Any, wire: Wire) -> None:
+        partitions = [broker.host(partition=number) for number in range(3)]
+        wanted = [FetchRequest.Topics.Partitions(partition=n, partition_max_bytes=1000) for n in range(3)]
+        request = FetchRequest(
+            max_wait_ms=60_000,
+            min_bytes=1,
+            max_bytes=1000,
+            topics=[FetchRequest.Topics(topic="orders", partitions=wanted)],
+        )
+        wire.send(ApiKey.FETCH, 12, request)
+        await until(lambda: len(broker.services.waiting_fetches))
+        append(broker, partitions[1])
+        _, response = await wire.receive(ApiKey.FETCH, 12)
+        (topic,) = response.responses
+        assert [bool(row.records) for row in topic.partitions] == [False, True, False]
+
+    run(scenario)
+
+
+def test_a_session_that_changes_while_it_is_read_is_answered_as_it_was_asked(
+    run: Callable[[Any], None],
+) -> None:
+    async def scenario(broker: Any, wire: Wire) -> None:
+        append(broker, broker.host("unknown"))
+        few, many = fetched_partitions(), fetched_partitions()
+        few[0].partitions = few[0].partitions[:1]
+        forgotten = FetchRequest.ForgottenTopicsData(topic="unknown", partitions=NUMBERS[1:])
+        limits = {"min_bytes": 1, "max_bytes": 1000}
+
+        begun = await wire.ask(ApiKey.FETCH, 12, FetchRequest(session_epoch=0, topics=few, **limits))
+        limits["session_id"] = begun.session_id
+        wire.send(ApiKey.FETCH, 12, FetchRequest(session_epoch=1, topics=many, **limits))
+        wire.send(
+            ApiKey.FETCH, 12, FetchRequest(session_epoch=2, forgotten_topics_data=[forgotten], **limits)
+        )
+
+        for expected in (NUMBERS, [0]):
+            _, response = await wire.receive(ApiKey.FETCH, 12)
+            (topic,) = response.responses
+            assert [row.partition_index for row in topic.partitions] == expected
+            assert [row.partition_index for row in topic.partitions if row.records] == [0]
+
+    run(scenario)
+
+
+def append(broker: Any, partition: Any) -> None:
+    partition.append(bytearray(a_batch(b"x")), required_acks=1, now_ms=broker.clock.now_ms())

@@ -14,7 +14,28 @@ from odradek.broker.handlers import fetch
 from odradek.broker.turns import STEPS_PER_TURN, Turns
 from odradek.net.server import Listener
 from odradek.protocol.api_key import ApiKey
-from odradek.protocol.messages import ApiVersionsRequest, FetchRequest
+from odradek.protocol.messages import (
+    AlterConfigsRequest,
+    AlterReplicaLogDirsRequest,
+    ApiVersionsRequest,
+    ConsumerGroupDescribeRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteGroupsRequest,
+    DeleteRecordsRequest,
+    DeleteTopicsRequest,
+    DescribeConfigsRequest,
+    DescribeGroupsRequest,
+    DescribeProducersRequest,
+    FetchRequest,
+    FindCoordinatorRequest,
+    IncrementalAlterConfigsRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    OffsetForLeaderEpochRequest,
+)
 from odradek.protocol.structs import Message
 
 from .conftest import Wire
@@ -89,13 +110,154 @@ def test_others_have_a_turn_after_so_many_steps() -> None:
                 await asyncio.sleep(0)
 
         looking = asyncio.create_task(look())
-        for _ in range(40):
+        async for _ in turns.over(range(40)):
             done += 1
-            await turns.step()
         await looking
         return seen
 
     assert asyncio.run(count()) == [10, 20, 30]
+
+
+def of_each(row: Any, field: str) -> list[Any]:
+    """So many rows that differ in a name or number."""
+    values: list[Any] = NUMBERS if field.startswith("partition") else NAMES
+    return [row(**{field: value}) for value in values]
+
+
+REQUESTS: list[tuple[ApiKey, int, Callable[[], Message]]] = [
+    (
+        ApiKey.LIST_OFFSETS,
+        7,
+        lambda: ListOffsetsRequest(topics=of_each(ListOffsetsRequest.Topics, "name")),
+    ),
+    (
+        ApiKey.METADATA,
+        9,
+        lambda: MetadataRequest(
+            topics=of_each(MetadataRequest.Topics, "name"), allow_auto_topic_creation=False
+        ),
+    ),
+    (
+        ApiKey.OFFSET_COMMIT,
+        8,
+        lambda: OffsetCommitRequest(group_id="g", topics=of_each(OffsetCommitRequest.Topics, "name")),
+    ),
+    (
+        ApiKey.OFFSET_FETCH,
+        8,
+        lambda: OffsetFetchRequest(groups=of_each(OffsetFetchRequest.Groups, "group_id")),
+    ),
+    (ApiKey.FIND_COORDINATOR, 4, lambda: FindCoordinatorRequest(key_type=7, coordinator_keys=NAMES)),
+    (ApiKey.DESCRIBE_GROUPS, 5, lambda: DescribeGroupsRequest(groups=NAMES)),
+    (
+        ApiKey.CREATE_TOPICS,
+        7,
+        lambda: CreateTopicsRequest(
+            topics=of_each(CreateTopicsRequest.Topics, "name") + of_each(CreateTopicsRequest.Topics, "name")
+        ),
+    ),
+    (ApiKey.DELETE_TOPICS, 5, lambda: DeleteTopicsRequest(topic_names=NAMES, timeout_ms=-1)),
+    (
+        ApiKey.DELETE_RECORDS,
+        2,
+        lambda: DeleteRecordsRequest(topics=of_each(DeleteRecordsRequest.Topics, "name")),
+    ),
+    (
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        4,
+        lambda: OffsetForLeaderEpochRequest(topics=of_each(OffsetForLeaderEpochRequest.Topics, "topic")),
+    ),
+    (
+        ApiKey.DESCRIBE_CONFIGS,
+        4,
+        lambda: DescribeConfigsRequest(resources=of_each(DescribeConfigsRequest.Resources, "resource_name")),
+    ),
+    (
+        ApiKey.ALTER_CONFIGS,
+        2,
+        lambda: AlterConfigsRequest(resources=of_each(AlterConfigsRequest.Resources, "resource_name")),
+    ),
+    (
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        1,
+        lambda: IncrementalAlterConfigsRequest(
+            resources=of_each(IncrementalAlterConfigsRequest.Resources, "resource_name")
+        ),
+    ),
+    (
+        ApiKey.ALTER_REPLICA_LOG_DIRS,
+        2,
+        lambda: AlterReplicaLogDirsRequest(
+            dirs=[
+                AlterReplicaLogDirsRequest.Dirs(
+                    path="elsewhere",
+                    topics=[AlterReplicaLogDirsRequest.Dirs.Topics(name="t", partitions=NUMBERS)],
+                )
+            ]
+        ),
+    ),
+    (
+        ApiKey.CREATE_PARTITIONS,
+        3,
+        lambda: CreatePartitionsRequest(
+            topics=of_each(CreatePartitionsRequest.Topics, "name"), timeout_ms=-1
+        ),
+    ),
+    (ApiKey.DELETE_GROUPS, 2, lambda: DeleteGroupsRequest(groups_names=NAMES)),
+    (
+        ApiKey.DESCRIBE_PRODUCERS,
+        0,
+        lambda: DescribeProducersRequest(topics=of_each(DescribeProducersRequest.Topics, "name")),
+    ),
+    (ApiKey.CONSUMER_GROUP_DESCRIBE, 0, lambda: ConsumerGroupDescribeRequest(group_ids=NAMES)),
+]
+
+
+@pytest.mark.parametrize(
+    ("api_key", "version", "huge"), REQUESTS, ids=lambda value: getattr(value, "name", "")
+)
+def test_many_names_in_one_request_keep_nobody_waiting(
+    broker: Served, api_key: ApiKey, version: int, huge: Callable[[], Message]
+) -> None:
+    assert broker.run(served_meanwhile(broker, api_key, version, huge())) >= 2
+
+
+def many_partitions(topic: Any, **name: str) -> list[Any]:
+    """One topic with very many of them."""
+    field = "partition" if hasattr(topic.Partitions(), "partition") else "partition_index"
+    return [topic(partitions=of_each(topic.Partitions, field), **name)]
+
+
+@pytest.mark.parametrize(
+    ("api_key", "version", "huge"),
+    [
+        (
+            ApiKey.LIST_OFFSETS,
+            7,
+            lambda: ListOffsetsRequest(topics=many_partitions(ListOffsetsRequest.Topics)),
+        ),
+        (
+            ApiKey.OFFSET_COMMIT,
+            8,
+            lambda: OffsetCommitRequest(topics=many_partitions(OffsetCommitRequest.Topics)),
+        ),
+        (
+            ApiKey.DELETE_RECORDS,
+            2,
+            lambda: DeleteRecordsRequest(topics=many_partitions(DeleteRecordsRequest.Topics)),
+        ),
+        (
+            ApiKey.OFFSET_FOR_LEADER_EPOCH,
+            4,
+            lambda: OffsetForLeaderEpochRequest(topics=many_partitions(OffsetForLeaderEpochRequest.Topics)),
+        ),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_many_partitions_in_one_request_keep_nobody_waiting(
+    broker: Served, api_key: ApiKey, version: int, huge: Callable[[], Message]
+) -> None:
+    assert broker.run(served_meanwhile(broker, api_key, version, huge())) >= 2
 
 
 # Partitions that are wanted

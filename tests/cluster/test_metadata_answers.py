@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from odradek.cluster.metadata import MetadataImage
-from odradek.cluster.metadata_answers import Cursor, MetadataAnswers
+from odradek.cluster.metadata_answers import MAX_TOPICS_DESCRIBED, Cursor, MetadataAnswers
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.protocol.messages import MetadataResponse, UpdateMetadataRequest
@@ -160,6 +160,17 @@ def test_a_described_topic_that_is_not_there_costs_nothing_of_the_limit():
         ("b", ErrorCode.NONE),
     ]
     assert response.next_cursor is None
+
+
+def test_very_many_topics_that_are_not_there_are_described_in_pieces():
+    answers = MetadataAnswers(an_image(), "PLAINTEXT")
+    names = [f"t{number:05}" for number in range(MAX_TOPICS_DESCRIBED + 1)]
+
+    first = answers.describe_topics(names, 1)
+    assert [topic.name for topic in first.topics] == names[:-1]
+    assert (first.next_cursor.topic_name, first.next_cursor.partition_index) == (names[-1], 0)
+    last = answers.describe_topics(names, 1, Cursor(names[-1], 0))
+    assert ([topic.name for topic in last.topics], last.next_cursor) == ([names[-1]], None)
 
 
 @pytest.mark.parametrize("cursor", [Cursor("z", 0), Cursor("b", -1)])

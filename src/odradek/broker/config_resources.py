@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from odradek.broker.config.alter import Change, Operation, alter_topic
 from odradek.broker.services import Services
 from odradek.broker.store_calls import from_store
+from odradek.broker.turns import Turns
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import check_topic_name
@@ -82,7 +83,7 @@ async def alter_each(
     """Change the settings of each resource; one answer for each wish, in their order."""
     counts = Counter(resource for resource, _ in wishes)
     answers = []
-    for resource, changes_of in wishes:
+    async for resource, changes_of in Turns().over(wishes):
         error_code, message = ErrorCode.NONE, None
         try:
             if counts[resource] > 1:

@@ -51,20 +51,24 @@ class Entry(NamedTuple):
 
 _HANDLERS: dict[ApiKey, Entry] = {}
 
-# Requests that threads or the store work on; they are bounded by `queued.max.requests`. All others are
-# answered at once, or wait for what other clients do, and must not keep those from being heard.
+# Requests that threads or the store work on, or that take turns: bounded by `queued.max.requests`. All others
+# are answered at once, or wait for what other clients do, and must not keep those from being heard.
 WORKED_OFF_THE_LOOP = frozenset(
     {
         ApiKey.FETCH,
         ApiKey.LIST_OFFSETS,
         ApiKey.METADATA,
+        ApiKey.FIND_COORDINATOR,
         ApiKey.CREATE_TOPICS,
         ApiKey.DELETE_TOPICS,
+        ApiKey.DELETE_RECORDS,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
         ApiKey.CREATE_PARTITIONS,
         ApiKey.DESCRIBE_CONFIGS,
         ApiKey.ALTER_CONFIGS,
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         ApiKey.ALTER_REPLICA_LOG_DIRS,
+        ApiKey.DESCRIBE_PRODUCERS,
     }
 )
 

@@ -7,7 +7,10 @@ Reading and writing the bytes of such a request cannot be interrupted; that take
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Iterable
+from typing import TypeVar
 
+Thing = TypeVar("Thing")
 STEPS_PER_TURN = 1000
 
 
@@ -20,8 +23,10 @@ class Turns:
         self._steps = 0
         self._steps_per_turn = steps_per_turn
 
-    async def step(self) -> None:
-        """One more row is done."""
-        self._steps += 1
-        if self._steps % self._steps_per_turn == 0:
-            await asyncio.sleep(0)
+    async def over(self, things: Iterable[Thing]) -> AsyncIterator[Thing]:
+        """Each of them, with turns of others in between; whatever is iterated must bear that."""
+        for thing in things:
+            yield thing
+            self._steps += 1
+            if self._steps % self._steps_per_turn == 0:
+                await asyncio.sleep(0)

@@ -26,6 +26,8 @@ _FIRST_WITH_LISTENER_NOT_FOUND = 6
 # Only this version is told of dead replicas by an error; later ones have offline_replicas or no wish to know.
 _VERSION_WITH_REPLICA_ERRORS = 0
 
+MAX_TOPICS_DESCRIBED = 10_000
+
 TopicAnswer = MetadataResponse.Topics
 PartitionAnswer = MetadataResponse.Topics.Partitions
 
@@ -108,13 +110,16 @@ class MetadataAnswers:
     def describe_topics(
         self, names: Sequence[str] | None, limit: int, cursor: Cursor | None = None
     ) -> DescribeTopicPartitionsResponse:
-        """Topics in order of name from the cursor on, at most `limit` partitions; None means all topics."""
+        """Topics in order of name from the cursor on, at most `limit` partitions; None means all topics.
+
+        At most 10,000 topics, too: unknown ones have no partitions.
+        """
         wanted = self._names_from(names, cursor)
         response = messages.DescribeTopicPartitionsResponse()
         remaining = limit
         for name in wanted:
             first = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
-            if remaining <= 0:
+            if remaining <= 0 or len(response.topics) >= MAX_TOPICS_DESCRIBED:
                 response.next_cursor = response.NextCursor(topic_name=name, partition_index=first)
                 break
             topic = self.image.topics.get(name)

@@ -49,6 +49,9 @@ class FetchedOffset(NamedTuple):
     error_code: ErrorCode = ErrorCode.NONE
 
 
+NOTHING_COMMITTED = FetchedOffset(NOT_COMMITTED)
+
+
 def commit(state: GroupsState, request: Commit, now_ms: int) -> Result[Verdicts]:
     """Write the offsets down, each unless its note is too long."""
     timers = _validate_commit(state, request)
@@ -151,7 +154,8 @@ def fetch(
         if require_stable and state.offsets.is_pending(group_id, partition):
             found[partition] = FetchedOffset(NOT_COMMITTED, ErrorCode.UNSTABLE_OFFSET_COMMIT)
         else:
-            found[partition] = FetchedOffset(committed.get(partition, NOT_COMMITTED))
+            offset = committed.get(partition)
+            found[partition] = NOTHING_COMMITTED if offset is None else FetchedOffset(offset)
     return found
 
 

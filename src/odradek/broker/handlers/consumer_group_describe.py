@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
+from odradek.broker.turns import Turns
 from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
@@ -17,7 +18,7 @@ async def consumer_group_describe(
     context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse:
     """Each group has its own answer."""
-    rows = [await _describe(context, group_id) for group_id in request.group_ids]
+    rows = [await _describe(context, group_id) async for group_id in Turns().over(request.group_ids)]
     return ConsumerGroupDescribeResponse(groups=rows)
 
 

@@ -10,6 +10,7 @@ from collections import Counter
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.broker.store_calls import from_store
+from odradek.broker.turns import Turns
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey
@@ -31,7 +32,7 @@ async def create_partitions(
     counts = Counter(topic.name for topic in request.topics)
     rows = [_refusal(name, _twice()) for name, count in counts.items() if count > 1]
     grown: list[Asked] = []
-    for asked in request.topics:
+    async for asked in Turns().over(request.topics):
         if counts[asked.name] > 1:
             continue
         try:

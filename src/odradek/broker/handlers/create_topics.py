@@ -11,6 +11,7 @@ from odradek.broker.config.describe import describe_topic
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.broker.store_calls import from_store
+from odradek.broker.turns import Turns
 from odradek.cluster.new_topics import UNSPECIFIED, NewTopic
 from odradek.cluster.topics import CreatedTopic
 from odradek.common.error_codes import ErrorCode
@@ -31,10 +32,10 @@ async def create_topics(context: RequestContext, request: CreateTopicsRequest) -
     deadline = context.services.loop.time() + request.timeout_ms / 1000
     counts = Counter(topic.name for topic in request.topics)
     if _partitions_asked_for(context, request) > MAX_PARTITIONS_PER_REQUEST:
-        return _refuse_all(counts)
+        return await _refuse_all(counts)
     rows = [_refusal(name, _twice()) for name, count in counts.items() if count > 1]
     made: list[Row] = []
-    for asked in request.topics:
+    async for asked in Turns().over(request.topics):
         if counts[asked.name] == 1:
             row = await _create(context, asked, deadline, validate_only=request.validate_only)
             (rows if row.error_code else made).append(row)
@@ -53,12 +54,12 @@ def _partitions_asked_for(context: RequestContext, request: CreateTopicsRequest)
     return sum(max(count, 1) for count in counts)
 
 
-def _refuse_all(names: Counter[str]) -> CreateTopicsResponse:
+async def _refuse_all(names: Counter[str]) -> CreateTopicsResponse:
     refused = KafkaError(
         f"Excessively large number of partitions per request: the limit is {MAX_PARTITIONS_PER_REQUEST}.",
         error_code=ErrorCode.POLICY_VIOLATION,
     )
-    return CreateTopicsResponse(topics=[_refusal(name, refused) for name in names])
+    return CreateTopicsResponse(topics=[_refusal(name, refused) async for name in Turns().over(names)])
 
 
 async def _create(context: RequestContext, asked: Asked, deadline: float, *, validate_only: bool) -> Row:

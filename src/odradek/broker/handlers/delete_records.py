@@ -9,6 +9,7 @@ from typing import Any
 
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
+from odradek.broker.turns import Turns
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey
@@ -20,15 +21,18 @@ HIGH_WATERMARK = -1
 
 
 @handles(ApiKey.DELETE_RECORDS, versions=(0, 2))
-def delete_records(context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+async def delete_records(context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     """Each partition has its own answer."""
+    turns = Turns()
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsResponse.Topics(
                 name=topic.name,
-                partitions=[_delete(context, topic.name, asked) for asked in topic.partitions],
+                partitions=[
+                    _delete(context, topic.name, asked) async for asked in turns.over(topic.partitions)
+                ],
             )
-            for topic in request.topics
+            async for topic in turns.over(request.topics)
         ]
     )
 

@@ -12,6 +12,7 @@ from uuid import UUID
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.broker.store_calls import StoreNotReached, from_store
+from odradek.broker.turns import Turns
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey
@@ -33,7 +34,8 @@ async def delete_topics(context: RequestContext, request: DeleteTopicsRequest) -
     counts = Counter(_key(context, topic) for topic in asked)
     rows: list[Row] = []
     marked: list[tuple[Row, UUID | None]] = []
-    for key, topic in {_key(context, topic): topic for topic in asked}.items():
+    topics = {_key(context, topic): topic for topic in asked}
+    async for key, topic in Turns().over(topics.items()):
         row = Row(name=topic.name, topic_id=topic.topic_id)
         rows.append(row)
         try:

@@ -5,8 +5,6 @@ Versions 1-4, as Kafka 4.  1: sources and synonyms.  3: types and documents.  4:
 
 from __future__ import annotations
 
-import asyncio
-
 from odradek.broker.config.describe import (
     Row,
     describe_broker,
@@ -24,6 +22,7 @@ from odradek.broker.config_resources import (
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.broker.store_calls import from_store
+from odradek.broker.turns import Turns
 from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse
@@ -31,7 +30,7 @@ from odradek.protocol.messages import DescribeConfigsRequest, DescribeConfigsRes
 Asked = DescribeConfigsRequest.Resources
 Result = DescribeConfigsResponse.Results
 
-# Refusals need no store, so that nothing else would let other clients have their turn.
+# Each of them may have hundreds of rows.
 RESULTS_PER_TURN = 100
 
 
@@ -41,11 +40,10 @@ async def describe_configs(
 ) -> DescribeConfigsResponse:
     """Each resource has its own answer, once: repeating one would only make the response larger."""
     wanted = {(asked.resource_type, asked.resource_name): asked for asked in reversed(request.resources)}
-    results: list[Result] = []
-    for asked in reversed(wanted.values()):
-        results.append(await _describe(context, request, asked))
-        if len(results) % RESULTS_PER_TURN == 0:
-            await asyncio.sleep(0)
+    turns = Turns(RESULTS_PER_TURN)
+    results = [
+        await _describe(context, request, asked) async for asked in turns.over(reversed(wanted.values()))
+    ]
     return DescribeConfigsResponse(results=results)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
+from odradek.broker.turns import Turns
 from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse
@@ -17,7 +18,8 @@ GROUP_ERRORS_FROM = 6
 @handles(ApiKey.DESCRIBE_GROUPS, versions=(0, 6))
 async def describe_groups(context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     """Each group has its own answer."""
-    return DescribeGroupsResponse(groups=[await _describe(context, group_id) for group_id in request.groups])
+    rows = [await _describe(context, group_id) async for group_id in Turns().over(request.groups)]
+    return DescribeGroupsResponse(groups=rows)
 
 
 async def _describe(context: RequestContext, group_id: str) -> DescribeGroupsResponse.Groups:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
+from odradek.broker.turns import Turns
 from odradek.common.errors import KafkaError
 from odradek.log.producers import ProducerEntry
 from odradek.protocol.api_key import ApiKey
@@ -18,17 +19,21 @@ Row = Topic.Partitions
 
 
 @handles(ApiKey.DESCRIBE_PRODUCERS, versions=(0, 0))
-def describe_producers(
+async def describe_producers(
     context: RequestContext, request: DescribeProducersRequest
 ) -> DescribeProducersResponse:
     """Each partition has its own answer; only its leader knows."""
+    turns = Turns()
     return DescribeProducersResponse(
         topics=[
             Topic(
                 name=topic.name,
-                partitions=[_describe(context, topic.name, index) for index in topic.partition_indexes],
+                partitions=[
+                    _describe(context, topic.name, index)
+                    async for index in turns.over(topic.partition_indexes)
+                ],
             )
-            for topic in request.topics
+            async for topic in turns.over(request.topics)
         ]
     )
 

@@ -115,26 +115,23 @@ class Fetching:
         services, turns = self.context.services, Turns()
         items = list(self.session.wanted.items())
         cold: list[ColdRead] = []
-        for _, wanted in items:
+        async for _, wanted in turns.over(items):
             read = self._cold_read(wanted)
             if read is not None:
                 cold.append(read)
-            await turns.step()
         if cold:
             await services.loop.run_in_executor(services.pool, _warm_up_all, cold)
         self._begin()
-        for key, wanted in items:
+        async for key, wanted in turns.over(items):
             self._read_one(key, wanted)
-            await turns.step()
         if self.context.connection.is_closed:
             return None
         if not self.is_enough():
             # All are here, then, and no broker has very many; some may have got more since they were read.
             return self.answer_or_wait()
         telling = Telling(self)
-        for key, wanted, row in self.rows:
+        async for key, wanted, row in turns.over(self.rows):
             telling.add(key, wanted, row)
-            await turns.step()
         return telling.response()
 
     def answer_or_wait(self) -> FetchResponse | None:

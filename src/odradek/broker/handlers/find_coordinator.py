@@ -9,6 +9,7 @@ from __future__ import annotations
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.broker.internal_topics import consumer_offsets, ensure_topic
+from odradek.broker.turns import Turns
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.groups.partitions import partition_for
@@ -20,6 +21,8 @@ Row = FindCoordinatorResponse.Coordinators
 SEVERAL_KEYS_FROM = 4
 GROUP, TRANSACTION = 0, 1
 NO_NODE = -1
+# For each one every partition of the internal topic is looked at.
+KEYS_PER_TURN = 100
 
 
 @handles(ApiKey.FIND_COORDINATOR, versions=(0, 6))
@@ -28,7 +31,10 @@ async def find_coordinator(
 ) -> FindCoordinatorResponse:
     """The leader of the partition that the key belongs to; the internal topic is made if need be."""
     if context.version >= SEVERAL_KEYS_FROM:
-        rows = [await _find(context, request.key_type, key) for key in request.coordinator_keys]
+        rows = [
+            await _find(context, request.key_type, key)
+            async for key in Turns(KEYS_PER_TURN).over(request.coordinator_keys)
+        ]
         return FindCoordinatorResponse(coordinators=rows)
     row = await _find(context, request.key_type, request.key)
     return FindCoordinatorResponse(

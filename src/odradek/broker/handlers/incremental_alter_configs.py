@@ -9,6 +9,7 @@ from odradek.broker.config.alter import Change
 from odradek.broker.config_resources import MakeChanges, alter_each
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
+from odradek.broker.turns import Turns
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 
@@ -21,14 +22,15 @@ async def incremental_alter_configs(
     context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     """Each resource has its own answer, and all its changes happen or none."""
-    answers = await alter_each(
-        context.services,
-        [((asked.resource_type, asked.resource_name), _changes_of(asked)) for asked in request.resources],
-        validate_only=request.validate_only,
-    )
+    turns = Turns()
+    wishes = [
+        ((asked.resource_type, asked.resource_name), _changes_of(asked))
+        async for asked in turns.over(request.resources)
+    ]
+    answers = await alter_each(context.services, wishes, validate_only=request.validate_only)
     rows = [
         Row(resource_type=kind, resource_name=name, error_code=error_code, error_message=message)
-        for (kind, name), error_code, message in answers
+        async for (kind, name), error_code, message in turns.over(answers)
     ]
     return IncrementalAlterConfigsResponse(responses=rows)
 

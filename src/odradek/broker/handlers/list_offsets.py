@@ -6,13 +6,13 @@ earliest local offset.  9: -5, the latest tiered offset.  11: -6, the earliest o
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
+from odradek.broker.turns import Turns
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.log.timestamps import TimestampedOffset
@@ -29,20 +29,17 @@ UNKNOWN = -1
 # The version that brought each timestamp that is none; before it a client cannot mean it.
 SPECIAL_SINCE = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9, -6: 11}
 NEVER = 2**15
-# Then other requests have their turn.
-ROWS_PER_TURN = 1000
 
 
 @handles(ApiKey.LIST_OFFSETS, versions=(1, 11))
 async def list_offsets(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
     """Each partition has its own answer; looking up a time may read files, so that goes to the pool."""
+    turns = Turns()
     topics = []
-    for topic in request.topics:
-        rows: list[Row] = []
-        for asked in topic.partitions:
-            rows.append(await _answer(context, request, topic.name, asked))
-            if len(rows) % ROWS_PER_TURN == 0:
-                await asyncio.sleep(0)
+    async for topic in turns.over(request.topics):
+        rows = [
+            await _answer(context, request, topic.name, asked) async for asked in turns.over(topic.partitions)
+        ]
         topics.append(ListOffsetsResponse.Topics(name=topic.name, partitions=rows))
     return ListOffsetsResponse(topics=topics)
 

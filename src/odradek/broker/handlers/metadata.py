@@ -6,13 +6,13 @@ Versions 0-13.  1: null means all topics, racks, controller.  2: cluster id.  4:
 
 from __future__ import annotations
 
-import asyncio
 import logging
 
 from odradek.broker import authorized_operations
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.broker.store_calls import from_store
+from odradek.broker.turns import Turns
 from odradek.cluster.metadata_answers import TopicAnswer
 from odradek.cluster.new_topics import NewTopic
 from odradek.common.error_codes import ErrorCode
@@ -26,8 +26,6 @@ ALL_TOPICS_BY_EMPTY_LIST = 0
 BY_ID_FROM = 12
 NO_TOPIC_ID = bytes(16)
 CREATION_SECONDS = 5.0
-# Then other requests have their turn.
-TOPICS_PER_TURN = 1000
 
 
 @handles(ApiKey.METADATA, versions=(0, 13))
@@ -49,12 +47,7 @@ async def _topics(context: RequestContext, request: MetadataRequest) -> list[Top
     """Each topic that is asked for, once."""
     deadline = context.services.loop.time() + CREATION_SECONDS
     wanted = {(topic.name, topic.topic_id): topic for topic in request.topics or ()}
-    topics: list[TopicAnswer] = []
-    for topic in wanted.values():
-        topics.append(await _topic(context, request, topic, deadline))
-        if len(topics) % TOPICS_PER_TURN == 0:
-            await asyncio.sleep(0)
-    return topics
+    return [await _topic(context, request, topic, deadline) async for topic in Turns().over(wanted.values())]
 
 
 def _with_operations(topic: TopicAnswer) -> TopicAnswer:

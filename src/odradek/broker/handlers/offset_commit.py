@@ -9,6 +9,7 @@ from __future__ import annotations
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.broker.offset_topics import asked_topic
+from odradek.broker.turns import Turns
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
@@ -29,10 +30,11 @@ async def offset_commit(context: RequestContext, request: OffsetCommitRequest) -
     offsets: dict[TopicPartition, OffsetAndMetadata] = {}
     waiting: dict[TopicPartition, Row] = {}
     now_ms = context.services.clock.now_ms()
-    for topic in request.topics:
+    turns = Turns()
+    async for topic in turns.over(request.topics):
         known = asked_topic(context, topic.name, topic.topic_id)
         rows = []
-        for asked in topic.partitions:
+        async for asked in turns.over(topic.partitions):
             row = Row(
                 partition_index=asked.partition_index, error_code=known.error_for(asked.partition_index)
             )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.broker.offset_topics import NO_TOPIC_ID, asked_topic
+from odradek.broker.turns import Turns
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 from odradek.protocol.api_key import ApiKey
@@ -21,10 +22,11 @@ async def offset_delete(context: RequestContext, request: OffsetDeleteRequest) -
     """Each partition has its own verdict; a fault of the group is told once."""
     response = OffsetDeleteResponse()
     waiting: dict[TopicPartition, Row] = {}
-    for topic in request.topics:
+    turns = Turns()
+    async for topic in turns.over(request.topics):
         known = asked_topic(context, topic.name, NO_TOPIC_ID)
         rows = []
-        for asked in topic.partitions:
+        async for asked in turns.over(topic.partitions):
             row = Row(
                 partition_index=asked.partition_index, error_code=known.error_for(asked.partition_index)
             )

@@ -6,12 +6,12 @@ Versions 1-10, as Kafka 4.  2: null means all partitions; an error of the group.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.broker.offset_topics import AskedTopic, asked_topic
+from odradek.broker.turns import Turns
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
@@ -33,11 +33,15 @@ NO_TOPIC_ID = bytes(16)
 @handles(ApiKey.OFFSET_FETCH, versions=(1, 10))
 async def offset_fetch(context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
     """Each group has its own answer."""
+    turns = Turns()
     if context.version >= SEVERAL_GROUPS_FROM:
-        rows = [await _fetch(context, asked, request.require_stable) for asked in request.groups]
+        rows = [
+            await _fetch(context, asked, request.require_stable, turns)
+            async for asked in turns.over(request.groups)
+        ]
         return OffsetFetchResponse(groups=rows)
     asked = OffsetFetchRequest.Groups(group_id=request.group_id, topics=_topics_of(request))
-    return _as_single(context, await _fetch(context, asked, request.require_stable), asked)
+    return await _as_single(context, await _fetch(context, asked, request.require_stable, turns), asked)
 
 
 def _topics_of(request: OffsetFetchRequest) -> list[OffsetFetchRequest.Groups.Topics] | None:
@@ -49,18 +53,25 @@ def _topics_of(request: OffsetFetchRequest) -> list[OffsetFetchRequest.Groups.To
     ]
 
 
-async def _fetch(context: RequestContext, asked: OffsetFetchRequest.Groups, require_stable: bool) -> GroupRow:
+async def _fetch(
+    context: RequestContext, asked: OffsetFetchRequest.Groups, require_stable: bool, turns: Turns
+) -> GroupRow:
     row = GroupRow(group_id=asked.group_id)
-    topics = None
+    topics, partitions = None, None
     if asked.topics is not None:
         topics = [
             (asked_topic(context, topic.name, topic.topic_id), topic.partition_indexes)
-            for topic in asked.topics
+            async for topic in turns.over(asked.topics)
+        ]
+        partitions = [
+            TopicPartition(topic.name, index)
+            async for topic, indexes in turns.over(topics)
+            for index in indexes
         ]
     try:
         found = await context.services.groups.fetch_offsets(
             asked.group_id,
-            None if topics is None else _partitions(topics),
+            partitions,
             member_id=asked.member_id,
             member_epoch=asked.member_epoch,
             require_stable=require_stable,
@@ -68,12 +79,13 @@ async def _fetch(context: RequestContext, asked: OffsetFetchRequest.Groups, requ
     except KafkaError as error:
         row.error_code = error.error_code
         return row
-    row.topics = _all_found(context, found) if topics is None else _asked_for(topics, found)
+    if topics is None:
+        row.topics = _all_found(context, found)
+    else:
+        row.topics = [
+            await _asked_for(topic, indexes, found, turns) async for topic, indexes in turns.over(topics)
+        ]
     return row
-
-
-def _partitions(topics: Iterable[tuple[AskedTopic, list[int]]]) -> list[TopicPartition]:
-    return [TopicPartition(topic.name, index) for topic, indexes in topics for index in indexes]
 
 
 def _all_found(context: RequestContext, found: dict[TopicPartition, FetchedOffset]) -> list[TopicRow]:
@@ -89,18 +101,18 @@ def _all_found(context: RequestContext, found: dict[TopicPartition, FetchedOffse
     return rows
 
 
-def _asked_for(
-    topics: Iterable[tuple[AskedTopic, list[int]]], found: dict[TopicPartition, FetchedOffset]
-) -> list[TopicRow]:
-    rows = []
-    for topic, indexes in topics:
-        # A name need not exist: offsets outlive their topic. An id that is not known leads to nothing.
-        if topic.unknown_error is ErrorCode.UNKNOWN_TOPIC_ID and topic.metadata is None:
-            partitions = [_refused(index, ErrorCode.UNKNOWN_TOPIC_ID) for index in indexes]
-        else:
-            partitions = [_row(index, found[TopicPartition(topic.name, index)]) for index in indexes]
-        rows.append(TopicRow(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
-    return rows
+async def _asked_for(
+    topic: AskedTopic, indexes: list[int], found: dict[TopicPartition, FetchedOffset], turns: Turns
+) -> TopicRow:
+    # A name need not exist: offsets outlive their topic. An id that is not known leads to nothing.
+    is_unknown_id = topic.unknown_error is ErrorCode.UNKNOWN_TOPIC_ID and topic.metadata is None
+    partitions = [
+        _refused(index, ErrorCode.UNKNOWN_TOPIC_ID)
+        if is_unknown_id
+        else _row(index, found[TopicPartition(topic.name, index)])
+        async for index in turns.over(indexes)
+    ]
+    return TopicRow(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
 
 
 def _row(index: int, fetched: FetchedOffset) -> Row:
@@ -124,7 +136,7 @@ def _refused(index: int, error_code: int) -> Row:
     )
 
 
-def _as_single(
+async def _as_single(
     context: RequestContext, row: GroupRow, asked: OffsetFetchRequest.Groups
 ) -> OffsetFetchResponse:
     """The answer about one group as it was before version 8; version 1 tells the error in every partition."""
@@ -137,9 +149,12 @@ def _as_single(
             for one in asked.topics or []
         ]
     response = OffsetFetchResponse(error_code=row.error_code)
+    turns = Turns()
     response.topics = [
-        OffsetFetchResponse.Topics(name=topic.name, partitions=[_old_row(one) for one in topic.partitions])
-        for topic in topics
+        OffsetFetchResponse.Topics(
+            name=topic.name, partitions=[_old_row(one) async for one in turns.over(topic.partitions)]
+        )
+        async for topic in turns.over(topics)
     ]
     return response
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
+from odradek.broker.turns import Turns
 from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
@@ -18,17 +19,20 @@ Row = OffsetForLeaderEpochResponse.Topics.Partitions
 
 
 @handles(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions=(2, 4))
-def offset_for_leader_epoch(
+async def offset_for_leader_epoch(
     context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
     """Each partition has its own answer."""
+    turns = Turns()
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderEpochResponse.Topics(
                 topic=topic.topic,
-                partitions=[_answer(context, topic.topic, asked) for asked in topic.partitions],
+                partitions=[
+                    _answer(context, topic.topic, asked) async for asked in turns.over(topic.partitions)
+                ],
             )
-            for topic in request.topics
+            async for topic in turns.over(request.topics)
         ]
     )
 

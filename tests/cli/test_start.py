@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -50,6 +51,22 @@ def test_it_says_when_it_is_ready_and_stops_cleanly_on_sigterm(tmp_path):
         _, errors = process.communicate(timeout=30)
         assert (process.returncode, errors) == (0, "")
     assert (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+def test_it_stops_on_sigterm_while_it_waits_for_a_zookeeper_that_does_not_answer(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        store = f"zookeeper://127.0.0.1:{silent.getsockname()[1]}"
+        patience = "zookeeper.connection.timeout.ms=600000"
+        options = ("--data-dir", str(tmp_path), "--listener", ANY_PORT, "--coordination", store)
+        process = subprocess.Popen((*START, *options, "--set", patience), stderr=subprocess.PIPE, text=True)
+        try:
+            connection, _ = silent.accept()
+            process.send_signal(signal.SIGTERM)
+            _, errors = process.communicate(timeout=30)
+        finally:
+            process.kill()
+        connection.close()
+    assert (process.returncode, errors) == (0, "")
 
 
 def test_what_was_acknowledged_is_there_after_a_kill(tmp_path):

@@ -9,12 +9,13 @@ list, set them anew once connected again, and fire those whose node changed, bef
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from kazoo import exceptions as kazoo_errors
 from kazoo.client import KazooClient
-from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
+from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.states import EventType as KazooEventType
 from kazoo.protocol.states import KazooState, WatchedEvent, ZnodeStat
 
@@ -382,12 +383,31 @@ async def _create_chroot(hosts: str, connection_timeout_ms: int) -> None:
 
 
 async def _start(client: KazooClient, hosts: str, connection_timeout_ms: int) -> None:
-    loop = asyncio.get_running_loop()
+    """Connect. Given up, it leaves nothing behind that the end of the loop or process would wait for."""
+    loop, connected = asyncio.get_running_loop(), asyncio.Event()
+
+    def hear(state: str) -> None:
+        if state == KazooState.CONNECTED:
+            loop.call_soon_threadsafe(connected.set)
+
+    client.add_listener(hear)
+    client.start_async()
     try:
-        await loop.run_in_executor(None, client.start, connection_timeout_ms / 1000)
-    except KazooTimeoutError as error:
+        await asyncio.wait_for(connected.wait(), connection_timeout_ms / 1000)
+    except TimeoutError as error:
+        _abandon(client)
         problem = f"no ZooKeeper answered at {hosts} within {connection_timeout_ms} ms"
         raise StoreUnavailable(f"{problem}; check that it runs and can be reached") from error
+    except asyncio.CancelledError:
+        _abandon(client)
+        raise
+    finally:
+        client.remove_listener(hear)
+
+
+def _abandon(client: KazooClient) -> None:
+    """Stop one that is not connected; as that may have to wait for a connect to fail, nobody waits for it."""
+    threading.Thread(target=_stop, args=(client,), name="abandoned-zookeeper", daemon=True).start()
 
 
 def _stop(client: KazooClient) -> None:

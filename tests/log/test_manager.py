@@ -19,7 +19,8 @@ from odradek.log.checkpoints import MetaProperties, decode_offsets, encode_meta_
 from odradek.log.config import LogConfig
 from odradek.log.errors import DirectoryLocked, InconsistentMetaProperties, LogCorrupted, StorageError
 from odradek.log.files import FileSystem
-from odradek.log.manager import LogManager, LogManagerConfig
+from odradek.log.manager import LogManager
+from odradek.log.manager_config import LogManagerConfig
 from odradek.log.unusable import UnusableDirectory
 from odradek.testing.faulty_files import FaultyFiles
 

@@ -4,109 +4,34 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import NamedTuple
 from uuid import UUID, uuid4
 
-from odradek.common.config import Kind, at_least, setting
 from odradek.common.ids import TopicPartition, check_topic_name
 from odradek.log import filenames
-from odradek.log.checkpoints import encode_partition_metadata
 from odradek.log.config import LogConfig
+from odradek.log.creation import Creation
 from odradek.log.errors import LogCorrupted, StorageError
 from odradek.log.filenames import DirectoryState, marked_directory_name
 from odradek.log.files import FileSystem, HandleCache, default_handle_limit
+from odradek.log.leaving_directories import LeavingDirectories
 from odradek.log.log_directory import CheckpointJob, LogDirectory
+from odradek.log.manager_config import DEFAULTS, LogManagerConfig
 from odradek.log.moving import LogMove
-from odradek.log.partition_log import PRODUCER_ID_EXPIRATION_MS, PartitionLog
+from odradek.log.partition_log import PartitionLog
 from odradek.log.recovery import NEW_PARTITION, Checkpoints, load_log
 from odradek.log.unusable import UnusableDirectory, check_different
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class LogManagerConfig:
-    """The broker's settings that this room obeys."""
-
-    num_recovery_threads_per_data_dir: int = setting(
-        "num.recovery.threads.per.data.dir",
-        Kind.INT,
-        2,
-        "Threads that load the partitions of one log directory at start, and close them at the stop.",
-        at_least(1),
-    )
-    producer_id_expiration_ms: int = setting(
-        "producer.id.expiration.ms",
-        Kind.INT,
-        PRODUCER_ID_EXPIRATION_MS,
-        "How long a silent producer's sequences are remembered.",
-        at_least(1),
-    )
-    log_retention_check_interval_ms: int = setting(
-        "log.retention.check.interval.ms",
-        Kind.LONG,
-        300_000,
-        "How often logs are looked over for segments that may go.",
-        at_least(1),
-        is_dynamic=False,
-    )
-    log_flush_offset_checkpoint_interval_ms: int = setting(
-        "log.flush.offset.checkpoint.interval.ms",
-        Kind.INT,
-        60_000,
-        "How often the recovery points are written.",
-        at_least(0),
-        is_dynamic=False,
-    )
-    log_flush_start_offset_checkpoint_interval_ms: int = setting(
-        "log.flush.start.offset.checkpoint.interval.ms",
-        Kind.INT,
-        60_000,
-        "How often the log start offsets are written.",
-        at_least(0),
-        is_dynamic=False,
-    )
-
-
-DEFAULTS = LogManagerConfig()
 MAX_PREFERRED = 10_000
 
 
 Step = Callable[[], None]
 """Work on files that is decided and may block."""
-
-
-class Creation:
-    """A partition's directory to be made; `run` keeps what comes of it for the owner of the logs."""
-
-    __slots__ = ("_create", "directory", "error", "log", "partition")
-
-    def __init__(
-        self, partition: TopicPartition, directory: LogDirectory, create: Callable[[], PartitionLog]
-    ) -> None:
-        self.partition = partition
-        self.directory = directory
-        self.log: PartitionLog | None = None
-        self.error: OSError | LogCorrupted | None = None
-        self._create = create
-
-    def run(self) -> None:
-        """Make directory and files; any thread, blocks."""
-        try:
-            self.log = self._create()
-        except (OSError, LogCorrupted) as error:
-            self.error = error
-
-
-class Doomed(NamedTuple):
-    """A partition's directory that waits for its removal."""
-
-    due_ms: int
-    path: str
 
 
 @dataclass(slots=True)
@@ -148,7 +73,7 @@ class LogManager:
         self._homes: dict[TopicPartition, LogDirectory] = {}
         # What the checkpoints said of partitions that do not serve; it must not be forgotten.
         self._retained: dict[TopicPartition, Checkpoints] = {}
-        self._doomed: list[Doomed] = []
+        self._leaving = LeavingDirectories(self.files)
         self._unfinished_copies: list[tuple[TopicPartition, LogDirectory, str]] = []
         self.moves: dict[TopicPartition, LogMove] = {}
         # Where partitions that are not here yet shall go, by the word of an administrator.
@@ -183,7 +108,7 @@ class LogManager:
             if partition not in self.logs:
                 self.report.set_aside.append(path)  # it may be all that there is
                 continue
-            self._doomed.append(Doomed(now_ms, path))
+            self._leaving.add(path, now_ms)
             if directory is not self._homes[partition]:
                 self.report.unfinished_moves[partition] = directory
 
@@ -200,7 +125,7 @@ class LogManager:
             )
             for name, (partition, state) in listing.partitions.items():
                 if state is DirectoryState.DELETE:
-                    self._doomed.append(Doomed(now_ms, directory.join(name)))
+                    self._leaving.add(directory.join(name), now_ms)
                 elif state is DirectoryState.FUTURE:
                     self._unfinished_copies.append((partition, directory, directory.join(name)))
                 elif state is DirectoryState.LIVE:
@@ -374,10 +299,10 @@ class LogManager:
         # Taken from now on, so that the next of a hundred new partitions goes elsewhere.
         self._homes[partition] = directory
 
-        def create() -> PartitionLog:
-            return self._create(directory, partition, config, now_ms, topic_id)
+        def load(path: str) -> PartitionLog:
+            return self._load(path, partition, config, NEW_PARTITION, now_ms)
 
-        return Creation(partition, directory, create)
+        return Creation(partition, directory, topic_id, load)
 
     def complete_creation(self, creation: Creation) -> PartitionLog:
         """Have the new log serve; StorageError or LogCorrupted if it could not be made."""
@@ -414,23 +339,6 @@ class LogManager:
                 counts[home] += 1
         return min(counts, key=lambda directory: counts[directory])
 
-    def _create(
-        self,
-        directory: LogDirectory,
-        partition: TopicPartition,
-        config: LogConfig,
-        now_ms: int,
-        topic_id: UUID | None,
-    ) -> PartitionLog:
-        path = directory.join(str(partition))
-        if not self.files.exists(path):
-            self.files.make_directory(path)
-            self.files.sync_directory(directory.path)
-        if topic_id is not None:
-            metadata = f"{path}/{filenames.PARTITION_METADATA}"
-            self.files.write_file_atomically(metadata, encode_partition_metadata(topic_id))
-        return self._load(path, partition, config, NEW_PARTITION, now_ms)
-
     def delete(self, partition: TopicPartition, *, now_ms: int) -> None:
         """Give up a partition whose topic was deleted; its files stay readable for `file.delete.delay.ms`."""
         self.begin_deletion(partition, now_ms=now_ms)()
@@ -449,16 +357,9 @@ class LogManager:
         if log is None and not self.files.exists(directory.join(str(partition))):
             return lambda: None  # it was to be made, and could not
         delay_ms = log.config.file_delete_delay_ms if log is not None else 0
-        return lambda: self._doom(partition, directory.join(str(partition)), log, now_ms + delay_ms)
-
-    def _doom(self, partition: TopicPartition, path: str, log: PartitionLog | None, due_ms: int) -> None:
-        try:
-            doomed = self._mark(partition, path, DirectoryState.DELETE)
-        except OSError as error:
-            raise StorageError(error, path) from error
-        if log is not None:
-            log.directory.path = doomed
-        self._doomed.append(Doomed(due_ms, doomed))
+        return lambda: self._leaving.give_up(
+            partition, directory.join(str(partition)), log, now_ms + delay_ms
+        )
 
     # From one directory to another
 
@@ -489,7 +390,7 @@ class LogManager:
         self._homes[partition] = move.directory
         del self.moves[partition]
         due_ms = now_ms + source.config.file_delete_delay_ms
-        return lambda: self._doom(partition, source.directory.path, source, due_ms)
+        return lambda: self._leaving.give_up(partition, source.directory.path, source, due_ms)
 
     def interrupt_move(self, move: LogMove) -> None:
         """Leave the copy where it is: the next start finds it and begins the move anew."""
@@ -504,7 +405,7 @@ class LogManager:
             move.copy.release()
         if move.directory.failure is not None or not self.files.exists(move.path):
             return lambda: None
-        return lambda: self._doom(move.source.partition, move.path, move.copy, now_ms)
+        return lambda: self._leaving.give_up(move.source.partition, move.path, move.copy, now_ms)
 
     def quarantine(self, partition: TopicPartition) -> str:
         """Set a damaged partition aside so that it can be copied anew (SPEC I3); where it is now."""
@@ -522,16 +423,9 @@ class LogManager:
         return [self._set_aside(log.partition, log.directory.path) for log in strays]
 
     def _set_aside(self, partition: TopicPartition, path: str) -> str:
-        moved = self._mark(partition, path, DirectoryState.STRAY)
+        moved = self._leaving.mark(partition, path, DirectoryState.STRAY)
         self.report.set_aside.append(moved)
         return moved
-
-    def _mark(self, partition: TopicPartition, path: str, state: DirectoryState) -> str:
-        parent = os.path.dirname(path)
-        marked = f"{parent}/{marked_directory_name(partition, uuid4().hex, state)}"
-        self.files.rename(path, marked)
-        self.files.sync_directory(parent)
-        return marked
 
     # Work that comes round
 
@@ -576,17 +470,8 @@ class LogManager:
     def due_garbage(self, now_ms: int) -> list[str]:
         """Files and directories whose delay is over, for `remove_garbage`, where blocking is allowed."""
         due = [path for log in self.logs.values() for path in log.due_garbage(now_ms)]
-        for doomed in [one for one in self._doomed if one.due_ms <= now_ms]:
-            self._doomed.remove(doomed)  # in place: other threads append to it
-            due.append(doomed.path)
-        return due
+        return due + self._leaving.due(now_ms)
 
     def remove_garbage(self, paths: Iterable[str]) -> None:
         """Remove files, and whole directories of deleted partitions; any thread, may block."""
-        for path in paths:
-            if not self.files.is_directory(path):
-                self.files.remove(path)
-                continue
-            for name in self.files.list(path):
-                self.files.remove(f"{path}/{name}")
-            self.files.remove_directory(path)
+        self._leaving.remove(paths)

@@ -10,9 +10,10 @@ from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig
+from odradek.log.creation import Creation
 from odradek.log.errors import StorageError
 from odradek.log.log_directory import LogDirectory
-from odradek.log.manager import Creation, LogManager
+from odradek.log.manager import LogManager
 from odradek.log.partition_log import PartitionLog
 from odradek.metrics.counters import TopicTraffic
 from odradek.replication.partition import NO_EPOCH, Partition, PartitionState

@@ -25,7 +25,7 @@ from odradek.broker.config.transactions import TransactionSettings
 from odradek.common.config import LONG_MAX, Value, settings_of
 from odradek.log.cleaner.config import CleanerConfig
 from odradek.log.config import LogConfig
-from odradek.log.manager import LogManagerConfig
+from odradek.log.manager_config import LogManagerConfig
 
 STORE_FILE = "coordination.db"
 

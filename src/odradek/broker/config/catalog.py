@@ -22,7 +22,7 @@ from odradek.broker.config.transactions import TransactionSettings
 from odradek.common.config import LONG_MAX, Kind, Setting, UpdateMode, at_least, settings_of
 from odradek.log.cleaner.config import CleanerConfig
 from odradek.log.config import LogConfig
-from odradek.log.manager import LogManagerConfig
+from odradek.log.manager_config import LogManagerConfig
 
 THEMES: dict[str, tuple[type[Any], ...]] = {
     "General": (GeneralSettings,),

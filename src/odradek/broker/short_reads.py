@@ -11,11 +11,23 @@ from typing import Any
 from odradek.broker.file_parts import LogPart
 from odradek.broker.services import Services
 from odradek.common.errors import KafkaError
-from odradek.log.reading import LogEnd, aborted_between, find_batches
-from odradek.log.warming import is_warm, notice_cached
+from odradek.log.reading import LogEnd
+from odradek.log.warming import notice_cached
 from odradek.net.outgoing import SMALL_FILE_BYTES
 from odradek.protocol.fetch_frames import READ_COMMITTED, TOPIC_IDS_FROM, FetchFrame, FoundRecords
 from odradek.replication.partition import NO_EPOCH, Partition
+
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.log.reading import aborted_between, find_batches
+    from cython.cimports.odradek.log.warming import is_warm
+else:
+    from odradek.log.reading import aborted_between, find_batches
+    from odradek.log.warming import is_warm
 
 NO_RECORDS = b""
 
@@ -27,6 +39,7 @@ class Reads:
         self.services = services
         self.request = request
         self._partitions: dict[Any, Partition] = services.replicas.partitions
+        self._topic_names: dict[Any, str] = services.replicas.topic_names
         self.bytes_read = 0
         self._sent: list[Any] = []
 
@@ -34,7 +47,7 @@ class Reads:
         """The partition of a topic that is told by its id in newer versions; None if it is not here."""
         topic, index = key
         if self.request.version >= TOPIC_IDS_FROM:
-            topic = self.services.replicas.topic_name(topic)
+            topic = self._topic_names.get(topic)
         return self._partitions.get((topic, index))
 
     def read(self, partition: Partition | None, asked: Any) -> FoundRecords | None:

@@ -8,7 +8,15 @@ cdef class OpenFile:
     cdef readonly int fd
 
 
+@cython.final
+cdef class FileRange:
+    cdef readonly OpenFile file
+    cdef readonly long long position
+    cdef readonly long long length
+
+
 cdef class FileSystem:
+    cpdef bytes read_at(self, OpenFile file, Py_ssize_t length, long long position)
     @cython.locals(fd=int, size=Py_ssize_t, written=Py_ssize_t, octets="const unsigned char *")
     cpdef write_at(self, OpenFile file, payload, Py_ssize_t position)
 
@@ -39,3 +47,5 @@ cdef class LogFile:
     cpdef OpenFile handle(self)
     @cython.locals(position=Py_ssize_t)
     cpdef Py_ssize_t append(self, payload) except -1
+    cpdef bytes read(self, long long position, long long length)
+    cpdef FileRange range(self, long long position, long long length)

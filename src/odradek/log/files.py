@@ -14,7 +14,6 @@ import functools
 import os
 import resource
 from collections import OrderedDict
-from typing import NamedTuple
 
 from odradek.log.page_cache import is_cached
 
@@ -58,12 +57,15 @@ class OpenFile:
         _close(self.fd)
 
 
-class FileRange(NamedTuple):
+class FileRange:
     """A run of bytes of a file, ready for `os.sendfile`: it keeps its file open for as long as it is held."""
 
-    file: OpenFile
-    position: int
-    length: int
+    __slots__ = ("file", "length", "position")
+
+    def __init__(self, file: OpenFile, position: int, length: int) -> None:
+        self.file = file
+        self.position = position
+        self.length = length
 
     def read(self) -> bytes:
         """The bytes themselves, for those who cannot send a file; may block on a cold file."""

@@ -13,4 +13,7 @@ cdef class OffsetIndex:
     cdef SparseIndex _rows
 
     cpdef append(self, long long offset, long long position)
+    cpdef lookup(self, long long offset)
+    cpdef lookup_position(self, long long position)
     cpdef bint is_full(self, long long max_bytes) except -1
+    cdef _at(self, Py_ssize_t number)

@@ -2,19 +2,41 @@
 
 cimport cython
 
-from odradek.log.segment_reads cimport SegmentReads
+from odradek.log.segment_reads cimport BatchSpan, Boundary, SegmentReads
 from odradek.log.segments cimport Segments
+
+
+@cython.final
+cdef class LogEnd:
+    cdef readonly SegmentReads active
+    cdef readonly long long active_size
+    cdef readonly long long offset
+
+
+@cython.final
+cdef class BatchRun:
+    cdef readonly SegmentReads segment
+    cdef readonly long long start
+    cdef readonly long long end
+    cdef readonly long long upper_offset
+
+    cpdef range(self)
 
 
 @cython.locals(
     segment=SegmentReads, following=SegmentReads, start="long long", size="long long", next_offset="long long",
-    upper_offset="long long",
+    upper_offset="long long", stop=Boundary, span=BatchSpan,
 )
-cpdef find_batches(
-    Segments segments, end, long long offset, long long limit, long long max_bytes, bint min_one_batch
+cpdef BatchRun find_batches(
+    Segments segments, LogEnd end, long long offset, long long limit, long long max_bytes, bint min_one_batch
 )
 
 @cython.locals(segment=SegmentReads)
-cdef _find(Segments segments, long long offset)
+cdef tuple _find(Segments segments, long long offset)
 
-cdef _end_of_read(SegmentReads segment, long long start, long long limit, long long max_bytes, bint min_one_batch)
+@cython.locals(end=Boundary, span=BatchSpan)
+cdef Boundary _end_of_read(
+    SegmentReads segment, long long start, long long limit, long long max_bytes, bint min_one_batch
+)
+
+cpdef tuple aborted_between(Segments segments, long long offset, long long upper_offset)

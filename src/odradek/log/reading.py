@@ -35,21 +35,27 @@ class FetchData(NamedTuple):
     aborted: tuple[AbortedTxn, ...] | None = None  # only for Isolation.COMMITTED
 
 
-class LogEnd(NamedTuple):
+class LogEnd:
     """The end of a log at one moment; taken size first, since an append moves it before the offset."""
 
-    active: Segment
-    active_size: int
-    offset: int
+    __slots__ = ("active", "active_size", "offset")
+
+    def __init__(self, active: Segment, active_size: int, offset: int) -> None:
+        self.active = active
+        self.active_size = active_size
+        self.offset = offset
 
 
-class BatchRun(NamedTuple):
+class BatchRun:
     """Whole batches, side by side in one segment: bytes [start, end), offsets below `upper_offset`."""
 
-    segment: Segment
-    start: int
-    end: int
-    upper_offset: int
+    __slots__ = ("end", "segment", "start", "upper_offset")
+
+    def __init__(self, segment: Segment, start: int, end: int, upper_offset: int) -> None:
+        self.segment = segment
+        self.start = start
+        self.end = end
+        self.upper_offset = upper_offset
 
     def range(self) -> FileRange:
         """The bytes, ready to be sent."""

@@ -9,15 +9,31 @@ cdef Py_ssize_t _WALK_CHUNK, _NEXT_READS_KEPT
 cdef int _MAGIC
 
 
+@cython.final
+cdef class BatchSpan:
+    cdef readonly long long position
+    cdef readonly long long base_offset
+    cdef readonly long long last_offset
+    cdef readonly long long size
+    cdef readonly long long max_timestamp_ms
+
+
+@cython.final
+cdef class Boundary:
+    cdef readonly long long position
+    cdef readonly long long base_offset
+
+
 cdef class SegmentReads(SegmentEnd):
     cdef public bint is_index_suspect
     cdef public tuple _next_reads
 
     cpdef position_of(self, long long offset)
     cdef long long _scan_start(self, long long offset) except -1
-    cdef _checked_span(self, entry)
-    cpdef span_at(self, long long position)
-    cpdef floor_boundary(self, long long start, long long target)
+    cdef BatchSpan _checked_span(self, entry)
+    cpdef BatchSpan span_at(self, long long position)
+    @cython.locals(span=BatchSpan)
+    cpdef Boundary floor_boundary(self, long long start, long long target)
     @cython.locals(newer=dict)
     cpdef note_next_read(self, long long offset, long long position)
 
@@ -26,4 +42,4 @@ cdef class SegmentReads(SegmentEnd):
     octets="const unsigned char *", base_offset="long long", length="long long", last_offset_delta="long long",
     is_batch=bint,
 )
-cdef _read_span(bytes chunk, Py_ssize_t at, long long position)
+cdef BatchSpan _read_span(bytes chunk, Py_ssize_t at, long long position)

@@ -8,7 +8,6 @@ that nothing lies between a read and the file.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from odradek.log.errors import DamagedIndex
 from odradek.log.files import LogFile
@@ -35,14 +34,19 @@ _WALK_CHUNK = 4096
 _NEXT_READS_KEPT = 32
 
 
-class BatchSpan(NamedTuple):
+class BatchSpan:
     """A batch as a place in a segment."""
 
-    position: int
-    base_offset: int
-    last_offset: int
-    size: int
-    max_timestamp_ms: int
+    __slots__ = ("base_offset", "last_offset", "max_timestamp_ms", "position", "size")
+
+    def __init__(
+        self, position: int, base_offset: int, last_offset: int, size: int, max_timestamp_ms: int
+    ) -> None:
+        self.position = position
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        self.size = size
+        self.max_timestamp_ms = max_timestamp_ms
 
     @property
     def end_position(self) -> int:
@@ -50,11 +54,14 @@ class BatchSpan(NamedTuple):
         return self.position + self.size
 
 
-class Boundary(NamedTuple):
+class Boundary:
     """A place between two batches, and the first offset of the batch that begins there; -1 at the end."""
 
-    position: int
-    base_offset: int
+    __slots__ = ("base_offset", "position")
+
+    def __init__(self, position: int, base_offset: int) -> None:
+        self.position = position
+        self.base_offset = base_offset
 
 
 class SegmentReads(SegmentEnd):
@@ -125,7 +132,9 @@ class SegmentReads(SegmentEnd):
         except CorruptBatch as error:
             raise DamagedIndex(f"{self.offset_index.file.path}: {entry} points to no batch") from error
         if not self.base_offset <= span.base_offset <= entry.offset:
-            raise DamagedIndex(f"{self.offset_index.file.path}: {entry} points to {span}")
+            raise DamagedIndex(
+                f"{self.offset_index.file.path}: {entry} points to a batch of {span.base_offset}"
+            )
         return span
 
     def span_at(self, position: int) -> BatchSpan:

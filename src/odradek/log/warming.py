@@ -12,7 +12,7 @@ from odradek.log.errors import DamagedIndex
 from odradek.log.files import LogFile
 from odradek.log.partition_log import PartitionLog
 from odradek.log.reading import BatchRun, LogEnd, find_batches
-from odradek.log.warmth import READ_AHEAD_BYTES, LogEndMark, WarmRun
+from odradek.log.warmth import LOOK_AHEAD_BYTES, READ_AHEAD_BYTES, LogEndMark, WarmRun
 from odradek.records.errors import RecordsError
 
 
@@ -33,7 +33,7 @@ def notice_cached(log: PartitionLog, offset: int, max_bytes: int) -> bool:
     segment = log.segments.floor(offset)
     if segment is None:
         return False
-    ahead_bytes = _ahead_bytes(log, offset)
+    ahead_bytes = LOOK_AHEAD_BYTES if _goes_on(log, offset) else 0
     with contextlib.suppress(OSError, RecordsError, DamagedIndex):
         if not _is_cached(segment.offset_index.file, 0, segment.offset_index.file.size):
             return False
@@ -61,7 +61,7 @@ def warm_up(log: PartitionLog, offset: int, max_bytes: int) -> None:
 
     Blocks for as long as the disk likes. Whatever goes wrong will go wrong again when it is read.
     """
-    ahead_bytes = _ahead_bytes(log, offset)
+    ahead_bytes = READ_AHEAD_BYTES if _goes_on(log, offset) else 0
     with contextlib.suppress(OSError, RecordsError):
         try:
             _warm_up(log, offset, max_bytes, ahead_bytes)
@@ -70,9 +70,9 @@ def warm_up(log: PartitionLog, offset: int, max_bytes: int) -> None:
             _warm_up(log, offset, max_bytes, ahead_bytes)
 
 
-def _ahead_bytes(log: PartitionLog, offset: int) -> int:
+def _goes_on(log: PartitionLog, offset: int) -> bool:
     earlier = log.warmth.run
-    return READ_AHEAD_BYTES if earlier is not None and earlier.is_followed_by(offset) else 0
+    return earlier is not None and earlier.is_followed_by(offset)
 
 
 def _warm_up(log: PartitionLog, offset: int, max_bytes: int, ahead_bytes: int) -> None:

@@ -4,12 +4,29 @@ cimport cython
 
 
 @cython.final
+cdef class WarmRun:
+    cdef readonly long long start_offset
+    cdef readonly long long last_offset
+    cdef readonly long long end_offset
+    cdef readonly long long max_bytes
+
+    cpdef bint covers(self, long long offset, long long max_bytes) except -1
+
+
+@cython.final
+cdef class LogEndMark:
+    cdef readonly long long segment_base_offset
+    cdef readonly long long segment_size
+    cdef readonly long long offset
+
+
+@cython.final
 cdef class Warmth:
     cdef long long _hot_from
-    cdef object _mark
-    cdef public object run
+    cdef LogEndMark _mark
+    cdef public WarmRun run
 
-    @cython.locals(is_same_segment=bint)
-    cpdef bint covers(self, long long offset, long long max_bytes, end) except -1
-    @cython.locals(is_recent=bint, grown_bytes="long long")
-    cdef _move_mark(self, end)
+    @cython.locals(mark=LogEndMark, run=WarmRun, is_same_segment=bint)
+    cpdef bint covers(self, long long offset, long long max_bytes, LogEndMark end) except -1
+    @cython.locals(mark=LogEndMark, is_recent=bint, grown_bytes="long long")
+    cdef _move_mark(self, LogEndMark end)

@@ -13,22 +13,25 @@ Compiled by Cython (warmth.pxd has the C types), or interpreted as is.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 HOT_TAIL_BYTES = 8 << 20
 READ_AHEAD_BYTES = 8 << 20
+LOOK_AHEAD_BYTES = 32 << 20
+"""To be told what is in memory costs little for each byte, and nothing is read for it."""
 
 
-class WarmRun(NamedTuple):
+class WarmRun:
     """Batches that were read on purpose, [start_offset, end_offset).
 
     A read of at most `max_bytes` that begins no later than at `last_offset` stays inside.
     """
 
-    start_offset: int
-    last_offset: int
-    end_offset: int
-    max_bytes: int
+    __slots__ = ("end_offset", "last_offset", "max_bytes", "start_offset")
+
+    def __init__(self, start_offset: int, last_offset: int, end_offset: int, max_bytes: int) -> None:
+        self.start_offset = start_offset
+        self.last_offset = last_offset
+        self.end_offset = end_offset
+        self.max_bytes = max_bytes
 
     def covers(self, offset: int, max_bytes: int) -> bool:
         """Whether a read finds everything here."""
@@ -39,12 +42,15 @@ class WarmRun(NamedTuple):
         return self.start_offset < offset <= self.end_offset
 
 
-class LogEndMark(NamedTuple):
+class LogEndMark:
     """The end of a log at one moment: its active segment, how large that was, and the offset."""
 
-    segment_base_offset: int
-    segment_size: int
-    offset: int
+    __slots__ = ("offset", "segment_base_offset", "segment_size")
+
+    def __init__(self, segment_base_offset: int, segment_size: int, offset: int) -> None:
+        self.segment_base_offset = segment_base_offset
+        self.segment_size = segment_size
+        self.offset = offset
 
 
 NOT_LOOKED_YET = LogEndMark(-1, 0, 0)

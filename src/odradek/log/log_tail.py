@@ -164,6 +164,11 @@ class LogTail:
         self._hw = log_start_offset
         self.terms = None
 
+    @property
+    def high_watermark(self) -> int:
+        """Everything below it is on every replica in sync."""
+        return self._hw
+
     def commit_all(self) -> None:
         """Move the high watermark to the log end, as there is no other replica."""
         self._hw = self.log_end_offset

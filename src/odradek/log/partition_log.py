@@ -103,11 +103,6 @@ class PartitionLog(LogTail):
     # Where the log stands
 
     @property
-    def high_watermark(self) -> int:
-        """Everything below it is on every replica in sync."""
-        return self._hw
-
-    @property
     def last_stable_offset(self) -> int:
         """Everything below it is committed and belongs to no open transaction."""
         first_unstable = self.producers.first_unstable_offset

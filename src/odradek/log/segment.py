@@ -108,11 +108,6 @@ class Segment(SegmentReads):
     def __repr__(self) -> str:
         return f"Segment({self.log.path}, {self.size} bytes)"
 
-    @property
-    def size(self) -> int:
-        """Bytes of log."""
-        return self.log.size
-
     # Writing
 
     def append_batches(self, payload: Buffer, headers: Iterable[BatchHeader]) -> int:

@@ -72,6 +72,11 @@ class SegmentEnd:
         self._checked_index_bytes = -1
         self._is_index_full = False
 
+    @property
+    def size(self) -> int:
+        """Bytes of log."""
+        return self.log.size
+
     def append(self, payload: Buffer, base_offset: int, last_offset: int, max_timestamp_ms: int) -> int:
         """Write one batch and return the file position where it begins."""
         position = self.log.append(payload)

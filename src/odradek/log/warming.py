@@ -21,8 +21,8 @@ def is_warm(log: PartitionLog, offset: int, max_bytes: int) -> bool:
     end_offset = log.log_end_offset
     if not log.log_start_offset <= offset < end_offset:
         return True  # there is nothing to read
-    active = log.segments.active
-    return log.warmth.covers(offset, max_bytes, LogEndMark(active.base_offset, active.size, end_offset))
+    active, warmth = log.segments.active, log.warmth
+    return warmth.covers(offset, max_bytes, LogEndMark(active.base_offset, active.size, end_offset))
 
 
 def notice_cached(log: PartitionLog, offset: int, max_bytes: int) -> bool:

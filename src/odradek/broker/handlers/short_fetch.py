@@ -86,6 +86,8 @@ class ShortFetch(LateAnswer):
 
     __slots__ = ("_reads", "is_incremental", "request", "services", "session")
 
+    _reads: Reads
+
     def __init__(
         self, services: Services, request: FetchFrame, session: FetchSession, is_incremental: bool
     ) -> None:
@@ -94,7 +96,6 @@ class ShortFetch(LateAnswer):
         self.request = request
         self.session = session
         self.is_incremental = is_incremental
-        self._reads = Reads(services, request)
 
     def read(self, wanted: dict[Any, WantedPartition], changed: dict[Any, Any]) -> Found | None:
         """What there is of every partition that is wanted; None if it is not ordinary to tell."""

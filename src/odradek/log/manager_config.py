@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from odradek.common.config import Kind, at_least, setting
-from odradek.log.partition_log import PRODUCER_ID_EXPIRATION_MS
+from odradek.log.log_writer import PRODUCER_ID_EXPIRATION_MS
 
 
 @dataclass(frozen=True, slots=True)

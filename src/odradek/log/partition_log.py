@@ -1,4 +1,4 @@
-"""One partition: append, read, high watermark, last stable offset, truncation, retention.
+"""One partition: what `log_writer.py` appends is read, committed, cut at both ends and brought to the disk.
 
     log start offset        high watermark            log end offset
           |                       |                         |
@@ -12,38 +12,30 @@ An offset keeps its record for as long as it has one.
 
 from __future__ import annotations
 
-import random
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from uuid import UUID
 
 from odradek.common.ids import TopicPartition
-from odradek.log import filenames, timestamps
+from odradek.log import timestamps
 from odradek.log.config import LogConfig
-from odradek.log.epochs import EpochEnd, EpochEntry, LeaderEpochs
-from odradek.log.errors import OffsetOutOfRange, RecordListTooLarge, StorageError, storage_errors
+from odradek.log.epochs import EpochEnd, LeaderEpochs
+from odradek.log.errors import OffsetOutOfRange, StorageError, storage_errors
 from odradek.log.files import PartitionDirectory
 from odradek.log.flushing import FlushJob
-from odradek.log.follower_batches import whole_batches
-from odradek.log.leader_batches import Origin, max_decompressed_bytes, prepare, stamp_all
+from odradek.log.leader_batches import max_decompressed_bytes
 from odradek.log.leaving_segments import LeavingSegments
-from odradek.log.log_tail import AppendInfo, LogTail
-from odradek.log.producers import Marker, ProducerStates
+from odradek.log.log_writer import PRODUCER_ID_EXPIRATION_MS, LogWriter
+from odradek.log.producers import ProducerStates
 from odradek.log.reading import FetchData, Isolation, LogEnd, aborted_between, find_batches
-from odradek.log.replay import markers_of, replay
 from odradek.log.retention import Deletion, RetainedSegment, segments_to_delete
-from odradek.log.roll import IncomingBatches, RollReason, roll_reason
 from odradek.log.segment import Segment
 from odradek.log.segments import Segments
 from odradek.log.snapshot_files import SnapshotFiles
-from odradek.log.txn_index import AbortedTxn, aborted_txn
+from odradek.log.txn_index import AbortedTxn
 from odradek.log.warmth import Warmth
-from odradek.records.batch import BatchHeader, Buffer
-
-PRODUCER_ID_EXPIRATION_MS = 86_400_000
 
 
-class PartitionLog(LogTail):
+class PartitionLog(LogWriter):
     """A partition on disk.
 
     Owned by the event loop, which is the only one to call what changes it: one writer, no lock. `read` and
@@ -53,13 +45,10 @@ class PartitionLog(LogTail):
     """
 
     __slots__ = (
-        "_epochs_lock",
         "_leaving",
         "last_flush_ms",
         "partition",
-        "producer_id_expiration_ms",
         "recovery_point",
-        "snapshots",
         "topic_id",
         "truncation_count",
         "warmth",
@@ -84,16 +73,22 @@ class PartitionLog(LogTail):
         producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
     ) -> None:
         self.partition = partition
-        super().__init__(directory, config, segments, epochs, producers, log_start_offset, log_end_offset)
-        self.snapshots = snapshots
+        super().__init__(
+            directory,
+            config,
+            segments,
+            epochs,
+            producers,
+            snapshots,
+            log_start_offset,
+            log_end_offset,
+            producer_id_expiration_ms,
+        )
         self.recovery_point = recovery_point
         self.topic_id = topic_id
         self.last_flush_ms = now_ms
-        self.producer_id_expiration_ms = producer_id_expiration_ms
         self._leaving = LeavingSegments(directory, segments, snapshots)
         self.truncation_count = 0
-        # The one thing that two threads may change: a new leader epoch is written where blocking is allowed.
-        self._epochs_lock = threading.Lock()
         self.warmth = Warmth()
         self.update_high_watermark(high_watermark)
 
@@ -118,206 +113,6 @@ class PartitionLog(LogTail):
         self._hw = min(max(offset, self.log_start_offset), self.log_end_offset)
         self.producers.on_high_watermark(self._hw)
         return self._hw
-
-    # Appending
-
-    def append_as_leader(
-        self,
-        records: Buffer,
-        leader_epoch: int,
-        *,
-        now_ms: int,
-        origin: Origin = Origin.CLIENT,
-        transaction_version: int = 0,
-    ) -> AppendInfo:
-        """Check batches, give them the next offsets, and append them.
-
-        A writable buffer is stamped in place. RecordsError, or one of the errors of `log.errors`, if the
-        batches are refused; then nothing has changed.
-        """
-        if origin is Origin.CLIENT and isinstance(records, memoryview):
-            return self.append_from_client(records, leader_epoch, now_ms)
-        return self._append_carefully(records, leader_epoch, now_ms, origin, transaction_version)
-
-    def _append_carefully(
-        self,
-        records: Buffer,
-        leader_epoch: int,
-        now_ms: int,
-        origin: Origin = Origin.CLIENT,
-        transaction_version: int = 0,
-    ) -> AppendInfo:
-        payload, headers = prepare(records, self.config, now_ms=now_ms, origin=origin)
-        time_ms = now_ms if self.config.message_timestamp_type == "LogAppendTime" else -1
-        markers = None  # nor anything else to note about a producer
-        if origin is not Origin.CLIENT or headers[0].producer_id >= 0:
-            earlier = self.producers.duplicate_of(headers[0]) if origin is Origin.CLIENT else None
-            if earlier is not None:
-                time_ms = earlier.timestamp_ms if time_ms >= 0 else -1
-                return self._info_of_duplicate(earlier, time_ms)
-            markers = self._check_producers(payload, headers, origin, transaction_version)
-        headers = stamp_all(payload, headers, self.log_end_offset, leader_epoch)
-        reason = self._append(payload, headers, markers, now_ms)
-        first, last = headers[0], headers[-1]
-        return AppendInfo(
-            first.base_offset, last.last_offset, time_ms, self.log_start_offset, roll_reason=reason
-        )
-
-    def append_as_follower(self, records: Buffer, *, now_ms: int) -> AppendInfo | None:
-        """Append what the leader sent as it is; None if there is no whole batch in it.
-
-        The offsets must continue the log. A fetch may end inside a batch: that rest is left for the next one.
-        """
-        payload, headers = whole_batches(records, self.log_end_offset)
-        if not headers:
-            return None
-        markers = markers_of(payload, headers)
-        reason = self._append(payload, headers, markers, now_ms)
-        first, last = headers[0], headers[-1]
-        return AppendInfo(first.base_offset, last.last_offset, -1, self.log_start_offset, roll_reason=reason)
-
-    def _check_producers(
-        self, payload: Buffer, headers: Sequence[BatchHeader], origin: Origin, transaction_version: int
-    ) -> list[Marker | None]:
-        markers = markers_of(payload, headers)
-        for header, marker in zip(headers, markers, strict=True):
-            if marker is not None:
-                self.producers.check_marker(header, marker, transaction_version=transaction_version)
-            elif header.has_producer_id:
-                self.producers.check(header, checks_sequence=origin is Origin.CLIENT)
-        return markers
-
-    def _append(
-        self,
-        payload: Buffer,
-        headers: Sequence[BatchHeader],
-        markers: Sequence[Marker | None] | None,
-        now_ms: int,
-    ) -> RollReason | None:
-        if len(payload) > self.config.max_segment_bytes:
-            raise RecordListTooLarge(len(payload), self.config.max_segment_bytes)
-        last = headers[-1]
-        try:
-            if last.partition_leader_epoch > self.epochs.latest:
-                self._assign_epochs(headers)
-            reason = self._roll_if_needed(len(payload), headers, now_ms)
-            segment = self.segments.active
-            segment.make_room()
-            self._write(segment, payload, headers, markers, now_ms)
-        except OSError as error:
-            raise StorageError(error, self.directory.path) from error
-        self.log_end_offset = last.next_offset
-        return reason
-
-    def _write(
-        self,
-        segment: Segment,
-        payload: Buffer,
-        headers: Sequence[BatchHeader],
-        markers: Sequence[Marker | None] | None,
-        now_ms: int,
-    ) -> None:
-        try:
-            segment.append_batches(payload, headers)
-            if markers is None:
-                self.producers.end_offset = headers[-1].next_offset
-                return
-            for header, marker in zip(headers, markers, strict=True):
-                completed = self.producers.apply(header, marker)
-                if completed is not None and completed.is_aborted:
-                    segment.append_aborted(aborted_txn(completed))
-        except OSError:
-            self._undo_append(segment, now_ms)
-            raise
-
-    def _undo_append(self, segment: Segment, now_ms: int) -> None:
-        """Back to the log end as it was; the batches may be in the log, and some with the producers."""
-        if segment.truncate_to(self.log_end_offset):
-            self._reload_producers(now_ms)
-
-    def _assign_epochs(self, headers: Sequence[BatchHeader]) -> None:
-        def assign(epochs: LeaderEpochs) -> bool:
-            for header in headers:
-                if header.partition_leader_epoch > epochs.latest:
-                    epochs.assign(header.partition_leader_epoch, header.base_offset)
-            return True
-
-        self._change_epochs(assign)
-
-    def assign_leader_epoch(self, leader_epoch: int) -> None:
-        """This broker leads from the log end on; written and synced, so it may block. Any thread.
-
-        An append would do it as well (SPEC I2); doing it when leadership begins spares the first producer
-        the wait.
-        """
-        if leader_epoch > self.epochs.latest:
-            with storage_errors(self.directory.path):
-                self._change_epochs(
-                    lambda epochs: (
-                        leader_epoch > epochs.latest and epochs.assign(leader_epoch, self.log_end_offset)
-                    )
-                )
-
-    def adopt_epochs(self, epochs: Iterable[EpochEntry]) -> None:
-        """Have the epochs of the log whose copy this is; may block."""
-        with storage_errors(self.directory.path), self._epochs_lock:
-            self._write_epochs(LeaderEpochs(epochs))
-
-    def _change_epochs(self, change: Callable[[LeaderEpochs], bool]) -> None:
-        """Let `change` alter a copy, which counts once it is on the disk; False if it altered nothing."""
-        with self._epochs_lock:
-            changed = LeaderEpochs(self.epochs)
-            if change(changed):
-                self._write_epochs(changed)
-
-    def _write_epochs(self, changed: LeaderEpochs) -> None:
-        path = self.directory.join(filenames.LEADER_EPOCH_CHECKPOINT)
-        self.directory.files.write_file_atomically(path, changed.encode())
-        self.epochs = changed
-
-    # Rolling
-
-    def _roll_if_needed(self, size: int, headers: Sequence[BatchHeader], now_ms: int) -> RollReason | None:
-        config = self.config
-        max_timestamp_ms = headers[0].max_timestamp_ms
-        if len(headers) > 1:
-            max_timestamp_ms = max(header.max_timestamp_ms for header in headers)
-        reason = roll_reason(
-            self.segments.active.facts(config.segment_index_bytes),
-            IncomingBatches(size, max_timestamp_ms, headers[-1].last_offset),
-            max_segment_bytes=config.max_segment_bytes,
-            segment_ms=config.max_segment_ms,
-            now_ms=now_ms,
-        )
-        if reason is not None:
-            self._roll(headers[0].base_offset, now_ms)
-        return reason
-
-    def roll(self, now_ms: int) -> Segment:
-        """Close the active segment and open a new one at the log end; an empty one stays as it is."""
-        with storage_errors(self.directory.path):
-            return self._roll(self.log_end_offset, now_ms)
-
-    def _roll(self, base_offset: int, now_ms: int) -> Segment:
-        active = self.segments.active
-        if active.base_offset == base_offset:
-            return active
-        active.seal()
-        self.producers.end_offset = base_offset
-        self.snapshots.write(self.producers)
-        segment = self._create_segment(base_offset, now_ms)
-        self.segments.add(segment)
-        return segment
-
-    def _create_segment(self, base_offset: int, now_ms: int) -> Segment:
-        return Segment.create(
-            self.directory,
-            base_offset,
-            index_interval_bytes=self.config.index_interval_bytes,
-            now_ms=now_ms,
-            roll_jitter_ms=draw_jitter_ms(self.config),
-            preallocated_bytes=self.config.max_segment_bytes if self.config.preallocate else 0,
-        )
 
     # Reading
 
@@ -426,19 +221,6 @@ class PartitionLog(LogTail):
         self._reload_producers(now_ms)
         self._change_epochs(lambda epochs: epochs.truncate_from_end(offset))
         self.update_high_watermark(self._hw)
-
-    def _reload_producers(self, now_ms: int) -> None:
-        """State as of the log end, from the newest snapshot and the log."""
-        producers = self.snapshots.load(
-            self.log_start_offset,
-            self.log_end_offset,
-            now_ms=now_ms,
-            expiration_ms=self.producer_id_expiration_ms,
-        )
-        replay(self.segments.from_offset(producers.end_offset), producers, self.log_end_offset)
-        producers.end_offset = self.log_end_offset
-        producers.on_high_watermark(self._hw)
-        self.producers = producers
 
     # Cutting the beginning
 
@@ -554,9 +336,3 @@ class PartitionLog(LogTail):
         """Let go of every file handle; a later call would open them again."""
         for segment in self.segments:
             segment.close()
-
-
-def draw_jitter_ms(config: LogConfig) -> int:
-    """How much earlier than `segment.ms` a segment rolls."""
-    limit = min(config.segment_jitter_ms, config.max_segment_ms)
-    return random.randrange(limit) if limit > 0 else 0

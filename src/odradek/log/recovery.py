@@ -25,7 +25,8 @@ from odradek.log.directory_files import DirectoryFiles, tidy_directory
 from odradek.log.epochs import LeaderEpochs, decode_epochs
 from odradek.log.errors import DamagedIndex, LogCorrupted
 from odradek.log.files import HandleCache, PartitionDirectory
-from odradek.log.partition_log import PRODUCER_ID_EXPIRATION_MS, PartitionLog, draw_jitter_ms
+from odradek.log.log_writer import PRODUCER_ID_EXPIRATION_MS, draw_jitter_ms
+from odradek.log.partition_log import PartitionLog
 from odradek.log.producers import ProducerStates
 from odradek.log.replay import marker_of, replay
 from odradek.log.segment import Segment

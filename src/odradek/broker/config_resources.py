@@ -17,16 +17,15 @@ from odradek.common.ids import check_topic_name
 
 CLUSTER_DEFAULT = ""
 MakeChanges = Callable[[Mapping[str, str]], Sequence[Change]]
-Resource = tuple[int, str]
-"""Type and name, as the wire has them."""
 
 
 class Answer(NamedTuple):
-    """What became of the wish to change one resource."""
+    """What became of the wish to change one resource; named as in the rows of both APIs."""
 
-    resource: Resource
+    resource_type: int
+    resource_name: str
     error_code: ErrorCode
-    message: str | None
+    error_message: str | None
 
 
 class ResourceType(IntEnum):
@@ -78,20 +77,21 @@ def is_default_broker(services: Services, name: str) -> bool:
 
 
 async def alter_each(
-    services: Services, wishes: Sequence[tuple[Resource, MakeChanges]], *, validate_only: bool
+    services: Services, asked: Sequence[Any], changes_of: Callable[[Any], MakeChanges], *, validate_only: bool
 ) -> list[Answer]:
-    """Change the settings of each resource; one answer for each wish, in their order."""
-    counts = Counter(resource for resource, _ in wishes)
+    """Change the settings of each resource as `changes_of` it says; one answer for each, in their order."""
+    counts = Counter((one.resource_type, one.resource_name) for one in asked)
     answers = []
-    async for resource, changes_of in Turns().over(wishes):
+    async for one in Turns().over(asked):
+        resource = one.resource_type, one.resource_name
         error_code, message = ErrorCode.NONE, None
         try:
             if counts[resource] > 1:
                 raise _invalid("Each resource must appear at most once.")
-            await _alter(services, *resource, changes_of, validate_only=validate_only)
+            await _alter(services, *resource, changes_of(one), validate_only=validate_only)
         except KafkaError as error:
             error_code, message = error.error_code, str(error)
-        answers.append(Answer(resource, error_code, message))
+        answers.append(Answer(*resource, error_code, message))
     return answers
 
 

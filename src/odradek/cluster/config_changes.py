@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 
+from odradek.cluster import tasks
 from odradek.common.clock import Clock, SystemClock
 from odradek.coordination import paths
 from odradek.coordination.errors import DamagedPayload, NoNode, SessionExpired, StoreClosed, StoreUnavailable
@@ -45,10 +45,7 @@ class ConfigChanges:
 
     async def stop(self) -> None:
         """Listen no longer."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await tasks.end(self._task)
 
     async def _watch(self) -> None:
         while True:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable
 from uuid import UUID
 
+from odradek.cluster import tasks
 from odradek.cluster.brokers import UNKNOWN_BROKER_EPOCH, Broker
 from odradek.cluster.random_ids import random_uuid
 from odradek.cluster.registrations import read_brokers
@@ -142,10 +143,7 @@ class Membership:
 
     async def stop(self) -> None:
         """Watch no longer."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await tasks.end(self._task)
 
     async def _watch(self) -> None:
         while True:

@@ -10,12 +10,12 @@ When a session expires, the node opens a new one and joins again: with a new bro
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from odradek.cluster import tasks
 from odradek.cluster.brokers import UNKNOWN_BROKER_EPOCH, Broker
 from odradek.cluster.config_changes import ConfigChanges
 from odradek.cluster.controller.channels import Connect
@@ -121,10 +121,7 @@ class ClusterNode:
 
     async def leave(self) -> None:
         """Take no more part; the session ends, and with it the registration and the office."""
-        if self._rejoining is not None:
-            self._rejoining.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._rejoining
+        await tasks.end(self._rejoining)
         await self._stop_parts()
         if self._store is not None:
             await self._store.close()

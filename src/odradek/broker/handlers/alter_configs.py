@@ -20,16 +20,10 @@ Row = AlterConfigsResponse.Responses
 @handles(ApiKey.ALTER_CONFIGS, versions=(0, 2))
 async def alter_configs(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
     """Each resource has its own answer."""
-    turns = Turns()
-    wishes = [
-        ((asked.resource_type, asked.resource_name), _changes_of(asked))
-        async for asked in turns.over(request.resources)
-    ]
-    answers = await alter_each(context.services, wishes, validate_only=request.validate_only)
-    rows = [
-        Row(resource_type=kind, resource_name=name, error_code=error_code, error_message=message)
-        async for (kind, name), error_code, message in turns.over(answers)
-    ]
+    answers = await alter_each(
+        context.services, request.resources, _changes_of, validate_only=request.validate_only
+    )
+    rows = [Row(**answer._asdict()) async for answer in Turns().over(answers)]
     return AlterConfigsResponse(responses=rows)
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
+from odradek.cluster import tasks
 from odradek.cluster.controller import events
 from odradek.cluster.controller.channels import Channels, Connect
 from odradek.cluster.controller.context import ControllerContext
@@ -132,10 +133,7 @@ class Controller:
 
     async def stop(self) -> None:
         """Stop acting. The office falls vacant when the session ends."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await tasks.end(self._task)
         term = self._term
         self._give_up("the broker stops")
         self._refuse_all()

@@ -1,7 +1,8 @@
 """The brokers that are compared, each as a process of its own: odradek as shipped, and Apache Kafka 4.3.1.
 
 Both run with their defaults, but for one: the files of a deleted topic go soon, so that the next run finds an
-empty disk. Kafka's heap is what Kafka's own start script gives it.
+empty disk. Kafka's heap is what Kafka's own start script gives it. The bare loop of `broker/floor.py` can run
+beside them, to tell what the machine and the clients take by themselves.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from processes import free_port, precise_cpu_seconds, resident_bytes, stop, wait
 from wire import ask
 
 PEERS = Path(__file__).resolve().parent / "peers"
+FLOOR = Path(__file__).resolve().parent / "broker" / "floor.py"
 HOST = "127.0.0.1"
 HEAP = {"KAFKA_HEAP_OPTS": "-Xmx1G -Xms1G"}
 DELETE_SOON = "log.segment.delete.delay.ms=250"
@@ -152,6 +154,22 @@ class Kafka(Broker):
             command = [str(PEERS / "start"), *place, listeners, own_address, DELETE_SOON]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=os.environ | {"BROKERS": "0"})
             subprocess.run([PEERS / "stop", str(self.directory), "KILL"], check=True)
+
+
+class BareLoop(Broker):
+    """What takes a produce request and does as good as nothing with it; no broker, so any topic is there."""
+
+    name = "bare loop"
+
+    def __init__(self, directory: Path, partitions: int = 1) -> None:
+        super().__init__(directory)
+        self.command = [sys.executable, str(FLOOR), str(self.port), str(directory), str(partitions)]
+
+    def create_topic(self, topic: str, partitions: int = 1) -> None:
+        """Nothing to do."""
+
+    def delete_topic(self, topic: str) -> None:
+        """Nothing to do."""
 
 
 @contextmanager

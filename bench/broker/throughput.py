@@ -13,8 +13,6 @@ has ended.
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from itertools import product
@@ -23,15 +21,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from broker.load import Shape, consume, produce, write_payloads
 from broker.setting import Part, Setting, main
-from brokers import Broker
+from brokers import BareLoop, Broker, running
 from charts import Goal, Ratios, ratio_panels
 from harness import Figures, alternate
-from processes import free_port, is_free, precise_cpu_seconds, stop, wait_until
 from results import GB, MB, Outcome, geometric_mean, markdown_table, verdict
 from telling import Teller
 
 TITLE = "throughput"
-FLOOR = "bare loop"
+FLOOR = BareLoop.name
 RECORDS = {100: 1_500_000, 1000: 300_000}
 QUICK_RECORDS = {100: 200_000, 1000: 40_000}
 BATCHES = ((16 * 1024, 5), (64 * 1024, 10))
@@ -116,21 +113,9 @@ class Rows:
 
     def floor(self, shape: Shape) -> tuple[float, float]:
         """The same requests to the bare loop, in a fresh process."""
-        directory = self.setting.directory / "floor"
-        directory.mkdir()
-        port = free_port()
-        command = [sys.executable, str(Path(__file__).with_name("floor.py"))]
-        process = subprocess.Popen([*command, str(port), str(directory), str(shape.partitions)])
-        try:
-            wait_until("the bare loop listens", lambda: not is_free(port))
-            return self._timed(
-                shape,
-                lambda: precise_cpu_seconds(process.pid),
-                lambda: self._produce(port, "floor", shape),
-            )
-        finally:
-            stop(process)
-            shutil.rmtree(directory)
+        place = self.setting.directory / "floor"
+        with running(lambda directory: BareLoop(directory, shape.partitions), directory=place) as (loop,):
+            return self._timed(shape, loop.cpu_seconds, lambda: self._produce(loop.port, "floor", shape))
 
     def _produce(self, port: int, topic: str, shape: Shape) -> float:
         count = self.records[shape.record_bytes]

@@ -129,6 +129,48 @@ def test_without_a_clean_stop_everything_from_the_checkpoint_on_is_scanned(tmp_p
     again.abandon()
 
 
+def test_a_checkpoint_is_written_when_it_has_something_new_to_say(tmp_path: Path) -> None:
+    manager = started(tmp_path)
+    create(manager, 0)
+    assert write_checkpoints(manager) == {
+        "recovery-point-offset-checkpoint",
+        "replication-offset-checkpoint",
+        "log-start-offset-checkpoint",
+    }
+    assert write_checkpoints(manager) == set()
+    log = manager.logs[partition(0)]
+    fill(log, 20)
+    log.update_high_watermark(30)
+    assert write_checkpoints(manager) == {"replication-offset-checkpoint"}
+    log.flush(NOW_MS)
+    assert write_checkpoints(manager) == {"recovery-point-offset-checkpoint"}
+    manager.abandon()
+
+
+def write_checkpoints(manager: LogManager) -> set[str]:
+    jobs = manager.checkpoints()
+    for job in jobs:
+        job.run()
+    return {job.name for job in jobs}
+
+
+@pytest.mark.parametrize("call", ["open", "sync", "rename", "sync_directory"])
+def test_a_checkpoint_that_could_not_be_written_is_tried_again(tmp_path: Path, call: str) -> None:
+    files = FaultyFiles()
+    manager = started(tmp_path, files=files)
+    create(manager, 0)
+    write_checkpoints(manager)
+    fill(manager.logs[partition(0)], 20)
+    manager.logs[partition(0)].update_high_watermark(30)
+
+    files.fault = lambda called, path: errno.EIO if called == call else 0
+    with pytest.raises(OSError, match="Input/output error"):
+        write_checkpoints(manager)
+    files.fault = lambda called, path: 0
+    assert write_checkpoints(manager) == {"replication-offset-checkpoint"}
+    manager.abandon()
+
+
 def test_loading_in_parallel_finds_the_same(tmp_path: Path) -> None:
     manager = started(tmp_path, config=LogManagerConfig(num_recovery_threads_per_data_dir=4))
     for number in range(20):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+import threading
 from collections.abc import Mapping
 from typing import NamedTuple
 from uuid import UUID
@@ -37,9 +38,14 @@ class CheckpointJob(NamedTuple):
     name: str
     content: bytes
 
+    @property
+    def is_needed(self) -> bool:
+        """Whether the file says something else by now, or was not written since the start."""
+        return self.directory.checkpointed.get(self.name) != self.content
+
     def run(self) -> None:
         """Replace the file, synced; OSError if the disk fails."""
-        self.directory.write(self.name, self.content)
+        self.directory.write_checkpoint(self.name, self.content)
 
 
 class Listing(NamedTuple):
@@ -53,9 +59,19 @@ class LogDirectory:
     """A directory that holds partitions; owned by the LogManager.
 
     `failure`: why it is offline, None while it serves. `is_full`: whether the lack of room has been told.
+    `checkpointed`: what the checkpoint files say that were written since the start.
     """
 
-    __slots__ = ("_lock", "directory_id", "failure", "files", "is_full", "path")
+    __slots__ = (
+        "_checkpoint_lock",
+        "_lock",
+        "checkpointed",
+        "directory_id",
+        "failure",
+        "files",
+        "is_full",
+        "path",
+    )
 
     def __init__(self, path: str, files: FileSystem) -> None:
         self.path = os.path.abspath(path)
@@ -63,6 +79,8 @@ class LogDirectory:
         self.failure: OSError | None = None
         self.is_full = False
         self.directory_id: UUID | None = None
+        self.checkpointed: dict[str, bytes] = {}
+        self._checkpoint_lock = threading.Lock()
         self._lock: OpenFile | None = None
 
     def __repr__(self) -> str:
@@ -143,6 +161,13 @@ class LogDirectory:
     def write(self, name: str, content: bytes) -> None:
         """Replace one of the small files, synced."""
         self.files.write_file_atomically(self.join(name), content)
+
+    def write_checkpoint(self, name: str, content: bytes) -> None:
+        """Replace a checkpoint file, synced, and remember what it says; any thread, blocks."""
+        with self._checkpoint_lock:
+            self.checkpointed.pop(name, None)  # a write that fails may have come through all the same
+            self.write(name, content)
+            self.checkpointed[name] = content
 
     def read_offsets(self, name: str) -> dict[TopicPartition, int]:
         """An offset checkpoint; a missing one is empty, and so is a damaged one, with a warning.

@@ -430,8 +430,16 @@ class LogManager:
     # Work that comes round
 
     def checkpoints(self) -> list[CheckpointJob]:
-        """The checkpoint files of every directory as of now; run the jobs where blocking is allowed."""
-        return [job for directory in self.online_directories() for job in self._checkpoints_of(directory)]
+        """The checkpoint files that have something new to say; run the jobs where blocking is allowed.
+
+        The others are left alone: each file costs two syncs, and a thread's turn for which the loop waits.
+        """
+        return [
+            job
+            for directory in self.online_directories()
+            for job in self._checkpoints_of(directory)
+            if job.is_needed
+        ]
 
     def _checkpoints_of(self, directory: LogDirectory) -> list[CheckpointJob]:
         known = {

@@ -6,7 +6,8 @@ import pytest
 
 from client.scripted_broker import ScriptedBroker, api_versions, run
 from odradek import __version__
-from odradek.client.connection import BrokerConnection, connect
+from odradek.client.connecting import connect
+from odradek.client.connection import BrokerConnection
 from odradek.client.errors import ConnectionFailed, ConnectionLost, NotAKafkaBroker, RequestTimedOut
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api_key import ApiKey

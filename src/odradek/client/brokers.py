@@ -10,7 +10,8 @@ from typing import TypeVar
 
 from odradek.client.broker_errors import check
 from odradek.client.config import ClientConfig
-from odradek.client.connection import Answer, BrokerConnection, connect, format_address
+from odradek.client.connecting import connect, format_address
+from odradek.client.connection import Answer, BrokerConnection
 from odradek.client.errors import (
     AdvertisedListenerUnreachable,
     BrokerError,

@@ -4,11 +4,12 @@ cimport cython
 
 from odradek.client.answers cimport AnswerAssembler
 from odradek.client.in_flight cimport InFlight, Waiting
+from odradek.client.loan cimport Lender, Loan
 from odradek.protocol.produce_template cimport ProduceTemplate
 
 
 @cython.final
-cdef class BrokerConnection:
+cdef class BrokerConnection(Lender):
     cdef readonly str address
     cdef readonly object client_id
     cdef public object versions
@@ -24,12 +25,14 @@ cdef class BrokerConnection:
     cdef dict _afterwards
     cdef object _sending
     cdef object _descriptor
+    cdef readonly Loan loan
 
     @cython.locals(correlation_id="long long", timeout_ms="long long", deadline_ms=double, is_sent=bint, request=bytes)
     cpdef bint send_alone(self, answer, ProduceTemplate template, batch) except -1
-    cdef _watch(self, double deadline_ms)
-    cdef bint _try_write(self, bytes request) except -1
-    cdef bint _is_idle(self) except -1
+    cdef bint _try_write(self, request) except -1
+    @cython.locals(correlation_id="long long", deadline_ms=double, is_sent=bint)
+    cpdef send_on_loan(self, answer, api_key, bytearray request, long long timeout_ms)
+    cdef bint _is_idle(self, Py_ssize_t most_in_flight) except -1
     @cython.locals(waiting=Waiting)
     cpdef buffer_updated(self, Py_ssize_t nbytes)
     cpdef get_buffer(self, sizehint)

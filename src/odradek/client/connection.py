@@ -1,15 +1,14 @@
 # cython: annotation_typing=False
 """One connection to a broker: requests out, answers in, in order, each with a deadline.
 
-Everything happens on one loop, but for `send_alone`. Compiled by Cython (connection.pxd has the C types), or
-interpreted as is.
+Everything happens on one loop, but for `send_alone` and what a thread does that the connection is lent to
+(loan.py). Compiled by Cython (connection.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import threading
 from collections.abc import Callable
 from functools import cache
@@ -21,13 +20,13 @@ from odradek.client.answers import AnswerAssembler, BadAnswer
 from odradek.client.api_versions import BrokerVersions
 from odradek.client.errors import (
     ClientError,
-    ConnectionFailed,
     ConnectionLost,
     NotAKafkaBroker,
     RequestTimedOut,
 )
 from odradek.client.in_flight import Answer as PendingAnswer
-from odradek.client.in_flight import InFlight, Waiting
+from odradek.client.in_flight import InFlight, Taker, Waiting
+from odradek.client.loan import Lender, Loan
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.headers import decode_response, encode_request
 from odradek.protocol.messages import ApiVersionsRequest
@@ -41,8 +40,10 @@ except ImportError:
 
 if cython.compiled:
     from cython.cimports.odradek.common.ticks import monotonic_seconds
+    from cython.cimports.odradek.net.socket_calls import send as send_octets
 else:
     from odradek.common.ticks import monotonic_seconds
+    from odradek.net.socket_calls import send as send_octets
 
 SOFTWARE_NAME = "odradek"
 _CORRELATION_ID_POSITION = 8
@@ -50,28 +51,7 @@ _CORRELATION_ID_POSITION = 8
 Answer = TypeVar("Answer", bound=Message)
 
 
-class _Received(asyncio.BufferedProtocol):
-    """What the transport of a connection calls: the connection itself, for all that comes often."""
-
-    def __init__(self, connection: BrokerConnection) -> None:
-        self.connection = connection
-        self.get_buffer = connection.get_buffer  # type: ignore[method-assign]
-        self.buffer_updated = connection.buffer_updated  # type: ignore[method-assign]
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is there."""
-        self.connection.connection_made(transport)
-
-    def eof_received(self) -> None:
-        """The broker will send no more."""
-        self.connection.eof_received()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The transport is gone."""
-        self.connection.connection_lost(exc)
-
-
-class BrokerConnection:
+class BrokerConnection(Lender):
     """A connection whose broker has told what it serves. Lives on one loop; made by `connect`.
 
     When it ends, for whatever reason, every answer that is still due fails with the same error.
@@ -99,6 +79,8 @@ class BrokerConnection:
         # Held while a request is written and noted: the order of both must be the same.
         self._sending = threading.Lock()
         self._descriptor: int | None = None
+        self.loan: Loan | None = None
+        """How others read from it, once it was lent."""
 
     @property
     def is_open(self) -> bool:
@@ -132,6 +114,8 @@ class BrokerConnection:
         """Send a request whose answer goes to `answer`."""
         api_key = _api_key(request)
         timeout_ms = self._request_timeout_ms if timeout_ms is None else timeout_ms
+        if self.loan is not None:
+            self.loan.take_back()
         with self._sending:
             correlation_id = self._write(api_key, version, request)
             deadline_ms = self.last_used_ms + timeout_ms
@@ -157,6 +141,8 @@ class BrokerConnection:
         self._watch(deadline_ms)
 
     def _watch(self, deadline_ms: float) -> None:
+        if self._ended is not None:
+            return
         if self._deadline_timer is None or self._deadline_timer.when() * 1000 > deadline_ms:
             self._set_timer(deadline_ms)
 
@@ -165,11 +151,12 @@ class BrokerConnection:
     ) -> bool:
         """From any thread: send one batch if nothing else is on its way; False (and not done) otherwise.
 
+        While the connection is on loan the answer of the one before may not be read yet.
         What is idle takes a small request whole. If it does not, the connection ends: what has become of the
         request is then as unknown as with any other that ends.
         """
         with self._sending:
-            if not self._is_idle():
+            if not self._is_idle(1 if self.is_lent else 0):
                 return False
             correlation_id = self._in_flight.next_id()
             request = template.request(correlation_id, batch)
@@ -184,16 +171,17 @@ class BrokerConnection:
             self._loop.call_soon_threadsafe(self._end, lost)
         return True
 
-    def _try_write(self, request: bytes) -> bool:
+    def _try_write(self, request: bytes | bytearray) -> bool:
         try:
-            return os.write(self._own_descriptor(), request) == len(request)
+            sent: int = send_octets(self._own_descriptor(), request)
         except OSError:
             return False
+        return sent == len(request)
 
-    def _is_idle(self) -> bool:
-        """Whether nothing is on its way, and a timer runs that will look after what begins now."""
-        is_waited_for = len(self._in_flight) > 0 or self._deadline_timer is None
-        return self.is_open and not is_waited_for and not self.unsent_bytes
+    def _is_idle(self, most_in_flight: int) -> bool:
+        """Whether so little is on its way, and a timer runs that will look after what begins now."""
+        is_busy = len(self._in_flight) > most_in_flight or self._deadline_timer is None
+        return self.is_open and not is_busy and not self.unsent_bytes
 
     def _own_descriptor(self) -> int:
         """The socket under a number that stays ours until `_end`, whenever the transport closes its own."""
@@ -201,6 +189,74 @@ class BrokerConnection:
             assert self._transport is not None
             self._descriptor = os.dup(self._transport.get_extra_info("socket").fileno())
         return self._descriptor
+
+    # On loan.
+
+    @property
+    def is_lent(self) -> bool:
+        """Whether a thread that waits reads what comes, not the loop."""
+        return self.loan is not None and self.loan.is_lent
+
+    def lend(self, longest_lull_s: float) -> Loan | None:
+        """Leave reading to a thread that waits, until nothing came for so long; None if it cannot be."""
+        if not self.is_open or self.unsent_bytes:
+            return None
+        assert self._transport is not None
+        if self.loan is None:
+            descriptor = self._own_descriptor()
+            self.loan = Loan(self, self._loop, self._transport, self._assembler, descriptor)
+        self.loan.lend(longest_lull_s)
+        return self.loan
+
+    def hand_over(self, frame: memoryview) -> None:
+        """Give an answer to somebody who can take it on this thread, or else to the loop."""
+        answer = self._in_flight.answered(frame).answer
+        if isinstance(answer, Taker):
+            try:
+                if answer.take(frame):
+                    return
+            except BaseException as error:
+                # Ctrl-C, perhaps: whoever waits must not wait for ever.
+                self._loop.call_soon_threadsafe(answer.set_exception, error)
+                raise
+        self._loop.call_soon_threadsafe(self._take_over, answer, frame)
+
+    def _take_over(self, answer: PendingAnswer, frame: memoryview) -> None:
+        """On the loop: an answer that was read by a thread, and is not as usual."""
+        if self.loan is not None:
+            self.loan.take_back()
+        if not answer.done():
+            answer.set_result(frame)
+        self._call_afterwards()
+
+    def break_off(self, reason: str, is_no_kafka: bool = False) -> None:
+        """End it because of what a thread has read, or could not."""
+        self._end((NotAKafkaBroker if is_no_kafka else ConnectionLost)(self.address, reason))
+
+    def send_on_loan(
+        self, answer: PendingAnswer, api_key: ApiKey, request: bytearray, timeout_ms: int
+    ) -> None:
+        """Like `send_made`, from the thread that the connection is lent to."""
+        with self._sending:
+            if self._ended is not None:
+                raise self._ended
+            correlation_id = self._in_flight.next_id()
+            request[_CORRELATION_ID_POSITION : _CORRELATION_ID_POSITION + 4] = correlation_id.to_bytes(
+                4, "big"
+            )
+            self.last_used_ms = monotonic_seconds() * 1000
+            deadline_ms = self.last_used_ms + timeout_ms
+            self._in_flight.add(Waiting(correlation_id, api_key, timeout_ms, deadline_ms, answer))
+            is_sent = self._try_write(request)
+        if not is_sent:
+            lost = ConnectionLost(self.address, "it did not take a request")
+            self._loop.call_soon_threadsafe(self._end, lost)
+        elif self._deadline_timer is None:
+            self._loop.call_soon_threadsafe(self._watch, deadline_ms)
+
+    def call_on_loop(self, function: Callable[..., object], *arguments: object) -> None:
+        """From the thread that the connection is lent to: leave something to the loop."""
+        self._loop.call_soon_threadsafe(function, *arguments)
 
     def afterwards(self, function: Callable[[], object]) -> None:
         """While answers are handed out: call this once, when all that came together are."""
@@ -282,6 +338,9 @@ class BrokerConnection:
             self._ended = reason
             if self._descriptor is not None:
                 os.close(self._descriptor)
+        if self.loan is not None:
+            self.loan.end()
+            self.loan = None
         if self._deadline_timer is not None:
             self._deadline_timer.cancel()
         if self._transport is not None:
@@ -329,40 +388,6 @@ class BrokerConnection:
             self._closed.set_result(None)
 
 
-async def connect(
-    host: str,
-    port: int,
-    *,
-    client_id: str,
-    request_timeout_ms: int,
-    setup_timeout_ms: int,
-) -> BrokerConnection:
-    """A new connection that is ready for requests; ConnectionFailed when there is none to be had."""
-    address = format_address(host, port)
-    loop = asyncio.get_running_loop()
-    try:
-        async with asyncio.timeout(setup_timeout_ms / 1000):
-            _, received = await loop.create_connection(
-                lambda: _Received(BrokerConnection(address, client_id, request_timeout_ms)), host, port
-            )
-    except TimeoutError:
-        raise ConnectionFailed(address, f"no answer within {setup_timeout_ms} ms") from None
-    except OSError as error:
-        raise ConnectionFailed(address, _plain_reason(error)) from None
-    connection = received.connection
-    try:
-        await connection.negotiate()
-    except BaseException:
-        await connection.close()
-        raise
-    return connection
-
-
-def format_address(host: str, port: int) -> str:
-    """host:port, or [host]:port for an IPv6 address."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
 def _api_key(request: Message) -> ApiKey:
     return _api_key_of(type(request))  # type: ignore[arg-type]
 
@@ -372,11 +397,3 @@ def _api_key_of(request_class: type[Message]) -> ApiKey:
     key = request_class.SPEC.key
     assert key is not None
     return ApiKey(key)
-
-
-def _plain_reason(error: OSError) -> str:
-    if isinstance(error, socket.gaierror):
-        return "the name is not known"
-    if isinstance(error, ConnectionRefusedError) or "Connect call failed" in str(error):
-        return "the connection was refused"
-    return error.strerror or str(error)

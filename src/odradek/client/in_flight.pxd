@@ -3,6 +3,11 @@
 cimport cython
 
 
+cdef class Taker:
+    cpdef bint take(self, frame) except -1
+    cpdef go_on(self, bint is_on_loan)
+
+
 @cython.final
 cdef class Waiting:
     cdef readonly long long correlation_id

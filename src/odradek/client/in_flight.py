@@ -42,6 +42,24 @@ class Answer(Protocol):
         """The error has been seen."""
 
 
+class Taker:
+    """An `Answer` that can also be taken by a thread that is not the loop, while a connection is on loan."""
+
+    __slots__ = ()
+
+    def take(self, frame: memoryview) -> bool:
+        """Take an answer that is as usual; False, and nothing is done, if it is a matter for the loop."""
+        raise NotImplementedError
+
+    def go_on(self, is_on_loan: bool) -> None:
+        """Do what was put off when the answer was taken (see `Loan.put_off`); on the loop, or not."""
+        raise NotImplementedError
+
+    def set_exception(self, error: BaseException, /) -> None:
+        """On the loop: taking it, or going on, was broken off."""
+        raise NotImplementedError
+
+
 class Called:
     """An answer that goes to a function at once, without a turn of the loop, for those in a hurry.
 

@@ -27,6 +27,7 @@ _BAD_LENGTH = Stop.BAD_LENGTH
 _BAD_MAGIC = Stop.BAD_MAGIC
 _HEADER_SIZE = HEADER_SIZE
 _MASK = 0xFFFFFFFF
+_STOPS = tuple(Stop)
 
 
 @cython.cfunc
@@ -112,4 +113,4 @@ def scan_batches(
             _scan_header(buffer, position, table, count * width)
             position += size
             count += 1
-    return BatchScan(rows, count, Stop(stop), position)
+    return BatchScan(rows, count, _STOPS[stop], position)

@@ -99,7 +99,7 @@ class Stop(IntEnum):
     BAD_MAGIC = 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class BatchScan:
     """What a walk over batch headers found: `count` rows, and why and where it stopped."""
 

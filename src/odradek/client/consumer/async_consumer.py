@@ -17,7 +17,6 @@ from odradek.client.config import check_function, check_keywords_only
 from odradek.client.consumer.config import consumer_config
 from odradek.client.consumer.consumer import (
     CLOSE_TIMEOUT_S,
-    LONGEST_SLICE_S,
     Deserializer,
     Key,
     OnCommit,
@@ -34,6 +33,7 @@ from odradek.client.consumer.errors import NotSubscribed
 from odradek.client.consumer.inbox import Inbox
 from odradek.client.consumer.interceptors import ConsumerInterceptor, Interceptors
 from odradek.client.consumer.offset_lookup import OffsetAndTimestamp
+from odradek.client.consumer.poll_path import LONGEST_SLICE_S
 from odradek.client.consumer.positions import EARLIEST, LATEST
 from odradek.client.consumer.reader import AutoCommit, Reader
 from odradek.client.consumer.statistics import ConsumerStatistics

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-import threading
-import time
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack, overload
 
-from odradek.client.arguments import seconds, topic_name, topic_names, topic_partition, topic_partitions
+from odradek.client.arguments import topic_name, topic_names, topic_partition, topic_partitions
 from odradek.client.background import BackgroundLoop
 from odradek.client.committed_offsets import OffsetAndMetadata
 from odradek.client.config import check_function, check_keywords_only
@@ -23,6 +21,7 @@ from odradek.client.consumer.errors import NotSubscribed
 from odradek.client.consumer.inbox import Inbox
 from odradek.client.consumer.interceptors import ConsumerInterceptor, Interceptors
 from odradek.client.consumer.offset_lookup import OffsetAndTimestamp
+from odradek.client.consumer.poll_path import LONGEST_SLICE_S, PollPath
 from odradek.client.consumer.positions import EARLIEST, LATEST
 from odradek.client.consumer.reader import AutoCommit, Reader
 from odradek.client.consumer.statistics import ConsumerStatistics
@@ -40,8 +39,6 @@ Plain_co = TypeVar("Plain_co", covariant=True)
 
 OnCommit = Callable[[BaseException | None, Offsets], object]
 
-LONGEST_SLICE_S = 1.0
-"""A long poll is cut into slices, each of which counts as a poll for max.poll.interval.ms."""
 CLOSE_TIMEOUT_S = 30.0
 
 
@@ -52,7 +49,7 @@ class Deserializer(Protocol[Plain_co]):
         """What the bytes mean."""
 
 
-class Consumer(Generic[Key, Value]):
+class Consumer(PollPath[Key, Value]):
     """Reads records of any Kafka. For one thread at a time.
 
     with Consumer(bootstrap_servers="localhost:9092", group_id="billing") as consumer:
@@ -62,8 +59,6 @@ class Consumer(Generic[Key, Value]):
 
     Settings are Kafka's in Python case (`auto_offset_reset`, `max_poll_records`, …).
     """
-
-    _is_open = False  # until everything has started
 
     @overload
     def __init__(
@@ -109,10 +104,10 @@ class Consumer(Generic[Key, Value]):
         check_function("key_deserializer", key_deserializer)
         check_function("value_deserializer", value_deserializer)
         self.config = consumer_config(settings)
-        self._using = threading.RLock()
-        self._inbox = Inbox()
         self._interceptors = Interceptors(interceptors)
-        self._reader = Reader(self._inbox, key_deserializer, value_deserializer, self._interceptors.consumed)
+        inbox = Inbox()
+        reader = Reader(inbox, key_deserializer, value_deserializer, self._interceptors.consumed)
+        super().__init__(inbox, reader, self.config.max_poll_records)
         self._auto_commit = (
             AutoCommit(self.config.auto_commit_interval_ms) if self.config.enable_auto_commit else None
         )
@@ -168,16 +163,6 @@ class Consumer(Generic[Key, Value]):
 
     # Reading.
 
-    def poll(
-        self, timeout: float = 0.0, *, max_records: int | None = None
-    ) -> list[ConsumerRecord[Key, Value]]:
-        """Records that came next, at most `max_poll_records`; waits up to `timeout` seconds for the first.
-
-        Also the moment at which listeners are told, and errors of the background raised.
-        """
-        limit = self.config.max_poll_records if max_records is None else max_records
-        return self._poll(timeout, lambda: self._reader.take(limit)) or []
-
     def poll_table(self, timeout: float = 0.0, *, max_records: int = 100_000) -> pa.Table:
         """Like `poll`, as an Arrow table of about `max_records` rows; no Python object is made per record.
 
@@ -187,30 +172,8 @@ class Consumer(Generic[Key, Value]):
 
         if self._reader.leftover:
             raise NotSubscribed("an iteration over this consumer holds records; poll() gives them back")
-        return to_table(self._poll(timeout, lambda: self._reader.take_columns(max_records, new_sink)) or [])
-
-    def _poll(self, timeout: float, take: Callable[[], list[Any]]) -> list[Any] | None:
-        self._begin_to_use()
-        try:
-            if not self._engine.states and not self._engine.is_subscribed:
-                raise NotSubscribed("nothing to poll: subscribe() or assign() first")
-            self._reader.statistics.polls += 1
-            now = time.monotonic()
-            deadline = now + seconds(timeout)
-            self._commit_if_due(now * 1000)
-            while True:
-                self._engine.polled_ms = now * 1000
-                self._attend()
-                taken = take()
-                self._fetch_more()
-                if taken:
-                    return taken
-                now = time.monotonic()
-                if now >= deadline:
-                    return None
-                self._inbox.wait(min(deadline - now, LONGEST_SLICE_S))
-        finally:
-            self._using.release()
+        taken = self._poll(timeout, 0, lambda: self._reader.take_columns(max_records, new_sink))
+        return to_table(taken or [])
 
     def _attend(self) -> None:
         """Make the calls that wait for a poll, and raise what went wrong."""
@@ -230,9 +193,8 @@ class Consumer(Generic[Key, Value]):
             raise problem.with_traceback(None)
 
     def _fetch_more(self) -> None:
-        if self._reader.has_drained:
-            self._reader.has_drained = False
-            self._background.loop.call_soon_threadsafe(self._engine.pump)
+        self._reader.has_drained = False
+        self._background.loop.call_soon_threadsafe(self._engine.pump)
 
     def _commit_if_due(self, now_ms: float) -> None:
         if self._auto_commit is not None and self._auto_commit.is_due(now_ms):
@@ -394,7 +356,7 @@ class Consumer(Generic[Key, Value]):
         self.close()
 
     def __del__(self, _warn: Callable[..., None] = warnings.warn) -> None:
-        if self._is_open:
+        if getattr(self, "_is_open", False):  # what a wrong setting broke off has nothing, interpreted
             _warn(f"a consumer was not closed: {self!r}", ResourceWarning, source=self)
 
     @contextmanager
@@ -405,13 +367,6 @@ class Consumer(Generic[Key, Value]):
             yield
         finally:
             self._using.release()
-
-    def _begin_to_use(self) -> None:
-        if not self._is_open:
-            raise ClientClosed("consumer")
-        self._background.check()
-        if not self._using.acquire(blocking=False):
-            raise RuntimeError("another thread uses this consumer; give each thread its own")
 
     def _on_loop(self, act: Callable[[], Any]) -> Any:
         async def acting() -> Any:

@@ -68,8 +68,7 @@ class Engine:
             config,
             self.brokers,
             self.states,
-            deliver=inbox.put,
-            fail=inbox.fail,
+            inbox,
             reset=self._out_of_range,
             truncated=self._truncated,
         )

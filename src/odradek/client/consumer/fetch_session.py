@@ -1,8 +1,11 @@
+# cython: annotation_typing=False
 """The client's side of a fetch session (KIP-227): what a broker remembers need not be said again. No I/O.
 
 first        session 0, epoch 0      all partitions             ->  the broker names a session
 then         session s, epoch 1…     what changed, what is gone ->  only partitions with news
 after doubt  session s, epoch 0      all partitions             ->  another session
+
+Compiled by Cython (fetch_session.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations
@@ -42,9 +45,11 @@ class FetchSession:
         self.session_id = NO_SESSION
         self.epoch = FIRST_EPOCH
         self._remembered: dict[TopicPartition, Wanted] = {}
+        self._moved: dict[TopicPartition, int] = {}
 
     def ask(self, wanted: Mapping[TopicPartition, Wanted]) -> Asked:
         """The fetch that makes the session hold exactly these partitions."""
+        self._remember_moves()
         if self.epoch == FIRST_EPOCH:
             self._remembered = dict(wanted)
             return Asked(self.session_id, FIRST_EPOCH, self._remembered, {})
@@ -61,10 +66,15 @@ class FetchSession:
 
     def moved(self, partition: TopicPartition, fetch_offset: int) -> None:
         """A fetch asks for another offset of one partition, and is as before otherwise."""
-        before = self._remembered[partition]
-        self._remembered[partition] = Wanted(
-            before.topic_id, fetch_offset, before.leader_epoch, before.max_bytes
-        )
+        self._moved[partition] = fetch_offset
+
+    def _remember_moves(self) -> None:
+        for partition, fetch_offset in self._moved.items():
+            before = self._remembered[partition]
+            self._remembered[partition] = Wanted(
+                before.topic_id, fetch_offset, before.leader_epoch, before.max_bytes
+            )
+        self._moved.clear()
 
     def answered(self, session_id: int) -> None:
         """The broker took the fetch; without a session it will have to be told everything each time."""

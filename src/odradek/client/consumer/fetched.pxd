@@ -2,6 +2,8 @@
 
 cimport cython
 
+cdef Py_ssize_t _BATCH_ROW_WIDTH, _POSITION, _LAST_OFFSET, _LEADER_EPOCH
+
 
 @cython.final
 cdef class Fetched:
@@ -16,7 +18,9 @@ cdef class Fetched:
     cdef bint _checks_crc
     cdef object _aborted
     cdef set _aborting
-    cdef object _scan
+    cdef object _batches
+    cdef Py_ssize_t _count
+    cdef object _stop
     cdef Py_ssize_t _next_batch
     cdef object _rows
     cdef Py_ssize_t _rows_batch
@@ -24,16 +28,19 @@ cdef class Fetched:
     cdef Py_ssize_t _row_count
     cdef long long _last_offset
 
+    cpdef count_in(self)
     @cython.locals(wanted=Py_ssize_t, end=Py_ssize_t)
     cpdef take(self, Py_ssize_t limit, key_deserializer, value_deserializer, list records)
     @cython.locals(before=Py_ssize_t)
     cdef _take_rows(self, Py_ssize_t end, key_deserializer, value_deserializer, list records)
     cdef bint _take_batches(self, Py_ssize_t max_rows, sink) except -1
-    cdef _take_batch(self, header, sink)
+    cdef _take_batch(self, sink)
     cdef bint _open_next(self, Py_ssize_t max_rows) except -1
-    cdef _next_data(self, Py_ssize_t max_rows)
-    cdef _next_header(self)
-    cdef _index_run(self, Py_ssize_t max_rows)
+    @cython.locals(first=Py_ssize_t, end=Py_ssize_t, rows=Py_ssize_t)
+    cdef bint _open_run(self, Py_ssize_t max_rows) except -1
+    cdef bint _open_batch(self) except -1
+    cdef bint _find_next(self) except -1
+    cdef long long _field(self, Py_ssize_t index, Py_ssize_t column) except *
     cdef _index(self, header, position)
     cdef bint _is_for_reader(self, header, position) except -1
     cdef bint _is_data(self, header, position) except -1

@@ -45,6 +45,11 @@ MAX_DECOMPRESSED_BYTES = 2**31 - 1
 MOST_ROWS = 4096
 """Records that are indexed together: batches cost nothing then, and they fit a cache."""
 MAX_RUN_ROWS = 2**31 - 1
+# C integers by fetched.pxd; layout.py decides the numbers.
+_BATCH_ROW_WIDTH = BATCH_ROW_WIDTH
+_POSITION = BatchColumn.POSITION
+_LAST_OFFSET = BatchColumn.LAST_OFFSET
+_LEADER_EPOCH = BatchColumn.PARTITION_LEADER_EPOCH
 NOT_PLAIN = TRANSACTIONAL_FLAG | CONTROL_FLAG
 
 Aborted = Iterable[tuple[int, int]]
@@ -71,11 +76,12 @@ class Fetched:
         self._aborting: set[int] = set()
         scan = scan_batches(content, 0, len(content), max_batches=2**20)
         # The last batch of an answer may be cut off; the next fetch begins there.
-        self._scan = scan
-        last_offset = scan.field(scan.count - 1, BatchColumn.LAST_OFFSET) if scan.count else -1
-        self.last_leader_epoch = (
-            scan.field(scan.count - 1, BatchColumn.PARTITION_LEADER_EPOCH) if scan.count else NO_EPOCH
-        )
+        self._batches = scan.table
+        self._count = scan.count
+        self._stop = scan.stop
+        last = self._count - 1
+        last_offset = self._field(last, _LAST_OFFSET) if self._count else -1
+        self.last_leader_epoch = self._field(last, _LEADER_EPOCH) if self._count else NO_EPOCH
         self.leader_epoch = NO_EPOCH
         """Of the batch that was looked at last, for the reader or not: `offset` is in it or behind it."""
         self.next_fetch_offset = max(offset, last_offset + 1)
@@ -86,15 +92,22 @@ class Fetched:
         self._row = self._row_count = 0
         self._last_offset = -1
 
+    def count_in(self) -> None:
+        """It waits to be handed out; the fetcher goes on behind it."""
+        state = self.state
+        state.fetch_offset = self.next_fetch_offset
+        state.fetch_epoch = self.last_leader_epoch
+        state.buffered += 1
+
     @property
     def is_empty(self) -> bool:
         """Whether there is no batch left to look at."""
-        return self._rows is None and self._next_batch >= self._scan.count
+        return self._rows is None and self._next_batch >= self._count
 
     @property
     def is_no_batch(self) -> bool:
         """Whether the bytes do not begin with a batch, not even one that is cut off."""
-        return self._scan.count == 0 and self._scan.stop in (Stop.BAD_MAGIC, Stop.BAD_LENGTH)
+        return self._count == 0 and self._stop in (Stop.BAD_MAGIC, Stop.BAD_LENGTH)
 
     def take(self, limit: int, key_deserializer: Any, value_deserializer: Any, records: list[Any]) -> None:
         """Append up to `limit` records. After an error `offset` is that of the record at fault."""
@@ -139,21 +152,21 @@ class Fetched:
 
     def _take_batches(self, max_rows: int, sink: RecordsSink) -> bool:
         """Append a run, or one batch; False at the end."""
-        header = self._next_header()
-        if header is None:
+        if not self._find_next():
             return False
         first = self._next_batch
         run_end, rows = self._find_run(max_rows, with_next=True)
         if rows:
-            self._next_batch = sink.take_run(self._content, self._scan.table, first, run_end, self.offset)
+            self._next_batch = sink.take_run(self._content, self._batches, first, run_end, self.offset)
         if self._next_batch == first:
-            self._take_batch(header, sink)
+            self._take_batch(sink)
             self._next_batch += 1
-        self.offset = self._scan.field(self._next_batch - 1, BatchColumn.LAST_OFFSET) + 1
+        self.offset = self._field(self._next_batch - 1, _LAST_OFFSET) + 1
         return True
 
-    def _take_batch(self, header: BatchHeader, sink: RecordsSink) -> None:
-        position = self._scan.field(self._next_batch, BatchColumn.POSITION)
+    def _take_batch(self, sink: RecordsSink) -> None:
+        position = self._field(self._next_batch, _POSITION)
+        header = read_header(self._content, position)
         try:
             if self._is_for_reader(header, position):
                 plain = plain_records(self._content, position, header, MAX_DECOMPRESSED_BYTES - sink.size)
@@ -162,10 +175,42 @@ class Fetched:
             raise CorruptRecords(self.state.topic_partition, header.base_offset, str(error)) from error
 
     def _open_next(self, max_rows: int) -> bool:
-        found = self._next_data(max_rows)
-        if found is None:
+        """Check and index the next batches with records for the reader: a run, or one; False at the end."""
+        while self._find_next():
+            self._rows_batch = self._next_batch
+            is_open = self._open_run(max_rows) or self._open_batch()
+            self._last_offset = self._field(self._next_batch - 1, _LAST_OFFSET)
+            if is_open:
+                assert self._rows is not None
+                self._row = self._rows.first_at(self.offset, self._row_count)
+                return True
+            self.offset = self._last_offset + 1
+        return False
+
+    def _open_run(self, max_rows: int) -> bool:
+        """Several batches at once, which must be the plainest; their rows have whole offsets and times.
+
+        False where there are none, or the first is damaged, or has no records: who looks closer finds out.
+        """
+        first = self._next_batch
+        end, rows = self._find_run(max_rows)
+        table = memoryview(new_bytearray(rows * ROW_WIDTH * 8)).cast("q")
+        end, rows = index_run(self._content, self._batches, first, end, table)
+        if not rows:
             return False
-        header, index = found
+        self._next_batch = end
+        state = self.state
+        self._rows = BatchRows(state.topic, state.partition, self._content, table, 0, 0, 0, self.leader_epoch)
+        self._row_count = rows
+        return True
+
+    def _open_batch(self) -> bool:
+        position = self._field(self._next_batch, _POSITION)
+        header = read_header(self._content, position)
+        index = self._index(header, position)
+        self._next_batch += 1
+        if index is None or not index.count:
+            return False
         is_append_time = header.timestamp_type == 1
         self._rows = BatchRows(
             self.state.topic,
@@ -178,60 +223,35 @@ class Fetched:
             header.partition_leader_epoch,
         )
         self._row_count = index.count
-        self._row = self._rows.first_at(self.offset, index.count)
-        self._last_offset = self._scan.field(self._next_batch - 1, BatchColumn.LAST_OFFSET)
         return True
 
-    def _next_data(self, max_rows: int) -> tuple[BatchHeader, RecordIndex] | None:
-        """The next batches with records for the reader, checked and indexed: a run, or one."""
-        while (header := self._next_header()) is not None:
-            self._rows_batch = self._next_batch
-            run = self._index_run(max_rows)
-            if run is not None:
-                return header._replace(base_offset=0, base_timestamp_ms=0), run
-            index = self._index(header, self._scan.field(self._next_batch, BatchColumn.POSITION))
+    def _find_next(self) -> bool:
+        """Go to the next batch that is not before the offset; False at the end."""
+        while self._next_batch < self._count:
+            if self._field(self._next_batch, _LAST_OFFSET) >= self.offset:
+                self.leader_epoch = self._field(self._next_batch, _LEADER_EPOCH)
+                return True
             self._next_batch += 1
-            if index is not None and index.count:
-                return header, index
-            self.offset = self._scan.field(self._next_batch - 1, BatchColumn.LAST_OFFSET) + 1
-        return None
+        return False
 
-    def _next_header(self) -> BatchHeader | None:
-        """That of the next batch that is not before the offset; None at the end."""
-        while self._next_batch < self._scan.count:
-            if self._scan.field(self._next_batch, BatchColumn.LAST_OFFSET) >= self.offset:
-                header = read_header(self._content, self._scan.field(self._next_batch, BatchColumn.POSITION))
-                self.leader_epoch = header.partition_leader_epoch
-                return header
-            self._next_batch += 1
-        return None
+    def _field(self, index: int, column: int) -> int:
+        number: int = self._batches[index * _BATCH_ROW_WIDTH + column]
+        return number
 
     def _find_run(self, max_rows: int, *, with_next: bool = False) -> tuple[int, int]:
         """Where the plainest batches from the next one on end, with whole CRCs; and their records at most.
 
         `with_next`: not before there are `max_rows`, but after.
         """
-        batches, first = self._scan.table, self._next_batch
-        end, rows = find_run(batches, first, self._scan.count, max_rows)
+        batches, first = self._batches, self._next_batch
+        end, rows = find_run(batches, first, self._count, max_rows)
         if with_next and rows < max_rows:
-            end, rows = find_run(batches, first, min(end + 1, self._scan.count), MAX_RUN_ROWS)
+            end, rows = find_run(batches, first, min(end + 1, self._count), MAX_RUN_ROWS)
         if self._checks_crc and rows:
-            end = first + count_whole(self._content, batches[first * BATCH_ROW_WIDTH :], end - first)
+            if first:
+                batches = batches[first * BATCH_ROW_WIDTH :]
+            end = first + count_whole(self._content, batches, end - first)
         return end, rows
-
-    def _index_run(self, max_rows: int) -> RecordIndex | None:
-        """The records of several batches at once, which must be the plainest, with whole offsets and times.
-
-        None where there are none, or the first is damaged, or has no records: who looks closer finds out.
-        """
-        batches, first = self._scan.table, self._next_batch
-        end, rows = self._find_run(max_rows)
-        table = memoryview(new_bytearray(rows * ROW_WIDTH * 8)).cast("q")
-        end, rows = index_run(self._content, batches, first, end, table)
-        if not rows:
-            return None
-        self._next_batch = end
-        return RecordIndex(self._content, table, rows)
 
     def _index(self, header: BatchHeader, position: int) -> RecordIndex | None:
         """Where the records of a batch are; None if they are not for the reader."""

@@ -22,6 +22,7 @@ from odradek.client.consumer.errors import CorruptRecords
 from odradek.client.consumer.fetch_session import Asked, FetchSession, Wanted
 from odradek.client.consumer.fetched import Fetched
 from odradek.client.consumer.first_contact import FirstContact
+from odradek.client.consumer.inbox import Inbox
 from odradek.client.consumer.positions import MOST_BUFFERED, PartitionState
 from odradek.client.consumer.steady_way import Expected, FetchOnItsWay
 from odradek.client.consumer.truncation import EpochEnd, Validation
@@ -59,19 +60,18 @@ class Fetcher:
         config: ConsumerConfig,
         brokers: Brokers,
         states: dict[TopicPartition, PartitionState],
+        inbox: Inbox,
         *,
-        deliver: Callable[[Fetched], None],
-        fail: Callable[[BaseException], None],
         reset: Callable[[PartitionState], None],
         truncated: Callable[[PartitionState, EpochEnd], None],
     ) -> None:
         self.config = config
         self.brokers = brokers
         self._states = states
-        self._put = deliver
-        self._fail = fail
+        self.inbox = inbox
+        self._fail = inbox.fail
         self._reset = reset
-        self._validation = Validation(brokers, states, truncated=truncated, fail=fail)
+        self._validation = Validation(brokers, states, truncated=truncated, fail=inbox.fail)
         self._loop = asyncio.get_running_loop()
         self._sessions: dict[int, FetchSession] = {}
         self._asking: set[int] = set()
@@ -87,6 +87,7 @@ class Fetcher:
     def stop(self) -> None:
         """Fetch nothing more."""
         self._is_stopped = True
+        self.changes += 1
         if self._timer is not None:
             self._timer.cancel()
         self._chores.stop()
@@ -119,11 +120,6 @@ class Fetcher:
     def needs_refresh(self, now_ms: float) -> bool:
         """Whether the metadata is known to be wrong, or old."""
         return self.brokers.metadata.needs_refresh(now_ms, self.config.metadata_max_age_ms)
-
-    def is_steady(self, changes: int, edition: int) -> bool:
-        """Whether all that a fetch depends on is as it was then."""
-        is_same = changes == self.changes and edition == self.brokers.metadata.edition
-        return is_same and not self._is_stopped and not self.config.reads_committed
 
     def _wake_for(self, state: PartitionState, now_ms: float) -> None:
         if state.not_before_ms > now_ms and self._timer is None:
@@ -163,8 +159,7 @@ class Fetcher:
         session = self._sessions.setdefault(node_id, FetchSession())
         asked = session.ask(wanted)
         expected = {
-            partition: Expected(state, state.generation, cast("int", state.fetch_offset))
-            for partition, state in states.items()
+            partition: Expected(state, cast("int", state.fetch_offset)) for partition, state in states.items()
         }
         fetch = FetchOnItsWay(self, node_id, version, connection, session, expected, is_hurried=is_hurried)
         self._asking.add(node_id)
@@ -173,12 +168,12 @@ class Fetcher:
                 fetch, self._request(asked, version, is_hurried), version, timeout_ms=self.timeout_ms
             )
         except ClientError:
-            self.could_not_ask(fetch)
+            self._asking.discard(node_id)
+            session.doubt(is_known=False)
 
-    def could_not_ask(self, fetch: FetchOnItsWay) -> None:
+    def lost(self, fetch: FetchOnItsWay) -> None:
         """The connection is gone."""
-        self._asking.discard(fetch.node_id)
-        fetch.session.doubt(is_known=False)
+        self.answered(fetch, None)
 
     def go_on(self, fetch: FetchOnItsWay) -> None:
         """A fetch is answered and all was taken; see what is next."""
@@ -306,11 +301,8 @@ class Fetcher:
 
     def deliver(self, fetched: Fetched) -> None:
         """Hand out what came, and go on behind it."""
-        state = fetched.state
-        state.fetch_offset = fetched.next_fetch_offset
-        state.fetch_epoch = fetched.last_leader_epoch
-        state.buffered += 1
-        self._put(fetched)
+        fetched.count_in()
+        self.inbox.put(fetched)
 
     def _take_error(self, one: Expected, row: FetchResponse.Responses.Partitions) -> None:
         state, code = one.state, row.error_code

@@ -2,6 +2,8 @@
 
 cimport cython
 
+from odradek.client.loan cimport Loan
+
 
 @cython.final
 cdef class Inbox:
@@ -10,8 +12,17 @@ cdef class Inbox:
     cdef readonly object calls
     cdef public object fatal
     cdef public object on_news
+    cdef Loan _loan
     cdef object _lock
     cdef object _waiting
 
     cpdef put(self, fetched)
     cpdef problem(self)
+    cpdef bint has_demands(self) except -1
+    cpdef lend(self, connection)
+    @cython.locals(loan=Loan)
+    cpdef wait(self, double timeout_s)
+    cdef _wait_on_loan(self, Loan loan, double timeout_s)
+    @cython.locals(loan=Loan)
+    cpdef bint catch_up(self) except -1
+    cdef keep(self, fetched)

@@ -12,9 +12,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from odradek.client.connection import BrokerConnection
 from odradek.client.consumer.errors import LogTruncated, NoOffset
 from odradek.client.consumer.fetched import Fetched
+from odradek.client.loan import Loan
 from odradek.common.ids import TopicPartition
+
+_LONGEST_LULL_S = 0.1
+"""A connection that is lent is read on the loop again when nothing has come for so long."""
 
 
 class Call(NamedTuple):
@@ -34,10 +39,21 @@ class Inbox:
         self.fatal: BaseException | None = None
         """Every poll raises this: nothing will come any more unless the user wants something else."""
         self.on_news: Callable[[], object] = self._release
+        self._loan: Loan | None = None
         self._lock = threading.Lock()
         self._waiting: Any = None
 
     # On the loop.
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether somebody waits for news at this moment."""
+        return self._waiting is not None
+
+    def lend(self, connection: BrokerConnection) -> None:
+        """Have the thread that polls read from this connection itself, unless it does from another."""
+        if self._loan is None or not self._loan.is_lent:
+            self._loan = connection.lend(_LONGEST_LULL_S)
 
     def put(self, fetched: Fetched) -> None:
         """Data came."""
@@ -93,6 +109,10 @@ class Inbox:
 
     # The thread that polls.
 
+    def has_demands(self) -> bool:
+        """Whether there are calls to make, or errors to raise."""
+        return bool(self.calls or self.errors) or self.fatal is not None
+
     @property
     def has_news(self) -> bool:
         """Whether there is anything to look at."""
@@ -100,9 +120,33 @@ class Inbox:
 
     def wait(self, timeout_s: float) -> None:
         """Until there is news, or the time is over."""
+        loan = self._loan
+        if loan is not None and loan.is_lent:
+            self._wait_on_loan(loan, timeout_s)
+            return
         mine = threading.Lock()
         mine.acquire()
         with self._lock:
             self._waiting = mine
         if not self.has_news:
             mine.acquire(timeout=timeout_s)
+        self._waiting = None
+
+    def _wait_on_loan(self, loan: Loan, timeout_s: float) -> None:
+        with self._lock:
+            self._waiting = loan
+        if not self.has_news:
+            loan.wait(timeout_s)
+        with self._lock:
+            self._waiting = None
+
+    def catch_up(self) -> bool:
+        """Read what has come, if that is left to us; whether there is news."""
+        loan = self._loan
+        if loan is not None and loan.is_lent:
+            loan.wait(0)
+        return self.has_news
+
+    def keep(self, fetched: Fetched) -> None:
+        """Data came to the thread that polls itself."""
+        self.fetched.append(fetched)

@@ -390,13 +390,15 @@ class Accumulator:
                     self._close(queue)
                 self.lingering.popleft()
 
-    def take_lone(self) -> PartitionQueue | None:
-        """Close the only batch there is, for a thread that sends it at once, and let the sender sleep on.
+    def take_lone(self, most_on_their_way: int) -> PartitionQueue | None:
+        """Close the only batch there is to send, for a thread that sends it at once; the sender sleeps on.
 
-        The queue is not listed; None if there is more to do, or nothing.
+        The queue is not listed; None if there is more to do, or nothing, or too many are on their way.
         """
         with self.lock:
-            if len(self.incomplete) != 1 or len(self.lingering) != 1 or self.ready or self.blocked:
+            if self.ready or self.blocked or len(self.lingering) != 1:
+                return None
+            if len(self.incomplete) > 1 + most_on_their_way:
                 return None
             _, queue, batch = self.lingering[0]
             if queue.open is not batch or queue.closed:

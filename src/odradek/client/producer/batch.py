@@ -9,10 +9,12 @@ it tells is worked out when somebody asks. The batch is told its fate once, for 
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from odradek.client.loan import Loan
 from odradek.records.batch import (
     NO_PARTITION_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
@@ -107,7 +109,10 @@ class DeliveryFuture:
 
     def done(self) -> bool:
         """Whether the record was delivered, or never will be."""
-        return self._part()._batch.is_done
+        batch = self._part()._batch
+        if not batch.is_done:
+            batch.catch_up()
+        return batch.is_done
 
     def result(self, timeout: float | None = None) -> RecordMetadata:
         """Wait until the record is delivered; raises if it cannot be, or after `timeout` seconds."""
@@ -219,6 +224,8 @@ class ProducerBatch:
         self._on_delivery: list[Any] = []
         self._done_callbacks: list[Any] | None = None
         self._waiting: list[Any] | None = None
+        self.loan: Loan | None = None
+        """Of the connection where its answer comes, if it went alone: who waits may read that."""
 
     def append(
         self,
@@ -353,7 +360,7 @@ class ProducerBatch:
             waiting, self._waiting = self._waiting, None
             on_delivery, self._on_delivery = self._on_delivery, []
             callbacks, self._done_callbacks = self._done_callbacks, None
-        self._encoded = self.payload = None
+        self._encoded = self.payload = self.loan = None
         if waiting is not None:
             for lock in waiting:
                 lock.release()
@@ -382,8 +389,33 @@ class ProducerBatch:
             except Exception:
                 _log.exception("on_delivery raised")
 
+    @property
+    def has_callbacks(self) -> bool:
+        """Whether somebody wants to be called at its end, by the loop."""
+        return bool(self._on_delivery) or self._done_callbacks is not None
+
+    def catch_up(self) -> None:
+        """If nobody else reads the answer, see whether it has come."""
+        if self.loan is not None:
+            self.loan.catch_up()
+
+    def _wait_on_loan(self, timeout: float) -> float:
+        """Read the answer ourselves as long as it is left to us; returns the time that is left."""
+        loan = self.loan
+        if loan is None or not loan.is_lent or not loan.waiting.acquire(False):
+            return timeout
+        deadline = monotonic_seconds() + timeout
+        try:
+            while loan.is_lent and not self.is_done and timeout > 0:
+                loan.wait(timeout)
+                timeout = deadline - monotonic_seconds()
+        finally:
+            loan.waiting.release()
+        return timeout
+
     def wait(self, timeout: float | None) -> None:
         """Until the fate is known, or there are parts to look at; TimeoutError after `timeout` seconds."""
+        left = self._wait_on_loan(math.inf if timeout is None else timeout)
         lock = threading.Lock()
         lock.acquire()
         with _ending:
@@ -392,7 +424,7 @@ class ProducerBatch:
             if self._waiting is None:
                 self._waiting = []
             self._waiting.append(lock)
-        if not lock.acquire(timeout=-1 if timeout is None else max(0.0, timeout)):
+        if not lock.acquire(timeout=-1 if timeout is None else max(0.0, left)):
             raise TimeoutError(
                 f"a record for {self.topic}-{self.partition} is not delivered after {timeout} s"
             )
@@ -405,7 +437,9 @@ class ProducerBatch:
             if self._done_callbacks is None:
                 self._done_callbacks = []
             self._done_callbacks.append((future, callback))
-            return True
+        if self.loan is not None:
+            self.loan.ask_back()
+        return True
 
 
 def after_fork() -> None:

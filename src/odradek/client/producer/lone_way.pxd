@@ -3,6 +3,8 @@
 cimport cython
 
 from odradek.client.connection cimport BrokerConnection
+from odradek.client.in_flight cimport Taker
+from odradek.client.loan cimport Loan
 from odradek.client.producer.accumulator cimport Accumulator, PartitionQueue
 from odradek.client.producer.batch cimport ProducerBatch
 from odradek.client.producer.idempotence cimport PartitionOrder
@@ -21,7 +23,7 @@ cdef class Route:
 
 
 @cython.final
-cdef class LoneAnswer:
+cdef class LoneAnswer(Taker):
     cdef LoneWay _way
     cdef Route _route
     cdef ProducerBatch _batch
@@ -38,10 +40,16 @@ cdef class LoneWay:
     cdef object _turn
     cdef dict _routes
     cdef bint _is_idempotent
+    cdef bint _may_follow
     cdef double _max_idle_ms
+    cdef Loan _loan
+    cdef long long _in_a_row
+    cdef double _answered_at_s
 
-    @cython.locals(queue=PartitionQueue)
+    @cython.locals(is_sent=bint)
     cpdef bint send(self) except -1
+    @cython.locals(queue=PartitionQueue, is_lent=bint)
+    cdef bint _take_and_send(self) except -1
     @cython.locals(now_ms=double, lone=ProducerBatch, route=Route, batch=ProducerBatch)
     cdef bint _send(self, PartitionQueue queue) except -1
     @cython.locals(route=Route)
@@ -51,4 +59,8 @@ cdef class LoneWay:
     cdef Route _find_route(self, PartitionQueue queue)
     @cython.locals(base_offset="long long")
     cdef answered(self, Route route, ProducerBatch batch, frame)
+    @cython.locals(now_s=double)
+    cdef _lend_if_hurried(self, BrokerConnection connection)
+    @cython.locals(base_offset="long long")
+    cdef bint taken(self, Route route, ProducerBatch batch, frame) except -1
     cdef failed(self, Route route, ProducerBatch batch, error)

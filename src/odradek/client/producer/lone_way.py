@@ -14,6 +14,8 @@ import math
 from typing import TYPE_CHECKING
 
 from odradek.client.connection import BrokerConnection
+from odradek.client.in_flight import Taker
+from odradek.client.loan import Loan
 from odradek.client.producer.accumulator import PartitionQueue
 from odradek.client.producer.batch import ProducerBatch
 from odradek.client.producer.idempotence import PartitionOrder
@@ -36,6 +38,11 @@ if TYPE_CHECKING:
 
 _MOST_BYTES = 16 * 1024
 """What an idle socket takes at once in any case."""
+_LEND_AFTER = 3
+"""So many lone answers, each soon after the other."""
+_SOON_S = 0.005
+_LONGEST_LULL_S = 0.01
+"""A connection that is lent is read on the loop again when nothing has come for so long."""
 
 
 class Route:
@@ -58,7 +65,7 @@ class Route:
         self.template = template
 
 
-class LoneAnswer:
+class LoneAnswer(Taker):
     """Waits for the answer to one batch; see `in_flight.Answer`."""
 
     __slots__ = ("_batch", "_route", "_way")
@@ -76,6 +83,10 @@ class LoneAnswer:
         """The answer came."""
         self._way.answered(self._route, self._batch, frame)
 
+    def take(self, frame: memoryview) -> bool:
+        """The answer came to a thread that the connection is lent to."""
+        return self._way.taken(self._route, self._batch, frame)
+
     def set_exception(self, error: BaseException, /) -> None:
         """It never will."""
         self._way.failed(self._route, self._batch, error)
@@ -91,8 +102,12 @@ class LoneWay:
     __slots__ = (
         "_accumulator",
         "_active",
+        "_answered_at_s",
+        "_in_a_row",
         "_is_idempotent",
+        "_loan",
         "_max_idle_ms",
+        "_may_follow",
         "_metadata",
         "_routes",
         "_sender",
@@ -110,18 +125,31 @@ class LoneWay:
         self._troubles = sender.troubles
         self._turn = sender.turn
         self._routes: dict[PartitionQueue, Route] = {}
+        self._loan: Loan | None = None
+        self._in_a_row = 0
+        self._answered_at_s = 0.0
         self._is_idempotent = sender.config.enable_idempotence
+        # Without waiting for the answer of the one before.
+        self._may_follow = sender.config.max_in_flight_requests_per_connection > 1
         max_idle_ms = sender.config.connections_max_idle_ms
         self._max_idle_ms = math.inf if max_idle_ms < 0 else max_idle_ms
 
     def send(self) -> bool:
         """Send the only batch there is, if it can go at once; False if the loop must look."""
+        is_sent = self._take_and_send()
+        if self._loan is not None:
+            # The answer of the one before, which nobody may have waited for; the broker is busy meanwhile.
+            self._loan.catch_up()
+        return is_sent
+
+    def _take_and_send(self) -> bool:
         if not self._turn.acquire(False):
             return False
         try:
             if self._active or not self._sender.is_watching:
                 return False
-            queue = self._accumulator.take_lone()
+            is_lent = self._loan is not None and self._loan.is_lent
+            queue = self._accumulator.take_lone(1 if is_lent and self._may_follow else 0)
             return queue is not None and self._send(queue)
         finally:
             self._turn.release()
@@ -130,6 +158,8 @@ class LoneWay:
         now_ms = monotonic_seconds() * 1000
         lone: ProducerBatch = queue.closed[0]
         route = self._route(queue, now_ms) if lone.size <= _MOST_BYTES else None
+        if route is not None and lone.has_callbacks and route.connection.is_lent:
+            route = None  # nobody waits for the answer: the loop must read it
         batch = None if route is None else self._next_batch(route, now_ms)
         if route is None or batch is None:
             self._accumulator.list_again(queue)
@@ -137,8 +167,10 @@ class LoneWay:
         payload = batch.payload
         assert payload is not None
         size = len(payload)
+        batch.loan = route.connection.loan
         if not route.connection.send_alone(LoneAnswer(self, route, batch), route.template, payload):
             del self._routes[queue]
+            batch.loan = None
             route.order.put_back(batch)
             self._active[queue] = None
             return False
@@ -202,8 +234,34 @@ class LoneWay:
             self._statistics.count_delivered(batch.count)
         if self._active:
             route.connection.afterwards(self._sender.pump)
+        else:
+            self._lend_if_hurried(route.connection)
         # Last: whoever waits wants the interpreter as soon as it is told.
         self._accumulator.complete(batch, base_offset, route.template.log_append_time_ms(frame))
+
+    def _lend_if_hurried(self, connection: BrokerConnection) -> None:
+        now_s = monotonic_seconds()
+        self._in_a_row = self._in_a_row + 1 if now_s - self._answered_at_s < _SOON_S else 0
+        self._answered_at_s = now_s
+        if self._in_a_row >= _LEND_AFTER:
+            self._loan = connection.lend(_LONGEST_LULL_S)
+
+    def taken(self, route: Route, batch: ProducerBatch, frame: memoryview) -> bool:
+        """On another thread: the answer came; False, and nothing is done, if it is a matter for the loop.
+
+        No Python code runs until everybody is told, so that not even Ctrl-C comes in between.
+        """
+        base_offset: int = route.template.base_offset(frame)
+        if base_offset < 0 or self._active or batch.has_callbacks or not self._turn.acquire(False):
+            return False
+        try:
+            route.order.delivered(batch)
+        finally:
+            self._turn.release()
+        self._accumulator.complete(batch, base_offset, route.template.log_append_time_ms(frame))
+        self._troubles.over(route.queue)
+        self._statistics.count_delivered(batch.count)
+        return True
 
     def failed(self, route: Route, batch: ProducerBatch, error: BaseException) -> None:
         """On the loop: there will be no answer."""

@@ -1,0 +1,14 @@
+# C types of fetch_session.py.
+
+cimport cython
+
+
+@cython.final
+cdef class FetchSession:
+    cdef readonly long long session_id
+    cdef readonly long long epoch
+    cdef dict _remembered
+    cdef dict _moved
+
+    cpdef moved(self, partition, fetch_offset)
+    cpdef answered(self, long long session_id)

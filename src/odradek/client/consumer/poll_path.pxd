@@ -1,0 +1,22 @@
+# C types of poll_path.py.
+
+cimport cython
+
+from odradek.client.consumer.inbox cimport Inbox
+from odradek.client.consumer.reader cimport Reader
+
+
+cdef class PollPath:
+    cdef readonly Inbox _inbox
+    cdef readonly Reader _reader
+    cdef object _max_poll_records
+    cdef readonly object _using
+    cdef public object _background
+    cdef public object _engine
+    cdef public object _auto_commit
+    cdef public bint _is_open
+
+    cpdef _poll(self, timeout, limit, take)
+    @cython.locals(inbox=Inbox, reader=Reader, now=double, deadline=double)
+    cdef _take_or_wait(self, double timeout_s, limit, take)
+    cpdef _begin_to_use(self)

@@ -1,0 +1,93 @@
+# cython: annotation_typing=False
+"""The way of a poll that finds all as usual, from the user's call to what was fetched, without a detour.
+
+Compiled by Cython (poll_path.pxd has the C types), or interpreted as is. A base class of the consumer, so
+that nothing lies between a user's `poll` and this one.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from odradek.client.arguments import seconds
+from odradek.client.consumer.errors import NotSubscribed
+from odradek.client.errors import ClientClosed
+
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.common.ticks import monotonic_seconds
+else:
+    from odradek.common.ticks import monotonic_seconds
+
+LONGEST_SLICE_S = 1.0
+"""A long poll is cut into slices, each of which counts as a poll for max.poll.interval.ms."""
+
+
+class PollPath:
+    """`poll`; what is not as usual goes to `_attend`, `_fetch_more` and `_commit_if_due` of who inherits."""
+
+    def __init__(self, inbox, reader, max_poll_records):
+        self._inbox = inbox
+        self._reader = reader
+        self._max_poll_records = max_poll_records
+        self._using = threading.RLock()
+        self._background = None
+        self._engine = None
+        self._auto_commit = None
+        self._is_open = False  # until everything has started
+
+    def __class_getitem__(cls, _types):
+        """Written where a class inherits; it means something to type checkers only."""
+        return cls
+
+    def poll(self, timeout=0.0, *, max_records=None):
+        """Records that came next, at most `max_poll_records`; waits up to `timeout` seconds for the first.
+
+        Also the moment at which listeners are told, and errors of the background raised.
+        """
+        limit = self._max_poll_records if max_records is None else max_records
+        records = self._poll(timeout, limit, None)
+        return [] if records is None else records
+
+    def _poll(self, timeout, limit, take):
+        """What `take` gives, or the reader up to `limit` records, as soon as that is something; else None."""
+        self._begin_to_use()
+        try:
+            if not self._engine.states and not self._engine.is_subscribed:
+                raise NotSubscribed("nothing to poll: subscribe() or assign() first")
+            self._reader.statistics.polls += 1
+            return self._take_or_wait(seconds(timeout), limit, take)
+        finally:
+            self._using.release()
+
+    def _take_or_wait(self, timeout_s, limit, take):
+        inbox, reader = self._inbox, self._reader
+        now = monotonic_seconds()
+        deadline = now + timeout_s
+        if self._auto_commit is not None:
+            self._commit_if_due(now * 1000)
+        while True:
+            self._engine.polled_ms = now * 1000
+            if inbox.has_demands():
+                self._attend()
+            taken = reader.take(limit) if take is None else take()
+            if reader.has_drained:
+                self._fetch_more()
+            if taken:
+                return taken
+            now = monotonic_seconds()
+            if now < deadline:
+                inbox.wait(min(deadline - now, LONGEST_SLICE_S))
+            elif not inbox.catch_up():
+                return None
+
+    def _begin_to_use(self):
+        if not self._is_open:
+            raise ClientClosed("consumer")
+        self._background.check()
+        if not self._using.acquire(False):
+            raise RuntimeError("another thread uses this consumer; give each thread its own")

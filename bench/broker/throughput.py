@@ -126,8 +126,8 @@ class Rows:
     ) -> tuple[float, float]:
         """MB/s of record values, and CPU seconds per GB.
 
-        Without the sync, runs of either broker lay up to 70 % apart: the kernel wrote back what the one
-        before had left.
+        Without the sync, runs of either broker lay up to 70 % apart in CPU. What the one before left to be
+        written back is the likely reason, not a proven one.
         """
         os.sync()
         before = cpu_seconds()

@@ -19,6 +19,7 @@ cdef class Loan:
     cdef readonly object waiting
     cdef public Taker put_off
     cdef Lender _lender
+    cdef object _next_look
     cdef object _loop
     cdef object _transport
     cdef AnswerAssembler _assembler

@@ -81,6 +81,7 @@ class Loan:
         self.put_off: Taker | None = None
         """Who has more to do, but not before its thread waits again, or the loop finds that it does not."""
         self._lender: Lender | None = lender
+        self._next_look: asyncio.TimerHandle | None = None
         self._loop = loop
         self._transport = transport
         self._assembler = assembler
@@ -104,11 +105,12 @@ class Loan:
         if not self.is_lent:
             self._transport.pause_reading()
             self.is_lent = True
-            self._loop.call_later(_LOOK_S, self._look, self.answers, 0.0, longest_lull_s)
+            self._look_again(0.0, longest_lull_s)
+
+    def _look_again(self, lull_s: float, longest_lull_s: float) -> None:
+        self._next_look = self._loop.call_later(_LOOK_S, self._look, self.answers, lull_s, longest_lull_s)
 
     def _look(self, answers: int, lull_s: float, longest_lull_s: float) -> None:
-        if not self.is_lent:
-            return
         lull_s = lull_s + _LOOK_S if self.answers == answers else 0.0
         if lull_s >= longest_lull_s:
             self.take_back()
@@ -116,12 +118,14 @@ class Loan:
         if lull_s:
             with self._reading:
                 self._go_on(False)
-        self._loop.call_later(_LOOK_S, self._look, self.answers, lull_s, longest_lull_s)
+        self._look_again(lull_s, longest_lull_s)
 
     def take_back(self) -> None:
         """Read on the loop again, if it is lent."""
         if not self.is_lent:
             return
+        if self._next_look is not None:
+            self._next_look.cancel()
         with self._reading:
             self.is_lent = False
             self._go_on(False)
@@ -131,11 +135,7 @@ class Loan:
 
     def end(self) -> None:
         """The connection has ended."""
-        if self.is_lent:
-            with self._reading:
-                self.is_lent = False
-                self._go_on(False)
-            self.release()
+        self.take_back()
         self._lender = None
 
     # Any thread.

@@ -19,8 +19,9 @@ from log.given_directories import (
     open_manager,
 )
 from log.given_logs import NOW_MS, read_all
+from odradek.log import fork as fork_module
 from odradek.log.fork import CannotFork, fork
-from odradek.log.read_only import NotALog
+from odradek.log.read_only import NotALog, PartitionFiles
 from odradek.log.scan import scan
 from odradek.log.verify.directory import verify
 from odradek.log.verify.finding import Finding
@@ -193,6 +194,32 @@ def test_forks_taken_while_the_source_is_written_are_whole_prefixes(tmp_path: Pa
         found = records(target)
         assert all(every.get(offset, value) == value for _, offset, value in found)
         assert [offset for _, offset, _ in found] == sorted({offset for _, offset, _ in found})
+
+
+def test_a_log_start_that_passes_the_end_of_the_fork_takes_no_epoch_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager = open_manager(tmp_path / "source")
+    log = manager.get_or_create(ORDERS[0], SMALL_SEGMENTS, now_ms=NOW_MS)
+    for number in range(3):
+        append_batch(log, number, epoch=3)
+    whole_batches = fork_module._whole_batches
+
+    def meanwhile(files: PartitionFiles, base_offset: int) -> tuple[int, int]:
+        """The fork has its copy of the log, and has not looked at the epochs yet."""
+        found = whole_batches(files, base_offset)
+        append_batch(log, 3, epoch=4)
+        log.update_high_watermark(log.log_end_offset)
+        log.delete_records(log.log_end_offset)
+        return found
+
+    monkeypatch.setattr(fork_module, "_whole_batches", meanwhile)
+    fork(str(tmp_path / "source"), str(tmp_path / "fork"))
+    manager.abandon()
+
+    assert findings(tmp_path / "fork") == []
+    (epochs,) = (tmp_path / "fork").rglob("leader-epoch-checkpoint")
+    assert epochs.read_text() == "0\n1\n3 0\n"
 
 
 def test_a_source_that_never_holds_still_is_given_up(source: Path, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from odradek.common.errors import OdradekError
 from odradek.common.ids import TopicPartition
 from odradek.log import filenames
 from odradek.log.checkpoints import encode_offsets
-from odradek.log.epochs import LeaderEpochs, decode_epochs
+from odradek.log.epochs import EpochEntry, LeaderEpochs, decode_epochs
 from odradek.log.read_only import PartitionFiles, find_partitions, list_partition, read_checkpoint
 from odradek.records.batch import has_valid_crc, read_header
 
@@ -122,13 +122,14 @@ class _Fork:
         for _ in range(_ATTEMPTS):
             try:
                 files = list_partition(path)
+                epochs_before = _read(os.path.join(path, filenames.LEADER_EPOCH_CHECKPOINT))
                 inner = os.path.join(self.target, str(files.partition))
                 os.mkdir(inner)
                 end = self._segments(files, inner)
             except (_Changed, FileNotFoundError):
                 _empty(self.target, keeps=self._done)
                 continue
-            self._small_files(files, inner, end)
+            self._small_files(files, inner, end, epochs_before)
             self._done.add(inner)
             self.report.partitions += 1
             return files.partition, end
@@ -193,7 +194,7 @@ class _Fork:
 
     # The small files
 
-    def _small_files(self, files: PartitionFiles, inner: str, end: int) -> None:
+    def _small_files(self, files: PartitionFiles, inner: str, end: int, epochs_before: bytes) -> None:
         for offset in files.snapshots:
             source = files.join(offset, filenames.SNAPSHOT)
             if offset <= end:
@@ -202,7 +203,8 @@ class _Fork:
                     self._copy(source, os.path.join(inner, os.path.basename(source)))
         epochs = _read(os.path.join(files.path, filenames.LEADER_EPOCH_CHECKPOINT))
         if epochs:
-            self._write(os.path.join(inner, filenames.LEADER_EPOCH_CHECKPOINT), _epochs_up_to(epochs, end))
+            content = _epochs_up_to(epochs_before, epochs, end)
+            self._write(os.path.join(inner, filenames.LEADER_EPOCH_CHECKPOINT), content)
         metadata = os.path.join(files.path, filenames.PARTITION_METADATA)
         if os.path.exists(metadata):
             self._copy(metadata, os.path.join(inner, filenames.PARTITION_METADATA))
@@ -230,12 +232,19 @@ def _read(path: str) -> bytes:
         return b""
 
 
-def _epochs_up_to(content: bytes, end: int) -> bytes:
-    """The epochs of what was copied: read after the log, so one may have begun since."""
+def _epochs_up_to(before: bytes, after: bytes, end: int) -> bytes:
+    """The epochs of what was copied, by what the source had before and after it.
+
+    Meanwhile new ones may have begun, and the start of the log may have moved, even beyond our end.
+    """
     try:
-        epochs = LeaderEpochs(decode_epochs(content))
+        entries = [*decode_epochs(before), *decode_epochs(after)] if before else decode_epochs(after)
     except ValueError:
-        return content  # damaged in the source; whoever opens the fork will say so
+        return after  # damaged in the source; whoever opens the fork will say so
+    begins: dict[int, int] = {}
+    for epoch, start_offset in entries:
+        begins[epoch] = min(start_offset, begins.get(epoch, start_offset))
+    epochs = LeaderEpochs(EpochEntry(epoch, begins[epoch]) for epoch in sorted(begins))
     epochs.truncate_from_end(end + 1)
     return epochs.encode()
 

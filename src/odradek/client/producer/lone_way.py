@@ -234,6 +234,8 @@ class LoneWay:
             self._statistics.count_delivered(batch.count)
         if self._active:
             route.connection.afterwards(self._sender.pump)
+        elif batch.has_callbacks:
+            self._in_a_row = 0  # they are the loop's to call
         else:
             self._lend_if_hurried(route.connection)
         # Last: whoever waits wants the interpreter as soon as it is told.
@@ -265,4 +267,6 @@ class LoneWay:
 
     def failed(self, route: Route, batch: ProducerBatch, error: BaseException) -> None:
         """On the loop: there will be no answer."""
+        if batch.is_done and batch.error is None:
+            return  # there was one, and Ctrl-C came just after everybody was told
         self._sender.take_lone_answer(route.connection, route.queue, batch, None, error)

@@ -116,8 +116,9 @@ class Loan:
             self.take_back()
             return
         if lull_s:
-            with self._reading:
-                self._go_on(False)
+            self._go_on(False)
+            if not self.is_lent:
+                return  # there was something to be sent
         self._look_again(lull_s, longest_lull_s)
 
     def take_back(self) -> None:
@@ -128,10 +129,10 @@ class Loan:
             self._next_look.cancel()
         with self._reading:
             self.is_lent = False
-            self._go_on(False)
         if not self._transport.is_closing():
             self._transport.resume_reading()
         self.release()
+        self._go_on(False)
 
     def end(self) -> None:
         """The connection has ended."""
@@ -153,8 +154,7 @@ class Loan:
     def wait(self, timeout_s: float) -> None:
         """Do what was put off; wait for bytes, the bell or the end of the time; hand out complete answers."""
         if self.put_off is not None:
-            with self._reading:
-                self._go_on(True)
+            self._go_on(True)
         # Rounded up: who waits again and again until a moment must not do so for nothing.
         timeout_ms = min(timeout_s * 1000 + 0.999, _LONGEST_WAIT_MS)
         ready = wait_for_bytes(self._descriptor, self._bell, int(timeout_ms))
@@ -164,18 +164,23 @@ class Loan:
             self.catch_up()
 
     def catch_up(self) -> None:
-        """If it is lent, hand out the answers that are there."""
-        if self.is_lent:
-            with self._reading:
-                if self.is_lent:
-                    self._read()
+        """If it is lent and nobody else is about it, hand out the answers that are there."""
+        if not self.is_lent or not self._reading.acquire(False):
+            return
+        try:
+            if self.is_lent:
+                self._read()
+        finally:
+            self._reading.release()
 
     def _silence(self) -> None:
         with suppress(BlockingIOError):  # another thread was quicker
             os.read(self._bell, _MANY_RINGS)
 
     def _go_on(self, is_on_loan: bool) -> None:
-        taker, self.put_off = self.put_off, None
+        with self._reading:
+            taker, self.put_off = self.put_off, None
+        # Without the lock: whoever goes on may have something to send, for which the loop takes back.
         if taker is None:
             return
         try:

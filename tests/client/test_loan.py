@@ -252,6 +252,7 @@ def test_who_asks_whether_it_is_done_finds_out(producer: Sender) -> None:
     for _ in range(20):
         future = producer.send(topic, b"asked for", partition=0)
         eventually(future.done)
+        assert future.result(0).topic == topic
 
 
 def test_records_that_nobody_waits_for_are_delivered_in_order(cluster: Cluster, producer: Sender) -> None:

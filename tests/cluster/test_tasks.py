@@ -25,5 +25,12 @@ def test_a_task_is_over_when_its_end_returns() -> None:
     assert asyncio.run(scenario()) == ["tidied up"]
 
 
-def test_what_never_began_need_not_end() -> None:
-    asyncio.run(tasks.end(None))
+def test_what_never_began_need_not_end_and_others_go_on() -> None:
+    async def scenario() -> None:
+        other = asyncio.create_task(asyncio.Event().wait())
+        await tasks.end(None)
+        await asyncio.sleep(0)
+        assert not other.done()
+        other.cancel()
+
+    asyncio.run(scenario())

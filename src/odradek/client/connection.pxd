@@ -27,10 +27,12 @@ cdef class BrokerConnection(Lender):
     cdef object _descriptor
     cdef readonly Loan loan
 
-    @cython.locals(correlation_id="long long", timeout_ms="long long", deadline_ms=double, is_sent=bint, request=bytes)
+    @cython.locals(correlation_id="long long", request=bytes)
     cpdef bint send_alone(self, answer, ProduceTemplate template, batch) except -1
-    cdef bint _try_write(self, request) except -1
-    @cython.locals(correlation_id="long long", deadline_ms=double, is_sent=bint)
+    @cython.locals(correlation_id="long long")
+    cdef long long _number(self, bytearray request) except *
+    @cython.locals(deadline_ms=double, sent=Py_ssize_t)
+    cdef _note_and_write(self, long long correlation_id, api_key, long long timeout_ms, answer, request)
     cpdef send_on_loan(self, answer, api_key, bytearray request, long long timeout_ms)
     cdef bint _is_idle(self, Py_ssize_t most_in_flight) except -1
     @cython.locals(waiting=Waiting)

@@ -130,15 +130,18 @@ class BrokerConnection(Lender):
             if self._ended is not None:
                 raise self._ended
             assert self._transport is not None
-            correlation_id = self._in_flight.next_id()
-            request[_CORRELATION_ID_POSITION : _CORRELATION_ID_POSITION + 4] = correlation_id.to_bytes(
-                4, "big"
-            )
+            correlation_id = self._number(request)
             self._transport.write(request)
             self.last_used_ms = monotonic_seconds() * 1000
             deadline_ms = self.last_used_ms + timeout_ms
             self._in_flight.add(Waiting(correlation_id, api_key, timeout_ms, deadline_ms, answer))
         self._watch(deadline_ms)
+
+    def _number(self, request: bytearray) -> int:
+        """Write the next correlation id into a request that is encoded, size first."""
+        correlation_id = self._in_flight.next_id()
+        request[_CORRELATION_ID_POSITION : _CORRELATION_ID_POSITION + 4] = correlation_id.to_bytes(4, "big")
+        return correlation_id
 
     def _watch(self, deadline_ms: float) -> None:
         if self._ended is not None:
@@ -160,23 +163,29 @@ class BrokerConnection(Lender):
                 return False
             correlation_id = self._in_flight.next_id()
             request = template.request(correlation_id, batch)
-            self.last_used_ms = monotonic_seconds() * 1000
-            timeout_ms = self._request_timeout_ms
-            deadline_ms = self.last_used_ms + timeout_ms
-            # First: the answer may come before the call that sends is back.
-            self._in_flight.add(Waiting(correlation_id, ApiKey.PRODUCE, timeout_ms, deadline_ms, answer))
-            is_sent = self._try_write(request)
-        if not is_sent:
-            lost = ConnectionLost(self.address, "it did not take a request")
-            self._loop.call_soon_threadsafe(self._end, lost)
+            self._note_and_write(correlation_id, ApiKey.PRODUCE, self._request_timeout_ms, answer, request)
         return True
 
-    def _try_write(self, request: bytes | bytearray) -> bool:
+    def _note_and_write(
+        self,
+        correlation_id: int,
+        api_key: ApiKey,
+        timeout_ms: int,
+        answer: PendingAnswer,
+        request: bytes | bytearray,
+    ) -> None:
+        """From any thread, with `_sending` held. What the socket does not take whole ends the connection."""
+        self.last_used_ms = monotonic_seconds() * 1000
+        deadline_ms = self.last_used_ms + timeout_ms
+        # First: the answer may come before the call that sends is back.
+        self._in_flight.add(Waiting(correlation_id, api_key, timeout_ms, deadline_ms, answer))
         try:
             sent: int = send_octets(self._own_descriptor(), request)
         except OSError:
-            return False
-        return sent == len(request)
+            sent = -1
+        if sent != len(request):
+            lost = ConnectionLost(self.address, "it did not take a request")
+            self._loop.call_soon_threadsafe(self._end, lost)
 
     def _is_idle(self, most_in_flight: int) -> bool:
         """Whether so little is on its way, and a timer runs that will look after what begins now."""
@@ -240,19 +249,9 @@ class BrokerConnection(Lender):
         with self._sending:
             if self._ended is not None:
                 raise self._ended
-            correlation_id = self._in_flight.next_id()
-            request[_CORRELATION_ID_POSITION : _CORRELATION_ID_POSITION + 4] = correlation_id.to_bytes(
-                4, "big"
-            )
-            self.last_used_ms = monotonic_seconds() * 1000
-            deadline_ms = self.last_used_ms + timeout_ms
-            self._in_flight.add(Waiting(correlation_id, api_key, timeout_ms, deadline_ms, answer))
-            is_sent = self._try_write(request)
-        if not is_sent:
-            lost = ConnectionLost(self.address, "it did not take a request")
-            self._loop.call_soon_threadsafe(self._end, lost)
-        elif self._deadline_timer is None:
-            self._loop.call_soon_threadsafe(self._watch, deadline_ms)
+            self._note_and_write(self._number(request), api_key, timeout_ms, answer, request)
+        if self._deadline_timer is None:
+            self._loop.call_soon_threadsafe(self._watch, self.last_used_ms + timeout_ms)
 
     def call_on_loop(self, function: Callable[..., object], *arguments: object) -> None:
         """From the thread that the connection is lent to: leave something to the loop."""

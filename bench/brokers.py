@@ -1,8 +1,9 @@
 """The brokers that are compared, each as a process of its own: odradek as shipped, and Apache Kafka 4.3.1.
 
-Both run with their defaults, but for one: the files of a deleted topic go soon, so that the next run finds an
-empty disk. Kafka's heap is what Kafka's own start script gives it. The bare loop of `broker/floor.py` can run
-beside them, to tell what the machine and the clients take by themselves.
+Both run with their defaults, but for two: the files of a deleted topic go soon, so that the next run finds an
+empty disk, and whoever stands still while another is measured is not taken for dead. Kafka's heap is what
+Kafka's own start script gives it. The bare loop of `broker/floor.py` can run beside them, to tell what the
+machine and the clients take by themselves.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,7 +31,10 @@ FLOOR = Path(__file__).resolve().parent / "broker" / "floor.py"
 HOST = "127.0.0.1"
 HEAP = {"KAFKA_HEAP_OPTS": "-Xmx1G -Xms1G"}
 DELETE_SOON = "log.segment.delete.delay.ms=250"
+LIVE_LONG = {"odradek": "zookeeper.session.timeout.ms=60000", "Kafka": "broker.session.timeout.ms=60000"}
 START_SECONDS = 60
+SETTLE_SECONDS = 0.3
+"""Whoever stood still catches up with its timers before it is measured."""
 
 
 class Broker:
@@ -96,6 +101,14 @@ class Broker:
             self._process.wait()
             self._process = None
 
+    def hold(self) -> None:
+        """Stand still: not a thread of it runs until `release`."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def release(self) -> None:
+        """Go on after `hold`."""
+        os.kill(self.pid, signal.SIGCONT)
+
     def cpu_seconds(self) -> float:
         return precise_cpu_seconds(self.pid)
 
@@ -132,7 +145,7 @@ class Odradek(Broker):
         super().__init__(directory)
         program = str(Path(sys.executable).with_name("odradek"))
         places = ["--data-dir", str(directory / "data"), "--listener", f"PLAINTEXT://{self.bootstrap}"]
-        self.command = [program, "start", *places, "--set", DELETE_SOON]
+        self.command = [program, "start", *places, "--set", DELETE_SOON, "--set", LIVE_LONG[self.name]]
 
 
 class Kafka(Broker):
@@ -151,7 +164,14 @@ class Kafka(Broker):
             own_address = f"advertised.listeners=PLAINTEXT://{self.bootstrap}"
             listeners = f"listeners=PLAINTEXT://{self.bootstrap},CONTROLLER://localhost:{self.port + 1000}"
             place = [str(self.directory), str(self.port)]
-            command = [str(PEERS / "start"), *place, listeners, own_address, DELETE_SOON]
+            command = [
+                str(PEERS / "start"),
+                *place,
+                listeners,
+                own_address,
+                DELETE_SOON,
+                LIVE_LONG[self.name],
+            ]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=os.environ | {"BROKERS": "0"})
             subprocess.run([PEERS / "stop", str(self.directory), "KILL"], check=True)
 
@@ -170,6 +190,24 @@ class BareLoop(Broker):
 
     def delete_topic(self, topic: str) -> None:
         """Nothing to do."""
+
+
+@contextmanager
+def held(brokers: Iterable[Broker]) -> Iterator[None]:
+    """Let these stand still, for as long as another is measured.
+
+    A JVM that nobody asks for anything still takes a few hundredths of a core, in bursts; two cores are too
+    few to measure something else beside it.
+    """
+    standing = tuple(brokers)
+    for broker in standing:
+        broker.hold()
+    try:
+        time.sleep(SETTLE_SECONDS)
+        yield
+    finally:
+        for broker in standing:
+            broker.release()
 
 
 @contextmanager

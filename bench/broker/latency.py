@@ -1,9 +1,10 @@
 """The round trip of one record, ours beside Apache Kafka's: confluent-kafka, linger 0, acks 1.
 
 A turn sends a block of single records to each contestant in every possible order, so that a noisy second of
-the machine hits all of them and nobody always comes after the same one. Percentiles are taken turn by turn:
-their median and spread say how far a tail may be trusted, which one number over everything does not. Beside
-the brokers runs the bare loop of `floor.py`: its tail is the machine's and the client's own.
+the machine hits all of them and nobody always comes after the same one; the others stand still meanwhile.
+Percentiles are taken turn by turn: their median and spread say how far a tail may be trusted, which one
+number over everything does not. Beside the brokers runs the bare loop of `floor.py`: its tail is the
+machine's and the client's own.
 
 Everybody first serves 100,000 single requests: a JVM that had served 50,000 still had three times the p99 of
 its later self, which would flatter us.
@@ -24,7 +25,7 @@ from confluent_kafka import KafkaError, Message, Producer
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from broker.setting import Part, Setting, main
-from brokers import BareLoop, Broker, running
+from brokers import BareLoop, Broker, held, running
 from charts import curves
 from harness import Figures
 from results import Outcome, markdown_table, verdict
@@ -40,6 +41,8 @@ WARM_UP_REQUESTS, QUICK_WARM_UP_REQUESTS = 100_000, 5_000
 WARM_UP_REQUESTS_AT_ONCE = 100
 WARM_UP_BLOCKS = 2
 WATCH_SECONDS = 0.5
+SENDS_PER_SETTLING_ONE = 10
+"""A block begins with a tenth of its sends, not measured: whoever stood still is out of the caches."""
 PERCENTILES = (50, 75, 90, 95, 99, 99.5, 99.9)
 TOLD = (50, 99, 99.9)
 VALUE = b"x" * 100
@@ -139,7 +142,10 @@ class Contest:
 
     def _block(self, one: Broker, what: str) -> list[float]:
         self._tell.begin(f"{what} {one.name}")
-        times = self._clients[one.name].block(self._sends)
+        client = self._clients[one.name]
+        with held(other for other in self._contestants if other is not one):
+            client.block(self._sends // SENDS_PER_SETTLING_ONE)
+            times = client.block(self._sends)
         self._tell.done()
         return times
 
@@ -165,7 +171,8 @@ def _measure(setting: Setting, contestants: tuple[Broker, ...]) -> Outcome:
         contest.warm_up(warm_up_requests)
         os.sync()  # what was written so far goes to the disk now, not while we measure
         for _ in range(turns):
-            pauses += pauses_ms(WATCH_SECONDS)
+            with held(contestants):
+                pauses += pauses_ms(WATCH_SECONDS)
             measured.append(contest.turn())
         contest.close()
     watched_ms = turns * WATCH_SECONDS * 1000

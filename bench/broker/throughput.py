@@ -2,10 +2,10 @@
 
 Every row is one shape of records and batches. A round sends the same records to each contestant in turn, in
 changing order, into a topic of its own that is deleted afterwards; the topics of the last round are then read
-by a consumer, thrice as often. Nobody pays for the run before: when a run begins, nothing is left to be
-written to the disk, and what will be read is in memory. A gigabyte is 10**9 bytes of record values before
-compression. CPU is that of the broker's process with all its threads, from before the client starts until it
-has ended.
+by a consumer, thrice as often. Nobody pays for another: the others stand still while one is measured, and
+when a run begins, nothing is left to be written to the disk, and what will be read is in memory. A gigabyte
+is 10**9 bytes of record values before compression. CPU is that of the broker's process with all its threads,
+from before the client starts until it has ended.
 
     python bench/broker/throughput.py [--rounds 3] [--quick]
 """
@@ -21,7 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from broker.load import Shape, consume, produce, write_payloads
 from broker.setting import Part, Setting, main
-from brokers import BareLoop, Broker, running
+from brokers import BareLoop, Broker, held, running
 from charts import Goal, Ratios, ratio_panels
 from harness import Figures, alternate
 from results import GB, MB, Outcome, geometric_mean, markdown_table, verdict
@@ -101,38 +101,35 @@ class Rows:
         self._topics += 1
         topic = f"bench{self._topics}"
         broker.create_topic(topic, shape.partitions)
-        figures = self._timed(shape, broker.cpu_seconds, lambda: self._produce(broker.port, topic, shape))
+        figures = self._timed(shape, broker, lambda: self._produce(broker.port, topic, shape))
         return topic, figures
 
     def consume_from(self, broker: Broker, topic: str, shape: Shape) -> tuple[float, float]:
         count = self.records[shape.record_bytes]
         _bring_into_memory(broker, topic)
-        return self._timed(
-            shape, broker.cpu_seconds, lambda: consume(broker.bootstrap, topic, shape.partitions, count)
-        )
+        return self._timed(shape, broker, lambda: consume(broker.bootstrap, topic, shape.partitions, count))
 
     def floor(self, shape: Shape) -> tuple[float, float]:
         """The same requests to the bare loop, in a fresh process."""
         place = self.setting.directory / "floor"
         with running(lambda directory: BareLoop(directory, shape.partitions), directory=place) as (loop,):
-            return self._timed(shape, loop.cpu_seconds, lambda: self._produce(loop.port, "floor", shape))
+            return self._timed(shape, loop, lambda: self._produce(loop.port, "floor", shape))
 
     def _produce(self, port: int, topic: str, shape: Shape) -> float:
         count = self.records[shape.record_bytes]
         return produce(port, topic, shape, count, self.payloads[shape.record_bytes])
 
-    def _timed(
-        self, shape: Shape, cpu_seconds: Callable[[], float], run: Callable[[], float]
-    ) -> tuple[float, float]:
+    def _timed(self, shape: Shape, broker: Broker, run: Callable[[], float]) -> tuple[float, float]:
         """MB/s of record values, and CPU seconds per GB.
 
         Without the sync, runs of either broker lay up to 70 % apart in CPU. What the one before left to be
         written back is the likely reason, not a proven one.
         """
         os.sync()
-        before = cpu_seconds()
-        records_per_second = run()
-        used = cpu_seconds() - before
+        with held(other for other in self.brokers if other is not broker):
+            before = broker.cpu_seconds()
+            records_per_second = run()
+            used = broker.cpu_seconds() - before
         sent_bytes = self.records[shape.record_bytes] * shape.record_bytes
         return records_per_second * shape.record_bytes / MB, used / (sent_bytes / GB)
 

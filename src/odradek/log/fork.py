@@ -4,7 +4,8 @@
     the active log             copied, as far as it has whole batches
     indexes                    copied, since whoever opens the fork may write them anew; those of the active
                                log without what speaks of bytes that were not copied
-    snapshots, epochs          copied
+    snapshots                  copied if they are whole
+    epochs                     copied
     offset checkpoints         the lines of the partitions in the fork
     .kafka_cleanshutdown       copied if it is there: then nothing was being written
     meta.properties            only on request: a fork belongs to nobody until a broker takes it
@@ -18,7 +19,6 @@ log that is shared is copied first (`LogFile.unshare`).
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import shutil
@@ -31,6 +31,7 @@ from odradek.common.ids import TopicPartition
 from odradek.log import filenames
 from odradek.log.checkpoints import encode_offsets
 from odradek.log.epochs import EpochEntry, LeaderEpochs, decode_epochs
+from odradek.log.producer_snapshots import CorruptSnapshot, decode_snapshot
 from odradek.log.read_only import PartitionFiles, find_partitions, list_partition, read_checkpoint
 from odradek.records.batch import has_valid_crc, read_header
 
@@ -197,10 +198,9 @@ class _Fork:
     def _small_files(self, files: PartitionFiles, inner: str, end: int, epochs_before: bytes) -> None:
         for offset in files.snapshots:
             source = files.join(offset, filenames.SNAPSHOT)
-            if offset <= end:
-                # One that went meanwhile belonged to a segment that goes; the log can do without.
-                with contextlib.suppress(FileNotFoundError):
-                    self._copy(source, os.path.join(inner, os.path.basename(source)))
+            content = _read(source)
+            if offset <= end and _is_whole_snapshot(content):
+                self._write(os.path.join(inner, os.path.basename(source)), content)
         epochs = _read(os.path.join(files.path, filenames.LEADER_EPOCH_CHECKPOINT))
         if epochs:
             content = _epochs_up_to(epochs_before, epochs, end)
@@ -230,6 +230,15 @@ def _read(path: str) -> bytes:
             return file.read()
     except FileNotFoundError:
         return b""
+
+
+def _is_whole_snapshot(content: bytes) -> bool:
+    """Not one that went with its segment, or of which not all bytes are there yet: the log can do without."""
+    try:
+        decode_snapshot(content)
+    except CorruptSnapshot:
+        return False
+    return True
 
 
 def _epochs_up_to(before: bytes, after: bytes, end: int) -> bytes:

@@ -10,7 +10,7 @@ import pytest
 import uvloop
 
 from odradek.broker.dispatch import Dispatcher
-from odradek.broker.handlers import fetch
+from odradek.broker.handlers import fetch, produce
 from odradek.broker.turns import STEPS_PER_TURN, Turns
 from odradek.net.server import Listener
 from odradek.protocol.api_key import ApiKey
@@ -35,6 +35,7 @@ from odradek.protocol.messages import (
     OffsetCommitRequest,
     OffsetFetchRequest,
     OffsetForLeaderEpochRequest,
+    ProduceRequest,
 )
 from odradek.protocol.structs import Message
 
@@ -116,6 +117,15 @@ def test_others_have_a_turn_after_so_many_steps() -> None:
         return seen
 
     assert asyncio.run(count()) == [10, 20, 30]
+
+
+def produced(partitions: list[int], value: bytes, *, topic: str = "orders") -> ProduceRequest.TopicData:
+    """One batch of one record for each partition."""
+    batch = a_batch(value)
+    part = ProduceRequest.TopicData.PartitionData
+    return ProduceRequest.TopicData(
+        name=topic, partition_data=[part(index=index, records=batch) for index in partitions]
+    )
 
 
 def of_each(row: Any, field: str) -> list[Any]:
@@ -210,6 +220,11 @@ REQUESTS: list[tuple[ApiKey, int, Callable[[], Message]]] = [
         lambda: DescribeProducersRequest(topics=of_each(DescribeProducersRequest.Topics, "name")),
     ),
     (ApiKey.CONSUMER_GROUP_DESCRIBE, 0, lambda: ConsumerGroupDescribeRequest(group_ids=NAMES)),
+    (
+        ApiKey.PRODUCE,
+        9,
+        lambda: ProduceRequest(acks=1, topic_data=[produced([0], b"x", topic=name) for name in NAMES]),
+    ),
 ]
 
 
@@ -251,6 +266,11 @@ def many_partitions(topic: Any, **name: str) -> list[Any]:
             4,
             lambda: OffsetForLeaderEpochRequest(topics=many_partitions(OffsetForLeaderEpochRequest.Topics)),
         ),
+        (
+            ApiKey.PRODUCE,
+            9,
+            lambda: ProduceRequest(acks=1, topic_data=[produced(NUMBERS, b"x")]),
+        ),
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
@@ -258,6 +278,70 @@ def test_many_partitions_in_one_request_keep_nobody_waiting(
     broker: Served, api_key: ApiKey, version: int, huge: Callable[[], Message]
 ) -> None:
     assert broker.run(served_meanwhile(broker, api_key, version, huge())) >= 2
+
+
+# Batches that take turns
+
+WITHOUT_SHORT_WAY = 8
+
+
+@pytest.fixture
+def every_batch_is_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(produce, "STEPS_PER_TURN", 2)
+    monkeypatch.setattr(produce, "BATCHES_PER_TURN", 1)
+
+
+@pytest.mark.usefixtures("every_batch_is_a_turn")
+def test_what_a_client_sends_behind_such_a_produce_does_not_overtake_it(run: Callable[[Any], None]) -> None:
+    async def scenario(broker: Any, wire: Wire) -> None:
+        for number in range(3):
+            broker.host(partition=number)
+        for partitions in ([0, 1, 2], [2], [2]):
+            request = ProduceRequest(acks=1, topic_data=[produced(partitions, b"x")])
+            wire.send(ApiKey.PRODUCE, WITHOUT_SHORT_WAY, request)
+        for expected in ([0, 0, 0], [1], [2]):
+            _, response = await wire.receive(ApiKey.PRODUCE, WITHOUT_SHORT_WAY)
+            (topic,) = response.responses
+            assert [row.base_offset for row in topic.partition_responses] == expected
+
+    run(scenario)
+
+
+@pytest.mark.usefixtures("every_batch_is_a_turn")
+def test_what_others_send_meanwhile_does_not_write_over_its_records(run: Callable[[Any], None]) -> None:
+    async def scenario(broker: Any, wire: Wire) -> None:
+        hosted = [broker.host(partition=number) for number in range(5)]
+        neighbour = await broker.connect()
+        own = ProduceRequest(acks=1, topic_data=[produced([0, 1, 2, 3], b"a" * 1000)])
+        wire.send(ApiKey.PRODUCE, WITHOUT_SHORT_WAY, own)
+        other = ProduceRequest(acks=1, topic_data=[produced([4, 4], b"b" * 5000)])
+        await neighbour.ask(ApiKey.PRODUCE, WITHOUT_SHORT_WAY, other)
+        _, response = await wire.receive(ApiKey.PRODUCE, WITHOUT_SHORT_WAY)
+        neighbour.writer.close()
+        (topic,) = response.responses
+        assert [row.error_code for row in topic.partition_responses] == [0, 0, 0, 0]
+        for partition in hosted[:4]:
+            found = partition.log.read(0, 10_000).range.read()
+            assert b"a" * 1000 in found
+            assert b"b" not in found
+
+    run(scenario)
+
+
+def test_a_client_that_leaves_meanwhile_has_its_batches_appended(
+    run: Callable[[Any], None], every_batch_is_a_turn: None
+) -> None:
+    async def scenario(broker: Any, wire: Wire) -> None:
+        hosted = [broker.host(partition=number) for number in range(50)]
+        client = await broker.connect()
+        request = ProduceRequest(acks=1, topic_data=[produced(list(range(50)), b"x")])
+        client.send(ApiKey.PRODUCE, WITHOUT_SHORT_WAY, request)
+        await until(lambda: hosted[0].log.log_end_offset)
+        client.writer.transport.abort()
+        await until(lambda: hosted[-1].log.log_end_offset)
+        assert await wire.ask(ApiKey.API_VERSIONS, 0, ApiVersionsRequest())
+
+    run(scenario)
 
 
 # Partitions that are wanted

@@ -154,6 +154,19 @@ def test_what_is_not_ordinary_is_left_to_the_schema(frames):
     assert frames.read_produce(memoryview(bytearray(b"".join(bytes(part) for part in parts)[4:]))) is None
 
 
+def test_very_many_batches_are_left_to_who_serves_others_meanwhile(frames):
+    def frame(topics, partitions):
+        parts = [ProduceRequest.TopicData.PartitionData(index=n, records=b"r") for n in range(partitions)]
+        data = [ProduceRequest.TopicData(name=f"t{n}", partition_data=parts) for n in range(topics)]
+        return memoryview(frame_of(9, ProduceRequest(acks=1, topic_data=data)))
+
+    most = frames.MOST_BATCHES
+    for topics, partitions in ((1, most), (most, 1), (2, most // 2), (most, 0)):
+        assert frames.read_produce(frame(topics, partitions)) is not None
+    for topics, partitions in ((1, most + 1), (most + 1, 1), (2, most // 2 + 1), (most + 1, 0)):
+        assert frames.read_produce(frame(topics, partitions)) is None
+
+
 def test_a_damaged_name_is_left_to_the_schema(frames):
     request = ProduceRequest(acks=1, topic_data=[ProduceRequest.TopicData(name="abc", partition_data=[])])
     frame = frame_of(9, request)

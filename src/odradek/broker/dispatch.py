@@ -55,6 +55,7 @@ _HANDLERS: dict[ApiKey, Entry] = {}
 # are answered at once, or wait for what other clients do, and must not keep those from being heard.
 WORKED_OFF_THE_LOOP = frozenset(
     {
+        ApiKey.PRODUCE,
         ApiKey.FETCH,
         ApiKey.LIST_OFFSETS,
         ApiKey.METADATA,

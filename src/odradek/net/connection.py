@@ -237,13 +237,18 @@ class Connection:
         )
 
     def mute(self, seconds: float) -> None:
-        """Take no more requests for that time; answers still go out. For clients beyond their quota."""
+        """`pause` for that time; for clients beyond their quota."""
         if not self._closed and not self._is_muted:
-            self._is_muted = True
-            self._read(False)
-            self._loop.call_later(seconds, self._unmute)
+            self.pause()
+            self._loop.call_later(seconds, self.resume)
 
-    def _unmute(self) -> None:
+    def pause(self) -> None:
+        """Take no more requests until `resume`; answers still go out."""
+        self._is_muted = True
+        self._read(False)
+
+    def resume(self) -> None:
+        """Take requests again, first those that came meanwhile."""
         self._is_muted = False
         if not self._closed:
             self._go_on()

@@ -3,7 +3,7 @@
 cimport cython
 
 cdef long long _FIRST_VERSION, _LAST_VERSION, _TOPIC_IDS_FROM, _BAD
-cdef Py_ssize_t _CLIENT_ID_POSITION, _TOPIC_ID_BYTES, _SHORTEST, _ATTRIBUTES_POSITION
+cdef Py_ssize_t _CLIENT_ID_POSITION, _TOPIC_ID_BYTES, _SHORTEST, _ATTRIBUTES_POSITION, _MOST_BATCHES
 cdef Py_ssize_t _START_BYTES, _ROW_BYTES, _AFTER_TOPIC_BYTES, _END_BYTES
 cdef int _TRANSACTIONAL_FLAG, _NO_RECORD_ERRORS
 
@@ -29,6 +29,7 @@ cdef class ProduceFrame:
 @cython.locals(
     octets="const unsigned char *", end=Py_ssize_t, position=Py_ssize_t, start=Py_ssize_t, length=Py_ssize_t,
     version="long long", acks="long long", topic_count=Py_ssize_t, partition_count=Py_ssize_t,
+    batch_count=Py_ssize_t,
     topics=list, batches=list,
 )
 cpdef read_produce(frame)

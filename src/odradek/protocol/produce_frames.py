@@ -47,6 +47,9 @@ else:
 FIRST_VERSION, LAST_VERSION = 9, 13
 _FIRST_VERSION, _LAST_VERSION = FIRST_VERSION, LAST_VERSION
 TOPIC_IDS_FROM = 13
+MOST_BATCHES = 1000
+"""A request for more is not ordinary: others must be served meanwhile."""
+_MOST_BATCHES = MOST_BATCHES
 _TOPIC_IDS_FROM = TOPIC_IDS_FROM
 _CLIENT_ID_POSITION = 8
 _SHORTEST = 20  # without client id and topics
@@ -106,8 +109,9 @@ def read_produce(frame: memoryview) -> ProduceFrame | None:
     start = position
     topic_count = _compact_length(octets, position, end)
     position += _varint_size(octets, position, end)
-    if topic_count < 0:
+    if topic_count < 0 or topic_count > _MOST_BATCHES:
         return None
+    batch_count = 0
     topic_count_bytes = copied(octets, start, position)
     topics: list[TopicBatches] = []
     for _ in range(topic_count):
@@ -123,7 +127,8 @@ def read_produce(frame: memoryview) -> ProduceFrame | None:
         position += length
         partition_count = _compact_length(octets, position, end)
         position += _varint_size(octets, position, end)
-        if position > end:
+        batch_count += partition_count
+        if position > end or batch_count > _MOST_BATCHES:
             return None
         echo = copied(octets, start, position)
         batches: list[tuple[int, memoryview]] = []

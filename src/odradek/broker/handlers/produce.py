@@ -6,11 +6,14 @@ records.  9: flexible.  10: the current leader in the answer.  13: topic ids.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import Any
 
 from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
+from odradek.broker.dispatch import Answer, handles
 from odradek.broker.services import Services
+from odradek.broker.turns import STEPS_PER_TURN, Turns
 from odradek.cluster.metadata_answers import INTERNAL_TOPICS
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
@@ -29,7 +32,9 @@ from odradek.replication.replica_manager import UnknownPartition
 
 Row = ProduceResponse.Responses.PartitionResponses
 LEGAL_ACKS = (-1, 0, 1)
-# How long one request may keep all others waiting. Only hundreds of batches that decompress to 64 times their
+# Of a request for very many partitions.
+BATCHES_PER_TURN = 100
+# How long any other may keep all others waiting. Only hundreds of batches that decompress to 64 times their
 # size come near it; what is left of them is refused with an error on which clients try again.
 MAX_SECONDS = 0.5
 ZSTD_FROM = 7
@@ -38,13 +43,49 @@ ADMIN_CLIENT_ID = "__admin_client"
 LOW_ATTRIBUTES_POSITION = ATTRIBUTES_POSITION + 1
 
 
+Appended = list[tuple[Partition, int, Row]]
+"""Partition and last offset of each batch that was appended, and its row of the answer."""
+
+
 @handles(ApiKey.PRODUCE, versions=(3, 13))
-def produce(context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
+def produce(context: RequestContext, request: ProduceRequest) -> Answer:
     """Append what can be appended; each partition has its own verdict."""
-    appended: list[tuple[Partition, int, Row]] = []
+    if sum(len(topic.partition_data) for topic in request.topic_data) > STEPS_PER_TURN:
+        _keep_records(request)
+        # What the client sends behind it must not overtake it.
+        context.connection.pause()
+        return _produce_in_turns(context, request)
+    response, appended = ProduceResponse(), Appended()
     deadline = context.services.loop.time() + MAX_SECONDS
-    responses = [_append_topic(context, request, topic, appended, deadline) for topic in request.topic_data]
-    response = ProduceResponse(responses=responses)
+    for _ in _append_all(context, request, response, appended, deadline):
+        pass
+    return _answer(context, request, response, appended)
+
+
+async def _produce_in_turns(context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
+    """The same for very many partitions, while others are served."""
+    response, appended = ProduceResponse(), Appended()
+    try:
+        steps = _append_all(context, request, response, appended, deadline=math.inf)
+        async for _ in Turns(BATCHES_PER_TURN).over(steps):
+            pass
+    finally:
+        context.connection.resume()
+    return _answer(context, request, response, appended)
+
+
+def _keep_records(request: ProduceRequest) -> None:
+    """Copy them: the buffer that they came in is used again before they are all appended."""
+    for topic in request.topic_data:
+        for part in topic.partition_data:
+            if part.records:
+                part.records = memoryview(bytearray(part.records))
+
+
+def _answer(
+    context: RequestContext, request: ProduceRequest, response: ProduceResponse, appended: Appended
+) -> ProduceResponse | None:
+    """The answer, if it is time for it."""
     if request.acks == 0:
         _answer_silently(context, response)
         return None
@@ -54,29 +95,38 @@ def produce(context: RequestContext, request: ProduceRequest) -> ProduceResponse
     return response
 
 
-def _append_topic(
+def _append_all(
     context: RequestContext,
     request: ProduceRequest,
-    topic: Any,
-    appended: list[tuple[Partition, int, Row]],
+    response: ProduceResponse,
+    appended: Appended,
     deadline: float,
-) -> ProduceResponse.Responses:
+) -> Iterator[None]:
+    """Fill the response, one partition at a time."""
+    for topic in request.topic_data:
+        name, refusal = _name(context, topic)
+        told = ProduceResponse.Responses(name=topic.name, topic_id=topic.topic_id)
+        response.responses.append(told)
+        for part in topic.partition_data:
+            row = Row(index=part.index, error_code=refusal, base_offset=-1)
+            told.partition_responses.append(row)
+            if context.services.loop.time() > deadline:
+                tell_error(context.services, name, row, too_late())
+            elif refusal is ErrorCode.NONE:
+                _append(context, request, name, part, row, appended)
+            yield
+
+
+def _name(context: RequestContext, topic: Any) -> tuple[str, ErrorCode]:
+    """A topic's name, and why nobody may write to it."""
     name = topic.name
-    unknown = ErrorCode.NONE
     if context.version >= TOPIC_IDS_FROM:
         name = context.services.replicas.topic_name(topic.topic_id)
-        unknown = ErrorCode.NONE if name is not None else ErrorCode.UNKNOWN_TOPIC_ID
+        if name is None:
+            return "", ErrorCode.UNKNOWN_TOPIC_ID
     if name in INTERNAL_TOPICS and context.client_id != ADMIN_CLIENT_ID:
-        unknown = ErrorCode.INVALID_TOPIC_EXCEPTION
-    rows: list[Row] = []
-    for part in topic.partition_data:
-        row = Row(index=part.index, error_code=unknown, base_offset=-1)
-        if context.services.loop.time() > deadline:
-            tell_error(context.services, name or "", row, too_late())
-        elif unknown is ErrorCode.NONE:
-            _append(context, request, name or "", part, row, appended)
-        rows.append(row)
-    return ProduceResponse.Responses(name=topic.name, topic_id=topic.topic_id, partition_responses=rows)
+        return name, ErrorCode.INVALID_TOPIC_EXCEPTION
+    return name, ErrorCode.NONE
 
 
 def _append(
@@ -85,7 +135,7 @@ def _append(
     topic: str,
     part: Any,
     row: Row,
-    appended: list[tuple[Partition, int, Row]],
+    appended: Appended,
 ) -> None:
     services = context.services
     acks = request.acks
@@ -153,7 +203,7 @@ def tell_error(services: Services, topic: str, row: Row, error: KafkaError) -> N
         row.error_code = services.why_not_here(topic, row.index)
 
 
-def _all_committed(appended: list[tuple[Partition, int, Row]]) -> bool:
+def _all_committed(appended: Appended) -> bool:
     return all(partition.is_committed(last_offset) for partition, last_offset, _ in appended)
 
 
@@ -169,7 +219,7 @@ def _park(
     context: RequestContext,
     request: ProduceRequest,
     response: ProduceResponse,
-    appended: list[tuple[Partition, int, Row]],
+    appended: Appended,
 ) -> None:
     """Wait until every batch is committed; those that are not in time are told so."""
 

@@ -34,8 +34,8 @@ Row = ProduceResponse.Responses.PartitionResponses
 LEGAL_ACKS = (-1, 0, 1)
 # Of a request for very many partitions.
 BATCHES_PER_TURN = 100
-# How long any other request may keep everybody waiting. Only hundreds of batches that decompress to 64 times their
-# size come near it; what is left of them is refused with an error on which clients try again.
+# How long any other request may keep everybody waiting. Only hundreds of batches that decompress to 64 times
+# their size come near it; what is left of them is refused with an error on which clients try again.
 MAX_SECONDS = 0.5
 ZSTD_FROM = 7
 # The client id that Kafka lets write into internal topics.

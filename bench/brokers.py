@@ -164,14 +164,8 @@ class Kafka(Broker):
             own_address = f"advertised.listeners=PLAINTEXT://{self.bootstrap}"
             listeners = f"listeners=PLAINTEXT://{self.bootstrap},CONTROLLER://localhost:{self.port + 1000}"
             place = [str(self.directory), str(self.port)]
-            command = [
-                str(PEERS / "start"),
-                *place,
-                listeners,
-                own_address,
-                DELETE_SOON,
-                LIVE_LONG[self.name],
-            ]
+            settings = [listeners, own_address, DELETE_SOON, LIVE_LONG[self.name]]
+            command = [str(PEERS / "start"), *place, *settings]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=os.environ | {"BROKERS": "0"})
             subprocess.run([PEERS / "stop", str(self.directory), "KILL"], check=True)
 

@@ -328,8 +328,9 @@ def test_what_others_send_meanwhile_does_not_write_over_its_records(run: Callabl
     run(scenario)
 
 
-def test_a_client_that_leaves_meanwhile_has_its_batches_appended(
-    run: Callable[[Any], None], every_batch_is_a_turn: None
+@pytest.mark.usefixtures("every_batch_is_a_turn")
+def test_a_client_that_leaves_meanwhile_has_its_batches_appended_and_its_connection_ends(
+    run: Callable[[Any], None],
 ) -> None:
     async def scenario(broker: Any, wire: Wire) -> None:
         hosted = [broker.host(partition=number) for number in range(50)]
@@ -338,7 +339,8 @@ def test_a_client_that_leaves_meanwhile_has_its_batches_appended(
         client.send(ApiKey.PRODUCE, WITHOUT_SHORT_WAY, request)
         await until(lambda: hosted[0].log.log_end_offset)
         client.writer.transport.abort()
-        await until(lambda: hosted[-1].log.log_end_offset)
+        await until(lambda: broker.listener.connection_count == 1)
+        assert [partition.log.log_end_offset for partition in hosted] == [1] * 50
         assert await wire.ask(ApiKey.API_VERSIONS, 0, ApiVersionsRequest())
 
     run(scenario)

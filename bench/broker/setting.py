@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from ballast import ballast
 from brokers import Broker, Kafka, Odradek, running
 from processes import allow_many_files
 from results import CACHE, PLOTS, RESULTS, Outcome, circumstances, load, save
@@ -48,7 +49,7 @@ def main(*parts: Part) -> None:
             tell(part, load(results / RESULT_FILE)[part.title], plots)
         return
     allow_many_files()
-    with tempfile.TemporaryDirectory(dir=options.directory, prefix="odradek-bench-") as directory:
+    with ballast(), tempfile.TemporaryDirectory(dir=options.directory, prefix="odradek-bench-") as directory:
         setting = Setting(Path(directory), options.rounds, options.quick)
         for part, outcome in _measured(parts, setting):
             keep(results / RESULT_FILE, part.title, outcome)

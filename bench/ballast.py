@@ -18,7 +18,7 @@ from pathlib import Path
 PIECE_BYTES = 512 * 1024
 """Smaller than any block that Linux hands back (2 MiB at least), larger than any folio of a write."""
 FREE_BYTES = 7 << 30
-"""More than all files, clients and brokers take at one time: of 3 GiB a Java client's heap left too little."""
+"""More than all files, clients and brokers take at one time: of 3 GiB a JVM left too little."""
 SPARE_BYTES = 4 << 30
 """What must be left for everybody else."""
 MADV_NOHUGEPAGE = 15
@@ -27,7 +27,7 @@ MADV_NOHUGEPAGE = 15
 
 @contextmanager
 def ballast() -> Iterator[None]:
-    """While it lasts, the kernel has about `FREE_BYTES` of free memory that the host backs, if it can be had."""
+    """While it lasts, the kernel has `FREE_BYTES` of free memory that the host backs, if there is so much."""
     wanted = 2 * FREE_BYTES
     if _available_bytes() < wanted + SPARE_BYTES:
         print("Too little memory for ballast: figures may include what the host takes for giving memory.")

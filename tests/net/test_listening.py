@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from odradek.net.listening import SYSTEMS_OWN, ListenError, SocketOptions, listen, make_ready
+from odradek.net.listening import SYSTEMS_OWN, UNPACED, ListenError, SocketOptions, listen, make_ready
 
 HOST = "127.0.0.1"
 KAFKAS = 102_400
@@ -33,10 +33,13 @@ def a_pair(options: SocketOptions, peer_ip: str = HOST) -> Iterator[socket.socke
 
 @contextmanager
 def a_system_pair() -> Iterator[socket.socket]:
-    with socket.create_server((HOST, 0)) as listening, socket.create_connection(listening.getsockname()):
-        accepted, _ = listening.accept()
-        with accepted:
-            yield accepted
+    """Its buffers are the system's for this congestion control: they differ from one to the other."""
+    with socket.create_server((HOST, 0)) as listening:
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, UNPACED)
+        with socket.create_connection(listening.getsockname()):
+            accepted, _ = listening.accept()
+            with accepted:
+                yield accepted
 
 
 def buffer_bytes(asked: socket.socket, which: int) -> int:
@@ -77,9 +80,29 @@ def test_nothing_is_paced_inside_of_one_machine() -> None:
         assert control(accepted) in (b"reno", b"cubic")
 
 
+def test_a_socket_on_the_loopback_address_is_accepted_unpaced() -> None:
+    with listen(HOST, 0, SocketOptions()) as listening, socket.create_connection(listening.getsockname()):
+        listening.setblocking(True)
+        accepted, _ = listening.accept()
+        with accepted:
+            assert control(accepted) == UNPACED
+
+
+def test_a_socket_on_every_address_listens_with_the_systems_congestion_control() -> None:
+    with listen("0.0.0.0", 0, SocketOptions()) as listening, socket.socket() as untouched:
+        assert control(listening) == control(untouched)
+
+
 def test_clients_of_other_machines_keep_the_systems_congestion_control() -> None:
-    with a_pair(SocketOptions(), peer_ip="192.0.2.1") as accepted, socket.socket() as untouched:
-        assert control(accepted) == control(untouched)
+    with (
+        socket.create_server((HOST, 0)) as listening,
+        socket.create_connection(listening.getsockname()),
+        socket.socket() as untouched,
+    ):
+        accepted, _ = listening.accept()
+        with accepted:
+            make_ready(accepted, "192.0.2.1")
+            assert control(accepted) == control(untouched)
 
 
 def test_an_address_that_this_machine_does_not_have_is_told_so() -> None:

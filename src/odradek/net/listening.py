@@ -48,6 +48,8 @@ def listen(host: str, port: int, options: SocketOptions) -> socket.socket:
         if options.receive_buffer_bytes != SYSTEMS_OWN:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, options.receive_buffer_bytes)
         listening.bind((host, port))
+        if _is_loopback(listening.getsockname()[0]):
+            _do_not_pace(listening)
         listening.listen(options.backlog)
         listening.setblocking(False)
     except OSError as error:
@@ -60,8 +62,21 @@ def make_ready(accepted: socket.socket, peer_ip: str) -> None:
     """Prepare an accepted socket for answers that are sent as soon as they are there."""
     accepted.setblocking(False)
     accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    if peer_ip.startswith(LOOPBACK_ADDRESSES) and hasattr(socket, "TCP_CONGESTION"):
-        # A control that paces (BBR) sets a timer for each packet, a third of what a fetch costs us; inside
-        # of one machine there is no network to spare. Where the system allows no other, its own stays.
+    if _is_loopback(peer_ip):
+        _do_not_pace(accepted)
+
+
+def _is_loopback(ip: str) -> bool:
+    return ip.startswith(LOOPBACK_ADDRESSES)
+
+
+def _do_not_pace(sock: socket.socket) -> None:
+    """Inside of one machine there is no network to spare.
+
+    A control that paces (BBR) sets a timer for each packet, a third of what a fetch costs us. A socket that
+    once had it goes on setting timers under another one, so this is best said where it is accepted from.
+    Where the system allows no other control, its own stays.
+    """
+    if hasattr(socket, "TCP_CONGESTION"):
         with contextlib.suppress(OSError):
-            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, UNPACED)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, UNPACED)

@@ -10,7 +10,7 @@ from log.given_logs import NOW_MS
 from log.test_moving import a_manager, append
 from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig
-from odradek.log.files import PartitionDirectory
+from odradek.log.files import FileSystem, PartitionDirectory
 from odradek.log.page_cache import is_cached
 from odradek.log.partition_log import PartitionLog
 from odradek.log.warming import is_warm, notice_cached, warm_up
@@ -118,6 +118,27 @@ def test_a_hole_in_the_cache_is_seen(tmp_path: Path) -> None:
         assert not is_cached(fd, 0, 16 << 20)
         assert not is_cached(fd, (8 << 20) + 5, 1)
         assert is_cached(fd, 0, 1 << 20)
+
+
+def test_only_what_is_missing_is_brought_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(16 << 20))
+    sent: list[int] = []
+    sendfile = os.sendfile
+
+    def watched_sendfile(out: int, source: int, offset: int, count: int) -> int:
+        sent.append(count)
+        return sendfile(out, source, offset, count)
+
+    monkeypatch.setattr(os, "sendfile", watched_sendfile)
+    files = FileSystem()
+    file = files.open(str(path))
+    files.sync(file)
+    os.posix_fadvise(file.fd, 4 << 20, 2 << 20, os.POSIX_FADV_DONTNEED)
+    assert not is_cached(file.fd, 0, 16 << 20)
+    files.warm(file, 0, 16 << 20)
+    assert is_cached(file.fd, 0, 16 << 20)
+    assert sum(sent) < 8 << 20
 
 
 def test_outside_of_the_log_there_is_nothing_to_wait_for(log: PartitionLog) -> None:

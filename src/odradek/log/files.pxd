@@ -42,10 +42,12 @@ cdef class LogFile:
     cdef public str name
     cdef public long long size
     cdef OpenFile _handle
+    cdef long long _room_end
 
     @cython.locals(handle=OpenFile)
     cpdef OpenFile handle(self)
-    @cython.locals(position=Py_ssize_t)
+    cdef _take_room(self, long long position, long long end)
+    @cython.locals(position=Py_ssize_t, end=Py_ssize_t)
     cpdef Py_ssize_t append(self, payload) except -1
     cpdef bytes read(self, long long position, long long length)
     cpdef FileRange range(self, long long position, long long length)

@@ -15,6 +15,7 @@ import os
 import resource
 from collections import OrderedDict
 
+from odradek.log.disk_room import take_room
 from odradek.log.page_cache import is_cached
 
 try:
@@ -35,6 +36,13 @@ Buffer = bytes | bytearray | memoryview
 NO_SPACE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 _COPY_CHUNK = 1 << 20
+WARM_PIECE_BYTES = 1 << 20
+"""What is read again when a page of it is missing."""
+STEPS_FROM_BYTES = 4 << 20
+MAX_STEP_BYTES = 4 << 20
+STEP_SHARE = 4
+"""A file that grows in steps takes a quarter of its length ahead, at most 4 MiB; a small one nothing."""
+_NO_STEPS = 1 << 62
 
 
 class OpenFile:
@@ -98,10 +106,15 @@ class FileSystem:
         return filled
 
     def warm(self, file: OpenFile, position: int, length: int) -> None:
-        """Have a run of the file in the page cache; nothing is copied, so it costs a tenth of a read."""
-        end = position + length
-        while position < end and (sent := os.sendfile(_nowhere(), file.fd, position, end - position)):
-            position += sent
+        """Have a run of the file in the page cache; nothing is copied, so it costs a tenth of a read.
+
+        Of what is there already nothing is read: often a kernel has taken only a few pages away.
+        """
+        for start in range(position, position + length, WARM_PIECE_BYTES):
+            end = min(start + WARM_PIECE_BYTES, position + length)
+            if not is_cached(file.fd, start, end - start):
+                while start < end and (sent := os.sendfile(_nowhere(), file.fd, start, end - start)):
+                    start += sent
 
     def is_cached(self, file: OpenFile, position: int, length: int) -> bool:
         """Whether a run of the file is surely in the page cache."""
@@ -132,6 +145,10 @@ class FileSystem:
     def reserve(self, file: OpenFile, size: int) -> None:
         """Take the disk space of `size` bytes now; the file grows to it with zeroes."""
         os.posix_fallocate(file.fd, 0, size)
+
+    def take_room(self, file: OpenFile, position: int, length: int) -> None:
+        """Take the disk space of a run that is still to be written; the file gets no longer."""
+        take_room(file.fd, position, length)
 
     def sync(self, file: OpenFile) -> None:
         """Return when the bytes are on the disk."""
@@ -281,12 +298,13 @@ class LogFile:
     One writer: the owner of the segment. Any thread may read below `size`.
     """
 
-    __slots__ = ("_handle", "directory", "name", "size")
+    __slots__ = ("_handle", "_room_end", "directory", "name", "size")
 
     def __init__(self, directory: PartitionDirectory, name: str, size: int) -> None:
         self.directory = directory
         self.name = name
         self.size = size
+        self._room_end = _NO_STEPS
         self._handle: OpenFile | None = None
 
     @property
@@ -311,9 +329,29 @@ class LogFile:
         self.directory.files.truncate(handle, 0)
         self.size = 0
 
+    def grow_in_steps(self) -> None:
+        """From now on, take disk space for many appends at once, which makes each a fifth cheaper (ADR 8).
+
+        Whoever ends the growth calls `give_back_room`.
+        """
+        self._room_end = max(self.size, STEPS_FROM_BYTES)
+
+    def give_back_room(self) -> None:
+        """Let others have the disk space that was taken and not needed, by this process or an earlier one."""
+        self.directory.files.truncate(self.handle(), self.size)
+
+    def _take_room(self, position: int, end: int) -> None:
+        self._room_end = end + min(end // STEP_SHARE, MAX_STEP_BYTES)
+        # A disk that has no such step left may have room for the append, which finds its own.
+        with contextlib.suppress(OSError):
+            self.directory.files.take_room(self.handle(), position, self._room_end - position)
+
     def append(self, payload: Buffer) -> int:
         """Write at the end; the position where it begins. After an error nothing was appended."""
         position = self.size
+        end = position + len(payload)
+        if end > self._room_end:
+            self._take_room(position, end)
         try:
             self.directory.handles.files.write_at(self.handle(), payload, position)
         except OSError:
@@ -322,7 +360,7 @@ class LogFile:
             with contextlib.suppress(OSError):
                 self.directory.files.truncate(self.handle(), position)
             raise
-        self.size = position + len(payload)
+        self.size = end
         return position
 
     def read(self, position: int, length: int) -> bytes:

@@ -123,6 +123,8 @@ class _Loader:
         for segment, scan in scans:
             self._adopt(segment, scan)
         self._drop_after_problem(scans)
+        if not self.checkpoints.is_clean:
+            self.segments.active.log.give_back_room()
         self._settle_epochs(scans, log_end_offset)
         self.segments.active.log.unshare(self.segments.active.size)
         self.log_start_offset = min(self.log_start_offset, log_end_offset)

@@ -62,6 +62,7 @@ class Segment(SegmentReads):
             TimeIndex(file(filenames.TIME_INDEX), base_offset),
             index_interval_bytes,
         )
+        self.log.grow_in_steps()
         self.txn_index = TxnIndex(file(filenames.TXN_INDEX), is_created=filenames.TXN_INDEX in sizes)
 
     @classmethod
@@ -132,7 +133,7 @@ class Segment(SegmentReads):
         """No more appends: the indexes are completed, as the greatest timestamp must be the last entry."""
         self.time_index.append_if_later(*self.max_timestamp())
         self.write_pending()
-        self.directory.files.truncate(self.log.handle(), self.size)
+        self.log.give_back_room()
         self.forget_boundaries()
         self._next_reads = ({}, {})
 

@@ -1,0 +1,25 @@
+"""Takes disk space for bytes that are still to come, without making the file longer (fallocate of Linux)."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+
+_KEEP_SIZE = 1
+
+_fallocate = (
+    getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None) if sys.platform == "linux" else None
+)
+if _fallocate is not None:
+    _fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+
+
+def take_room(fd: int, position: int, length: int) -> bool:
+    """Take space for that run of the file; False where the system cannot. OSError if the disk refuses it."""
+    if _fallocate is None:
+        return False
+    if _fallocate(fd, _KEEP_SIZE, position, length) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return True

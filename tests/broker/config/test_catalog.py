@@ -28,6 +28,7 @@ TYPES = {
 OTHER_DEFAULT = {
     "listeners": "SPEC I8: what authenticates nobody stays on this machine",
     "group.coordinator.rebalance.protocols": "SPEC C6",
+    "socket.receive.buffer.bytes": "ADR 6: Kafka's has a large request come in pieces, each with a waking",
     "socket.send.buffer.bytes": "ADR 6: Kafka's makes five calls of what the system's sends by one",
 }
 OTHER_BOUNDS = {

@@ -34,7 +34,12 @@ ONLY_OURS = {
     "zookeeper.connection.timeout.ms",
     "zookeeper.session.timeout.ms",
 }
-OTHER_DEFAULT = {"listeners", "group.coordinator.rebalance.protocols", "socket.send.buffer.bytes"}
+OTHER_DEFAULT = {
+    "listeners",
+    "group.coordinator.rebalance.protocols",
+    "socket.receive.buffer.bytes",
+    "socket.send.buffer.bytes",
+}
 # The recorded broker is its own KRaft controller, and has a key that nobody knows.
 CANNOT_BE_SET_HERE = {
     "process.roles",

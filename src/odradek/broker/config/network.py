@@ -65,8 +65,8 @@ class NetworkSettings:
     socket_receive_buffer_bytes: int = read_only(
         "socket.receive.buffer.bytes",
         INT,
-        102_400,
-        "The receive buffer of an accepted socket; -1 leaves the system's.",
+        -1,
+        "The receive buffer of an accepted socket; -1 leaves the system's, which takes large requests.",
         importance=HIGH,
     )
     socket_send_buffer_bytes: int = read_only(

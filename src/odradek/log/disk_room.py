@@ -15,11 +15,8 @@ if _fallocate is not None:
     _fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
 
 
-def take_room(fd: int, position: int, length: int) -> bool:
-    """Take space for that run of the file; False where the system cannot. OSError if the disk refuses it."""
-    if _fallocate is None:
-        return False
-    if _fallocate(fd, _KEEP_SIZE, position, length) != 0:
+def take_room(fd: int, position: int, length: int) -> None:
+    """Take space for that run of the file, where the system can. OSError if the disk refuses it."""
+    if _fallocate is not None and _fallocate(fd, _KEEP_SIZE, position, length) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
-    return True

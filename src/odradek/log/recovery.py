@@ -24,7 +24,7 @@ from odradek.log.config import LogConfig
 from odradek.log.directory_files import DirectoryFiles, tidy_directory
 from odradek.log.epochs import LeaderEpochs, decode_epochs
 from odradek.log.errors import DamagedIndex, LogCorrupted
-from odradek.log.files import HandleCache, PartitionDirectory
+from odradek.log.files import STEPS_FROM_BYTES, HandleCache, PartitionDirectory
 from odradek.log.log_writer import PRODUCER_ID_EXPIRATION_MS, draw_jitter_ms
 from odradek.log.partition_log import PartitionLog
 from odradek.log.producers import ProducerStates
@@ -123,7 +123,7 @@ class _Loader:
         for segment, scan in scans:
             self._adopt(segment, scan)
         self._drop_after_problem(scans)
-        if not self.checkpoints.is_clean:
+        if not self.checkpoints.is_clean and self.segments.active.size >= STEPS_FROM_BYTES:
             self.segments.active.log.give_back_room()
         self._settle_epochs(scans, log_end_offset)
         self.segments.active.log.unshare(self.segments.active.size)

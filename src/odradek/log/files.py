@@ -342,8 +342,8 @@ class LogFile:
 
     def _take_room(self, position: int, end: int) -> None:
         self._room_end = end + min(end // STEP_SHARE, MAX_STEP_BYTES)
-        # A disk that has no such step left may have room for the append, which finds its own. Whatever else is
-        # wrong, the append will meet it too.
+        # A disk that has no such step left may have room for the append, which finds its own; whatever else
+        # is wrong, the append will meet it too.
         with contextlib.suppress(OSError):
             self.directory.files.take_room(self.handle(), position, self._room_end - position)
 

@@ -2,7 +2,7 @@
 
 A virtual machine may hand free memory back to its host, in blocks of megabytes, and a page that it takes
 again then costs the host's time, which the guest's kernel puts to the account of whoever touches the page
-first. Here a write of 16 KiB took 11 us with pages at hand and 46-77 us without, so that what was measured
+first. Here a write of 16 KiB took 6 us with pages at hand and 28-35 us without, so that what was measured
 was how much memory had been free before. Blocks are handed back whole. So the bench takes memory, touches it
 and gives every other piece back: what lies between is free, too small to be handed back, and what the kernel
 takes first. On a machine of one's own this changes nothing.

@@ -6,6 +6,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,7 +50,8 @@ def main(*parts: Part) -> None:
             tell(part, load(results / RESULT_FILE)[part.title], plots)
         return
     allow_many_files()
-    with ballast(), tempfile.TemporaryDirectory(dir=options.directory, prefix="odradek-bench-") as directory:
+    memory = nullcontext() if options.quick else ballast()
+    with memory, tempfile.TemporaryDirectory(dir=options.directory, prefix="odradek-bench-") as directory:
         setting = Setting(Path(directory), options.rounds, options.quick)
         for part, outcome in _measured(parts, setting):
             keep(results / RESULT_FILE, part.title, outcome)

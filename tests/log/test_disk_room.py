@@ -28,13 +28,10 @@ class RefusingFiles(FileSystem):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def taken_bytes(path: str) -> int:
-    """What the file takes of its disk."""
-    return os.stat(path).st_blocks * 512
-
-
 def ahead_bytes(path: str) -> int:
-    return taken_bytes(path) - os.stat(path).st_size
+    """What the file takes of its disk beyond its length."""
+    known = os.stat(path)
+    return known.st_blocks * 512 - known.st_size
 
 
 def a_grown_log(path: Path) -> PartitionLog:

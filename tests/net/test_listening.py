@@ -22,13 +22,19 @@ PLACE_OF_BACKLOG = 8 + 5 * 4
 
 
 @contextmanager
-def a_pair(options: SocketOptions, peer_ip: str = HOST) -> Iterator[socket.socket]:
-    with listen(HOST, 0, options) as listening, socket.create_connection(listening.getsockname()):
+def accepted_by(listening: socket.socket) -> Iterator[socket.socket]:
+    with socket.create_connection(listening.getsockname()):
         listening.setblocking(True)
         accepted, _ = listening.accept()
         with accepted:
-            make_ready(accepted, peer_ip)
             yield accepted
+
+
+@contextmanager
+def a_pair(options: SocketOptions) -> Iterator[socket.socket]:
+    with listen(HOST, 0, options) as listening, accepted_by(listening) as accepted:
+        make_ready(accepted, HOST)
+        yield accepted
 
 
 @contextmanager
@@ -36,10 +42,8 @@ def a_system_pair() -> Iterator[socket.socket]:
     """Its buffers are the system's for this congestion control: they differ from one to the other."""
     with socket.create_server((HOST, 0)) as listening:
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, UNPACED)
-        with socket.create_connection(listening.getsockname()):
-            accepted, _ = listening.accept()
-            with accepted:
-                yield accepted
+        with accepted_by(listening) as accepted:
+            yield accepted
 
 
 def buffer_bytes(asked: socket.socket, which: int) -> int:
@@ -81,11 +85,8 @@ def test_nothing_is_paced_inside_of_one_machine() -> None:
 
 
 def test_a_socket_on_the_loopback_address_is_accepted_unpaced() -> None:
-    with listen(HOST, 0, SocketOptions()) as listening, socket.create_connection(listening.getsockname()):
-        listening.setblocking(True)
-        accepted, _ = listening.accept()
-        with accepted:
-            assert control(accepted) == UNPACED
+    with listen(HOST, 0, SocketOptions()) as listening, accepted_by(listening) as accepted:
+        assert control(accepted) == UNPACED
 
 
 def test_a_socket_on_every_address_listens_with_the_systems_congestion_control() -> None:
@@ -96,13 +97,11 @@ def test_a_socket_on_every_address_listens_with_the_systems_congestion_control()
 def test_clients_of_other_machines_keep_the_systems_congestion_control() -> None:
     with (
         socket.create_server((HOST, 0)) as listening,
-        socket.create_connection(listening.getsockname()),
+        accepted_by(listening) as accepted,
         socket.socket() as untouched,
     ):
-        accepted, _ = listening.accept()
-        with accepted:
-            make_ready(accepted, "192.0.2.1")
-            assert control(accepted) == control(untouched)
+        make_ready(accepted, "192.0.2.1")
+        assert control(accepted) == control(untouched)
 
 
 def test_an_address_that_this_machine_does_not_have_is_told_so() -> None:

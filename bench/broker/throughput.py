@@ -3,7 +3,7 @@
 Every row is one shape of records and batches. A round sends the same records to each contestant in turn, in
 changing order, into a topic of its own that is deleted afterwards; the topics of the last round are then read
 by a consumer, thrice as often. Nobody pays for another: the others stand still while one is measured, and
-when a run begins, nothing is left to be written to the disk, and what will be read is in memory. A gigabyte
+when a run begins, nothing is left to be written to the disk, and what is read stays in memory. A gigabyte
 is 10**9 bytes of record values before compression. CPU is that of the broker's process with all its threads,
 from before the client starts until it has ended.
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from broker.setting import Part, Setting, main
 from brokers import BareLoop, Broker, held, running
 from charts import Goal, Ratios, ratio_panels
 from harness import Figures, alternate
+from kept_pages import kept_in_memory
 from results import GB, MB, Outcome, geometric_mean, markdown_table, verdict
 from telling import Teller
 
@@ -101,19 +103,20 @@ class Rows:
         self._topics += 1
         topic = f"bench{self._topics}"
         broker.create_topic(topic, shape.partitions)
-        figures = self._timed(shape, broker, lambda: self._produce(broker.port, topic, shape))
+        figures = self._timed(shape, broker, partial(self._produce, broker.port, topic, shape))
         return topic, figures
 
     def consume_from(self, broker: Broker, topic: str, shape: Shape) -> tuple[float, float]:
         count = self.records[shape.record_bytes]
-        _bring_into_memory(broker, topic)
-        return self._timed(shape, broker, lambda: consume(broker.bootstrap, topic, shape.partitions, count))
+        with kept_in_memory(broker.directory.glob(f"**/{topic}-*/*")):
+            run = partial(consume, broker.bootstrap, topic, shape.partitions, count)
+            return self._timed(shape, broker, run)
 
     def floor(self, shape: Shape) -> tuple[float, float]:
         """The same requests to the bare loop, in a fresh process."""
         place = self.setting.directory / "floor"
         with running(lambda directory: BareLoop(directory, shape.partitions), directory=place) as (loop,):
-            return self._timed(shape, loop, lambda: self._produce(loop.port, "floor", shape))
+            return self._timed(shape, loop, partial(self._produce, loop.port, "floor", shape))
 
     def _produce(self, port: int, topic: str, shape: Shape) -> float:
         count = self.records[shape.record_bytes]
@@ -132,14 +135,6 @@ class Rows:
             used = broker.cpu_seconds() - before
         sent_bytes = self.records[shape.record_bytes] * shape.record_bytes
         return records_per_second * shape.record_bytes / MB, used / (sent_bytes / GB)
-
-
-def _bring_into_memory(broker: Broker, topic: str) -> None:
-    """Read its files: a kernel may take away pages that nobody has touched for a minute, and ours does."""
-    for path in broker.directory.glob(f"**/{topic}-*/*"):
-        with path.open("rb") as file:
-            while file.read(1 << 20):
-                pass
 
 
 def _note(kept: Outcome, figures: tuple[float, float]) -> None:

@@ -90,7 +90,7 @@ def test_what_the_kernel_has_in_memory_needs_no_thread(log: PartitionLog, files:
         if not is_warm(log, offset, 1 << 20):
             assert notice_cached(log, offset, 1 << 20)
             looks += 1
-        offset += 3
+        offset += log.read(offset, 1 << 20).range.length // BATCH
     assert files.warmed == []
     assert looks < 10
 
@@ -105,6 +105,20 @@ def test_what_the_kernel_must_fetch_is_left_to_a_thread(log: PartitionLog) -> No
         Path(file.path).read_bytes()
     assert notice_cached(log, 3, 1 << 20)
     assert is_warm(log, 3, 1 << 20)
+
+
+def test_a_hole_in_the_cache_holds_up_only_who_needs_it(log: PartitionLog) -> None:
+    first = log.segments.first
+    first.write_pending()
+    with Path(first.log.path).open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 6 << 20, 2 << 20, os.POSIX_FADV_DONTNEED)
+    reads_that_wait = [
+        offset
+        for offset in range(0, 36, 3)
+        if not is_warm(log, offset, 1 << 20) and not notice_cached(log, offset, 1 << 20)
+    ]
+    assert reads_that_wait == [18, 21, 24, 27]
 
 
 def test_a_hole_in_the_cache_is_seen(tmp_path: Path) -> None:

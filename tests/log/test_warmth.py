@@ -41,7 +41,7 @@ def test_a_tail_that_nobody_looked_at_for_long_is_not_believed() -> None:
 def test_a_run_that_was_read_on_purpose_is_warm_for_reads_that_fit() -> None:
     warmth = Warmth()
     end = LogEndMark(0, 0, 10_000)
-    warmth.run = WarmRun(100, 200, 250, MIB)
+    warmth.run = WarmRun(100, 200, 250, MIB, 0)
     assert warmth.covers(100, MIB, end)
     assert warmth.covers(200, MIB // 2, end)
     assert not warmth.covers(201, MIB, end)
@@ -50,7 +50,7 @@ def test_a_run_that_was_read_on_purpose_is_warm_for_reads_that_fit() -> None:
 
 
 def test_the_next_read_of_a_run_is_told_from_a_jump() -> None:
-    run = WarmRun(100, 200, 250, MIB)
+    run = WarmRun(100, 200, 250, MIB, 0)
     assert run.is_followed_by(201)
     assert run.is_followed_by(250)
     assert not run.is_followed_by(251)

@@ -28,12 +28,27 @@ def is_warm(log: PartitionLog, offset: int, max_bytes: int) -> bool:
 def notice_cached(log: PartitionLog, offset: int, max_bytes: int) -> bool:
     """Whether all that such a read needs is in the page cache, told without reading it; by the log's owner.
 
-    If so it is noted, with what comes next for a reader that goes on, and `is_warm` from then on.
+    If so it is noted, with what comes next for a reader that goes on, and `is_warm` from then on. A kernel
+    that takes a few pages away makes only those reads wait that need them.
     """
+    ahead_bytes = _look_ahead_bytes(log, offset, max_bytes)
+    if ahead_bytes > 0 and _notice_cached(log, offset, max_bytes, ahead_bytes):
+        return True
+    return _notice_cached(log, offset, max_bytes, 0)
+
+
+def _look_ahead_bytes(log: PartitionLog, offset: int, max_bytes: int) -> int:
+    """Twice as far as the last look that found everything: a hole ahead is looked at a few times only."""
+    earlier = log.warmth.run
+    if earlier is None or not earlier.is_followed_by(offset):
+        return 0
+    return min(2 * earlier.ahead_bytes + max_bytes, LOOK_AHEAD_BYTES)
+
+
+def _notice_cached(log: PartitionLog, offset: int, max_bytes: int, ahead_bytes: int) -> bool:
     segment = log.segments.floor(offset)
     if segment is None:
         return False
-    ahead_bytes = LOOK_AHEAD_BYTES if _goes_on(log, offset) else 0
     with contextlib.suppress(OSError, RecordsError, DamagedIndex):
         if not _is_cached(segment.offset_index.file, 0, segment.offset_index.file.size):
             return False
@@ -46,7 +61,7 @@ def notice_cached(log: PartitionLog, offset: int, max_bytes: int) -> bool:
             return False
         seen_end = start + max_bytes + ahead_bytes if run.segment is segment else run.start
         if run.end <= seen_end or _is_cached(run.segment.log, seen_end, run.end - seen_end):
-            _note(log, run, offset, max_bytes)
+            _note(log, run, offset, max_bytes, ahead_bytes)
             return True
     return False
 
@@ -61,7 +76,8 @@ def warm_up(log: PartitionLog, offset: int, max_bytes: int) -> None:
 
     Blocks for as long as the disk likes. Whatever goes wrong will go wrong again when it is read.
     """
-    ahead_bytes = READ_AHEAD_BYTES if _goes_on(log, offset) else 0
+    earlier = log.warmth.run
+    ahead_bytes = READ_AHEAD_BYTES if earlier is not None and earlier.is_followed_by(offset) else 0
     with contextlib.suppress(OSError, RecordsError):
         try:
             _warm_up(log, offset, max_bytes, ahead_bytes)
@@ -70,18 +86,13 @@ def warm_up(log: PartitionLog, offset: int, max_bytes: int) -> None:
             _warm_up(log, offset, max_bytes, ahead_bytes)
 
 
-def _goes_on(log: PartitionLog, offset: int) -> bool:
-    earlier = log.warmth.run
-    return earlier is not None and earlier.is_followed_by(offset)
-
-
 def _warm_up(log: PartitionLog, offset: int, max_bytes: int, ahead_bytes: int) -> None:
     run = _find_run(log, offset, max_bytes + ahead_bytes)
     if run is None:
         return
     warmed = run.range()
     log.directory.files.warm(warmed.file, warmed.position, warmed.length)
-    _note(log, run, offset, max_bytes)
+    _note(log, run, offset, max_bytes, ahead_bytes)
 
 
 def _find_run(log: PartitionLog, offset: int, max_bytes: int) -> BatchRun | None:
@@ -90,10 +101,10 @@ def _find_run(log: PartitionLog, offset: int, max_bytes: int) -> BatchRun | None
     return find_batches(log.segments, end, offset, end.offset, max_bytes, True)
 
 
-def _note(log: PartitionLog, run: BatchRun, offset: int, max_bytes: int) -> None:
+def _note(log: PartitionLog, run: BatchRun, offset: int, max_bytes: int, ahead_bytes: int) -> None:
     last_offset = run.upper_offset - 1
     if run.end < run.segment.size:
         # A read that begins later than this would go beyond what was warmed.
         last_start = run.segment.floor_boundary(run.start, max(run.end - max_bytes, run.start)).position
         last_offset = run.segment.span_at(last_start).base_offset
-    log.warmth.run = WarmRun(offset, max(last_offset, offset), run.upper_offset, max_bytes)
+    log.warmth.run = WarmRun(offset, max(last_offset, offset), run.upper_offset, max_bytes, ahead_bytes)

@@ -9,6 +9,7 @@ cdef class WarmRun:
     cdef readonly long long last_offset
     cdef readonly long long end_offset
     cdef readonly long long max_bytes
+    cdef readonly long long ahead_bytes
 
     cpdef bint covers(self, long long offset, long long max_bytes) except -1
 

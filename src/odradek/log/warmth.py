@@ -1,7 +1,8 @@
 # cython: annotation_typing=False
 """What of a log is surely in the page cache, so that sending it cannot make the event loop wait for a disk.
 
-Two parts count: the tail that was appended not long ago, and the run that a thread has just read on purpose.
+Two parts count: the tail that was appended not long ago, and the run that was looked at last, or
+that a thread has just read on purpose.
 
     log start                          hot tail           log end
         |                                  |                 |
@@ -20,18 +21,22 @@ LOOK_AHEAD_BYTES = 32 << 20
 
 
 class WarmRun:
-    """Batches that were read on purpose, [start_offset, end_offset).
+    """Batches that are in memory, [start_offset, end_offset).
 
-    A read of at most `max_bytes` that begins no later than at `last_offset` stays inside.
+    A read of at most `max_bytes` that begins no later than at `last_offset` stays inside. `ahead_bytes` more
+    than one such read were asked for.
     """
 
-    __slots__ = ("end_offset", "last_offset", "max_bytes", "start_offset")
+    __slots__ = ("ahead_bytes", "end_offset", "last_offset", "max_bytes", "start_offset")
 
-    def __init__(self, start_offset: int, last_offset: int, end_offset: int, max_bytes: int) -> None:
+    def __init__(
+        self, start_offset: int, last_offset: int, end_offset: int, max_bytes: int, ahead_bytes: int
+    ) -> None:
         self.start_offset = start_offset
         self.last_offset = last_offset
         self.end_offset = end_offset
         self.max_bytes = max_bytes
+        self.ahead_bytes = ahead_bytes
 
     def covers(self, offset: int, max_bytes: int) -> bool:
         """Whether a read finds everything here."""

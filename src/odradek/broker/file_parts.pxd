@@ -2,8 +2,13 @@
 
 cimport cython
 
+from odradek.log.files cimport FileRange
+
 
 @cython.final
 cdef class LogPart:
-    cdef object _range
+    cdef FileRange _range
     cdef Py_ssize_t _length
+
+    @cython.locals(run=FileRange, sent=Py_ssize_t)
+    cpdef Py_ssize_t send_to(self, int socket_fd, long long start) except -1

@@ -6,9 +6,17 @@ Compiled by Cython (file_parts.pxd has the C types), or interpreted as is.
 
 from __future__ import annotations
 
-import os
-
 from odradek.log.files import FileRange
+
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.net.socket_calls import send_file
+else:
+    from odradek.net.socket_calls import send_file
 
 
 class LogPart:
@@ -26,7 +34,7 @@ class LogPart:
     def send_to(self, socket_fd: int, start: int) -> int:
         """Send from byte `start` of the run on; how many bytes went."""
         run = self._range
-        sent = os.sendfile(socket_fd, run.file.fd, run.position + start, run.length - start)
+        sent: int = send_file(socket_fd, run.file.fd, run.position + start, run.length - start)
         if sent == 0:
             # Truncated under us: the client was promised bytes that are gone, so the connection must end.
             raise OSError("the log file became shorter while it was sent")

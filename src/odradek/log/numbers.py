@@ -11,6 +11,7 @@ In C nothing is checked behind the pointer: bounds are the caller's part, and th
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 
 
 def numbers_of(column: array[int]) -> array[int]:
@@ -21,3 +22,8 @@ def numbers_of(column: array[int]) -> array[int]:
 def append_number(column: array[int], number: int) -> None:
     """Add one at the end."""
     column.append(number)
+
+
+def count_up_to(column: array[int], limit: int) -> int:
+    """How many of the numbers, which rise, are not above the limit; of 32 or 64 bits."""
+    return bisect_right(column, limit)

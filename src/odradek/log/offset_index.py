@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from odradek.log.errors import DamagedIndex
 from odradek.log.files import LogFile
@@ -28,11 +27,26 @@ _ENTRY_SIZE = ENTRY_SIZE
 _OFFSET, _POSITION = 0, 1
 
 
-class OffsetPosition(NamedTuple):
+class OffsetPosition:
     """A batch that ends with `offset` (or a run of batches) begins at `position`."""
 
-    offset: int
-    position: int
+    __slots__ = ("offset", "position")
+
+    def __init__(self, offset: int, position: int) -> None:
+        self.offset = offset
+        self.position = position
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, OffsetPosition)
+            and self.offset == other.offset
+            and self.position == other.position
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"OffsetPosition(offset={self.offset}, position={self.position})"
 
 
 class OffsetIndex:

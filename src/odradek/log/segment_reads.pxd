@@ -2,6 +2,7 @@
 
 cimport cython
 
+from odradek.log.offset_index cimport OffsetPosition
 from odradek.log.segment_end cimport SegmentEnd
 
 cdef Py_ssize_t _HEADER_SIZE, _LOG_OVERHEAD, _LENGTH_AT, _MAGIC_AT, _LAST_OFFSET_DELTA_AT, _MAX_TIMESTAMP_AT
@@ -29,10 +30,11 @@ cdef class SegmentReads(SegmentEnd):
     cdef public tuple _next_reads
 
     cpdef position_of(self, long long offset)
+    @cython.locals(entry=OffsetPosition)
     cdef long long _scan_start(self, long long offset) except -1
-    cdef BatchSpan _checked_span(self, entry)
+    cdef BatchSpan _checked_span(self, OffsetPosition entry)
     cpdef BatchSpan span_at(self, long long position)
-    @cython.locals(span=BatchSpan)
+    @cython.locals(span=BatchSpan, entry=OffsetPosition)
     cpdef Boundary floor_boundary(self, long long start, long long target)
     @cython.locals(newer=dict)
     cpdef note_next_read(self, long long offset, long long position)

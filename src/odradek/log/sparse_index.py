@@ -19,7 +19,6 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
-from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import chain
 
@@ -33,9 +32,9 @@ except ImportError:
     from odradek.common import cython_shim as cython
 
 if cython.compiled:
-    from cython.cimports.odradek.log.numbers import append_number
+    from cython.cimports.odradek.log.numbers import append_number, count_up_to
 else:
-    from odradek.log.numbers import append_number
+    from odradek.log.numbers import append_number, count_up_to
 
 PENDING_LIMIT = 512
 _BLOCK_ENTRIES = 512
@@ -111,10 +110,12 @@ class SparseIndex:
         written, keys, values = self._pending
         pending = values if column else keys
         if pending and pending[0] <= target:
-            return written + bisect_right(pending, target) - 1
+            found: int = count_up_to(pending, target)
+            return written + found - 1
         return self._search_file(column, target, written)
 
     def _search_file(self, column: int, target: int, count: int) -> int:
+        found: int
         for known in self._blocks_read:
             found = _search_block(known, column, target, count)
             if found >= 0:
@@ -138,7 +139,8 @@ class SparseIndex:
             return -1
         # Entries beyond `high` are read with it, for whoever goes on from here.
         known = self._read_block(low, count)
-        return low + bisect_right(_column(known, column), target) - 1
+        found = count_up_to(_column(known, column), target)
+        return low + found - 1
 
     def _read_block(self, start: int, count: int) -> Block:
         """The entries from `start` on, of which there is one at least; kept for the next search."""
@@ -205,7 +207,8 @@ def _search_block(block: Block, column: int, target: int, count: int) -> int:
     start, numbers = block[0], _column(block, column)
     size = len(numbers)
     if numbers[0] <= target and (target < numbers[size - 1] or start + size == count):
-        return start + bisect_right(numbers, target) - 1
+        found: int = count_up_to(numbers, target)
+        return start + found - 1
     return -1
 
 

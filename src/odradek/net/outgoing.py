@@ -22,7 +22,7 @@ else:
 
 MAX_BUFFERS_PER_CALL = 64
 SMALL_FILE_BYTES = 16 * 1024
-MORE = getattr(socket, "MSG_MORE", 0)
+CORK: int = getattr(socket, "TCP_CORK", 0)  # Linux
 
 
 @runtime_checkable
@@ -43,11 +43,13 @@ class FilePart(Protocol):
 class Outgoing:
     """The unsent parts of one connection. Owned by it."""
 
-    __slots__ = ("_fd", "_parts", "_socket", "_started", "unsent_bytes")
+    __slots__ = ("_can_cork", "_fd", "_is_corked", "_parts", "_socket", "_started", "unsent_bytes")
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
         self._fd = sock.fileno()
+        self._can_cork = CORK != 0 and sock.family in (socket.AF_INET, socket.AF_INET6)
+        self._is_corked = False
         self._parts: deque[Any] = deque()
         self._started = 0  # bytes of the first part that have gone
         self.unsent_bytes = 0
@@ -57,9 +59,12 @@ class Outgoing:
         for part in parts:
             size = len(part)
             if size:
-                if size <= SMALL_FILE_BYTES and not isinstance(part, bytes | bytearray | memoryview):
-                    # A copy and one call are cheaper than three calls and three packets.
-                    part = part.read()
+                if not isinstance(part, bytes | bytearray | memoryview):
+                    if size <= SMALL_FILE_BYTES:
+                        # A copy and one call are cheaper than three calls.
+                        part = part.read()
+                    else:
+                        self._cork(True)
                 self._parts.append(part)
                 self.unsent_bytes += size
 
@@ -80,11 +85,22 @@ class Outgoing:
         try:
             while self._parts:
                 sent = self._send_some()
+                if sent == 0:
+                    return False
                 self.unsent_bytes -= sent
                 self._drop(sent)
         except (BlockingIOError, InterruptedError):
             return False
+        self._cork(False)
         return True
+
+    def _cork(self, wanted: bool) -> None:
+        """Have the kernel hold back a packet that is not full yet: files and what lies between them then go
+        out in full ones, and the client is woken less often.
+        """
+        if wanted != self._is_corked and self._can_cork:
+            self._is_corked = wanted
+            self._socket.setsockopt(socket.IPPROTO_TCP, CORK, wanted)
 
     def _send_some(self) -> int:
         first = self._parts[0]
@@ -93,7 +109,7 @@ class Outgoing:
         return int(first.send_to(self._fd, self._started))
 
     def _send_buffers(self) -> int:
-        """As many buffers as stand at the front, in one call."""
+        """As many buffers as stand at the front, in one call; 0 if none of it could go."""
         buffers: list[Any] = []
         for part in self._parts:
             if not isinstance(part, bytes | bytearray | memoryview) or len(buffers) == MAX_BUFFERS_PER_CALL:
@@ -101,11 +117,10 @@ class Outgoing:
             buffers.append(part)
         if self._started:
             buffers[0] = memoryview(buffers[0])[self._started :]
-        # What goes before a file waits in the kernel for it: a packet, and a waking of the client, less.
-        flags = MORE if len(buffers) < len(self._parts) else 0
-        if len(buffers) == 1:
-            return self._socket.send(buffers[0], flags)
-        return self._socket.sendmsg(buffers, (), flags)
+        if len(buffers) == 1 and isinstance(buffers[0], bytes | bytearray):
+            sent: int = send(self._fd, buffers[0])
+            return sent
+        return self._socket.sendmsg(buffers)
 
     def _drop(self, sent: int) -> None:
         self._started += sent

@@ -4,6 +4,7 @@ from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Check, PyByteA
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_Check, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_SetFromErrno
 from cpython.memoryview cimport PyMemoryView_GET_BUFFER
+from posix.types cimport off_t
 from libc.errno cimport EAGAIN, EINTR, errno
 
 from odradek.common.octets cimport writable_octets_of
@@ -11,6 +12,9 @@ from odradek.common.octets cimport writable_octets_of
 cdef extern from "<sys/socket.h>" nogil:
     ssize_t c_recv "recv"(int fd, void *room, size_t size, int flags)
     ssize_t c_send "send"(int fd, const void *octets, size_t size, int flags)
+
+cdef extern from "<sys/sendfile.h>" nogil:
+    ssize_t c_sendfile "sendfile"(int fd, int file_fd, off_t *position, size_t size)
 
 cdef enum:
     NOTHING_YET = -1
@@ -46,5 +50,15 @@ cdef inline Py_ssize_t send(int fd, object answer) except -2:
     if count < 0:
         if errno == EAGAIN or errno == EINTR:
             return 0
+        PyErr_SetFromErrno(OSError)
+    return count
+
+
+cdef inline Py_ssize_t send_file(int fd, int file_fd, long long position, size_t size) except -1:
+    cdef off_t start = position
+    cdef Py_ssize_t count
+    with nogil:
+        count = c_sendfile(fd, file_fd, &start, size)
+    if count < 0:
         PyErr_SetFromErrno(OSError)
     return count

@@ -25,3 +25,8 @@ def send(fd: int, answer: bytes | bytearray) -> int:
         return os.write(fd, answer)
     except (BlockingIOError, InterruptedError):
         return 0
+
+
+def send_file(fd: int, file_fd: int, position: int, size: int) -> int:
+    """Send a run of a file: how many bytes, 0 at its end. BlockingIOError if none could go now."""
+    return os.sendfile(fd, file_fd, position, size)

@@ -155,7 +155,7 @@ class Dump:
                     f"{path}: Index offset: {entry.offset}, log offset: {log_offset} (byte {entry.position})"
                 )
             if not self.options.verify_index_only:
-                self.output.row("offset entry", entry._asdict())
+                self.output.row("offset entry", {"offset": entry.offset, "position": entry.position})
 
     def _time_index(self, path: str, file: SegmentFile) -> None:
         segment = _open_segment(path, file)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.net.frames import FIRST_ROOM, BufferPool, FrameAssembler, FrameTooLarge
+from odradek.net.frames import FIRST_ROOM, LARGE_BYTES, BufferPool, FrameAssembler, FrameTooLarge
 
 
 def framed(payload: bytes) -> bytes:
@@ -115,3 +115,18 @@ def test_the_pool_keeps_no_more_than_it_may() -> None:
     pool.give(bytearray(101))
     assert len(pool.take(65)) == 70
     assert len(pool.take(65)) == 65
+
+
+def test_after_a_large_frame_another_one_is_expected_until_a_small_one_comes() -> None:
+    assembler = FrameAssembler(10 * LARGE_BYTES, BufferPool())
+    large = framed(bytes(LARGE_BYTES + 1))
+    assert not assembler.is_large_expected
+    assembler.feed(memoryview(large[:5000]))
+    assembler.feed(memoryview(large[5000:]))
+    assert assembler.is_large_expected
+    assert assembler.only_frame(memoryview(framed(b"small")), 9) is not None
+    assert not assembler.is_large_expected
+    assembler.feed(memoryview(large[:5000]))
+    assert assembler.is_large_expected
+    assembler.feed(memoryview(large[5000:] + framed(b"a") + framed(b"b")))
+    assert not assembler.is_large_expected

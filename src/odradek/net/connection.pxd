@@ -16,6 +16,7 @@ cdef class Connection:
     cdef object _handle
     cdef object _on_close
     cdef object _receive_buffer
+    cdef object _first_piece
     cdef RequestGate _gate
     cdef FrameAssembler _assembler
     cdef ExchangeQueue _exchanges
@@ -36,7 +37,7 @@ cdef class Connection:
     cpdef close(self, str reason=*)
     cdef _read(self, bint wanted)
     cdef _write(self, bint wanted)
-    @cython.locals(count=Py_ssize_t)
+    @cython.locals(count=Py_ssize_t, is_first_piece=bint)
     cpdef _readable(self)
     cdef _received(self, Py_ssize_t count)
     cdef _serve_one(self, frame)

@@ -32,6 +32,9 @@ else:
 
 log = logging.getLogger(__name__)
 
+FIRST_PIECE_BYTES = 4096
+"""Read of a frame that is expected to be large, so that the rest of it can go to its place without a copy."""
+
 
 class ConnectionLimits(NamedTuple):
     """Bounds for one connection.
@@ -57,6 +60,7 @@ class Connection:
         "_closed",
         "_exchanges",
         "_fd",
+        "_first_piece",
         "_gate",
         "_handle",
         "_held",
@@ -95,6 +99,7 @@ class Connection:
         self._handle = handle
         self._on_close = on_close
         self._receive_buffer = receive_buffer
+        self._first_piece = receive_buffer[:FIRST_PIECE_BYTES]
         self._max_open_requests = limits.max_open_requests
         self._max_unsent_bytes = limits.max_unsent_bytes
         self._gate = gate
@@ -167,8 +172,10 @@ class Connection:
             self._stall()
             return
         room = self._assembler.room()
+        is_first_piece = room is None and self._assembler.is_large_expected
+        shared = self._first_piece if is_first_piece else self._receive_buffer
         try:
-            count = receive(self._fd, self._receive_buffer if room is None else room)
+            count = receive(self._fd, shared if room is None else room)
         except OSError as error:
             self.close(str(error))
             return
@@ -180,6 +187,8 @@ class Connection:
         self.last_active = monotonic_seconds()
         if room is None:
             self._received(count)
+            if is_first_piece and self._assembler.is_mid_frame and self._is_reading:
+                self._readable()  # the rest goes to its place
             return
         room.release()
         frame = self._assembler.filled(count)

@@ -2,7 +2,7 @@
 
 cimport cython
 
-cdef Py_ssize_t _SIZE_BYTES
+cdef Py_ssize_t _SIZE_BYTES, _LARGE_BYTES
 
 
 @cython.final
@@ -25,6 +25,7 @@ cdef class FrameAssembler:
     cdef bytearray _lent
     cdef Py_ssize_t _size
     cdef Py_ssize_t _filled
+    cdef readonly bint is_large_expected
 
     cpdef room(self)
     @cython.locals(partial=bytearray)

@@ -26,6 +26,8 @@ else:
 SIZE_BYTES = 4
 _SIZE_BYTES = SIZE_BYTES
 FIRST_ROOM = 64 * 1024
+LARGE_BYTES = 64 * 1024
+_LARGE_BYTES = LARGE_BYTES
 
 
 class FrameTooLarge(OdradekError):
@@ -73,7 +75,16 @@ class FrameAssembler:
     tell with `feed` or `filled` what came, and with `done` when the frames that came out have been handled.
     """
 
-    __slots__ = ("_buffers", "_filled", "_lent", "_partial", "_size", "_size_bytes", "max_frame_bytes")
+    __slots__ = (
+        "_buffers",
+        "_filled",
+        "_lent",
+        "_partial",
+        "_size",
+        "_size_bytes",
+        "is_large_expected",
+        "max_frame_bytes",
+    )
 
     def __init__(self, max_frame_bytes: int, buffers: BufferPool) -> None:
         self.max_frame_bytes = max_frame_bytes
@@ -83,6 +94,8 @@ class FrameAssembler:
         self._lent: bytearray | None = None
         self._size = 0
         self._filled = 0
+        # Whether the last frame was large: a client that sends one mostly sends more of them.
+        self.is_large_expected = False
 
     @property
     def is_mid_frame(self) -> bool:
@@ -122,6 +135,7 @@ class FrameAssembler:
         size = count - _SIZE_BYTES
         if size > self.max_frame_bytes or int32_at(octets_of(received), 0) != size:
             return None
+        self.is_large_expected = False
         frame: memoryview = part_of(received, _SIZE_BYTES, count)
         return frame
 
@@ -142,7 +156,9 @@ class FrameAssembler:
             if size <= end - position:
                 frames.append(received[position : position + size])
                 position += size
+                self.is_large_expected = False
             else:
+                self.is_large_expected = size > _LARGE_BYTES
                 self._size = size
                 self._filled = 0
                 self._partial = self._buffers.take(size)

@@ -3,8 +3,8 @@
 A turn sends a block of single records to each contestant in every possible order, so that a noisy second of
 the machine hits all of them and nobody always comes after the same one; the others stand still meanwhile.
 Percentiles are taken turn by turn: their median and spread say how far a tail may be trusted, which one
-number over everything does not. That number is told beside them, since it rests on many more sends. Beside
-the brokers runs the bare loop of `floor.py`: its tail is the machine's and the client's own.
+number over everything does not. Beside the brokers runs the bare loop of `floor.py`: its tail is the
+machine's and the client's own.
 
 Everybody first serves 100,000 single requests: a JVM that had served 50,000 still had three times the p99 of
 its later self, which would flatter us.
@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from itertools import chain, permutations
+from itertools import permutations
 from math import factorial
 from pathlib import Path
 
@@ -132,13 +132,13 @@ class Contest:
             for one in self._contestants:
                 self._block(one, "warming")
 
-    def turn(self) -> dict[str, list[float]]:
-        """A block to each in every order; the milliseconds of each."""
+    def turn(self) -> dict[str, dict[str, float]]:
+        """A block to each in every order; the percentiles of each."""
         times: dict[str, list[float]] = {one.name: [] for one in self._contestants}
         for order in permutations(self._contestants):
             for one in order:
                 times[one.name] += self._block(one, f"{self._sends} round trips to")
-        return times
+        return {name: percentiles(measured) for name, measured in times.items()}
 
     def _block(self, one: Broker, what: str) -> list[float]:
         self._tell.begin(f"{what} {one.name}")
@@ -165,8 +165,7 @@ def _measure(setting: Setting, contestants: tuple[Broker, ...]) -> Outcome:
     warm_up_requests = QUICK_WARM_UP_REQUESTS if setting.is_quick else WARM_UP_REQUESTS
     turns = TURNS_PER_ROUND * setting.rounds
     blocks_per_turn = factorial(len(contestants))
-    measured: dict[str, list[list[float]]] = {one.name: [] for one in contestants}
-    pauses: list[float] = []
+    measured, pauses = [], []
     with Teller(TITLE, (WARM_UP_BLOCKS + turns * blocks_per_turn) * len(contestants)) as tell:
         contest = Contest(contestants, sends, tell)
         contest.warm_up(warm_up_requests)
@@ -174,22 +173,20 @@ def _measure(setting: Setting, contestants: tuple[Broker, ...]) -> Outcome:
         for _ in range(turns):
             with held(contestants):
                 pauses += pauses_ms(WATCH_SECONDS)
-            for name, times in contest.turn().items():
-                measured[name].append(times)
+            measured.append(contest.turn())
         contest.close()
     watched_ms = turns * WATCH_SECONDS * 1000
     return {
         "turns": turns,
         "sends_per_turn": sends * blocks_per_turn,
-        "milliseconds": {name: _by_percentile(blocks) for name, blocks in measured.items()},
-        "of_all_sends": {name: percentiles(list(chain(*blocks))) for name, blocks in measured.items()},
+        "milliseconds": {
+            one.name: {
+                str(percent): [turn[one.name][str(percent)] for turn in measured] for percent in PERCENTILES
+            }
+            for one in contestants
+        },
         "pauses": {"per_second": len(pauses) * 1000 / watched_ms, "lost_share": sum(pauses) / watched_ms},
     }
-
-
-def _by_percentile(turns: list[list[float]]) -> dict[str, list[float]]:
-    each = [percentiles(times) for times in turns]
-    return {str(percent): [one[str(percent)] for one in each] for percent in PERCENTILES}
 
 
 def markdown(outcome: Outcome) -> str:
@@ -204,7 +201,6 @@ def markdown(outcome: Outcome) -> str:
         if who != "Kafka"
     }
     rows += [[f"{who} / Kafka", *(_cell(ratios[who][percent], 2) for percent in TOLD)] for who in ratios]
-    rows += [_all_sends_row(who, outcome["of_all_sends"]) for who in ratios]
     ours, bare_loop, pauses = ratios["odradek"], ratios[BareLoop.name], outcome["pauses"]
     at_tail = f"{_cell(ours[99.9], 2)}; the bare loop {_cell(bare_loop[99.9], 2)}"
     return "\n".join(
@@ -219,11 +215,6 @@ def markdown(outcome: Outcome) -> str:
             verdict("p99.9 ≤ 1/2 of Kafka's", ours[99.9].median <= 0.5, at_tail),
         ]
     )
-
-
-def _all_sends_row(who: str, of_all: dict[str, dict[str, float]]) -> list[str]:
-    shares = (of_all[who][str(percent)] / of_all["Kafka"][str(percent)] for percent in TOLD)
-    return [f"{who} / Kafka, all sends together", *(f"{share:.2f}" for share in shares)]
 
 
 def _cell(figures: Figures, digits: int) -> str:

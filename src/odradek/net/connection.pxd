@@ -16,7 +16,6 @@ cdef class Connection:
     cdef object _handle
     cdef object _on_close
     cdef object _receive_buffer
-    cdef object _first_piece
     cdef RequestGate _gate
     cdef FrameAssembler _assembler
     cdef ExchangeQueue _exchanges

@@ -60,7 +60,6 @@ class Connection:
         "_closed",
         "_exchanges",
         "_fd",
-        "_first_piece",
         "_gate",
         "_handle",
         "_held",
@@ -99,7 +98,6 @@ class Connection:
         self._handle = handle
         self._on_close = on_close
         self._receive_buffer = receive_buffer
-        self._first_piece = receive_buffer[:FIRST_PIECE_BYTES]
         self._max_open_requests = limits.max_open_requests
         self._max_unsent_bytes = limits.max_unsent_bytes
         self._gate = gate
@@ -173,7 +171,7 @@ class Connection:
             return
         room = self._assembler.room()
         is_first_piece = room is None and self._assembler.is_large_expected
-        shared = self._first_piece if is_first_piece else self._receive_buffer
+        shared = self._receive_buffer[:FIRST_PIECE_BYTES] if is_first_piece else self._receive_buffer
         try:
             count = receive(self._fd, shared if room is None else room)
         except OSError as error:

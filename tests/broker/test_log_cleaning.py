@@ -43,6 +43,7 @@ def test_a_compacted_topic_keeps_the_last_value_of_each_key(tmp_path: Path) -> N
             fetched = await wire.ask(ApiKey.FETCH, 12, a_fetch(partition_max_bytes=1 << 24))
             assert the_row(fetched).high_watermark == 30
             assert log.log_start_offset == 0
+        assert "orders 0" in (tmp_path / "cleaner-offset-checkpoint").read_text()
 
     run(main)
 

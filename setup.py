@@ -37,6 +37,7 @@ WAYS = {
     "odradek.records.acceptance": "src/odradek/records/acceptance.py",
     "odradek.records.lz4_frames": "src/odradek/records/lz4_frames.py",
     "odradek.metrics.counters": "src/odradek/metrics/counters.py",
+    "odradek.log.file_system": "src/odradek/log/file_system.py",
     "odradek.log.files": "src/odradek/log/files.py",
     "odradek.log.sparse_index": "src/odradek/log/sparse_index.py",
     "odradek.log.offset_index": "src/odradek/log/offset_index.py",

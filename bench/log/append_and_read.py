@@ -14,7 +14,8 @@ from pathlib import Path
 
 from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig
-from odradek.log.files import FileSystem, HandleCache
+from odradek.log.file_system import FileSystem
+from odradek.log.files import HandleCache
 from odradek.log.partition_log import PartitionLog
 from odradek.log.recovery import load_log
 from odradek.records.builder import build_batch

@@ -32,7 +32,8 @@ from odradek.common.ids import TopicPartition
 from odradek.log.cleaner.config import CleanerConfig
 from odradek.log.cleaner.manager import CleanerManager
 from odradek.log.config import LogConfig
-from odradek.log.files import FileSystem, HandleCache
+from odradek.log.file_system import FileSystem
+from odradek.log.files import HandleCache
 from odradek.log.partition_log import PartitionLog
 from odradek.log.recovery import Checkpoints, load_log
 from odradek.records.builder import build_batch_from_columns

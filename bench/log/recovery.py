@@ -24,7 +24,8 @@ from rich.table import Table
 
 from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig
-from odradek.log.files import FileSystem, HandleCache
+from odradek.log.file_system import FileSystem
+from odradek.log.files import HandleCache
 from odradek.log.recovery import load_log
 
 PEERS = Path(__file__).resolve().parents[1] / "peers"

@@ -12,7 +12,7 @@ import uvloop
 
 from odradek.broker.config.load import load
 from odradek.broker.server import BrokerServer
-from odradek.log.files import FileSystem
+from odradek.log.file_system import FileSystem
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import CreateTopicsRequest
 

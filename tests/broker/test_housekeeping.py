@@ -1,9 +1,14 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
+import pytest
+
+from odradek.broker import housekeeping
 from odradek.common.ids import TopicPartition
+from odradek.log.files import STEPS_FROM_BYTES
 from odradek.protocol.api_key import ApiKey
 from odradek.testing.faulty_files import FaultyFiles
 
@@ -50,5 +55,26 @@ def test_old_segments_go_while_the_broker_runs(tmp_path: Path) -> None:
             log = server.services.replicas.get("orders", 0).log
             await until(lambda: log.log_start_offset > 0)
             assert log.log_end_offset == 6
+
+    run(main)
+
+
+def test_a_log_that_is_left_alone_is_cut_to_its_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(housekeeping, "IDLE_CHECK_MS", 50)
+
+    async def main() -> None:
+        async with a_broker(tmp_path) as (server, wire):
+            await create_topic(wire, "orders")
+            log = server.services.replicas.get("orders", 0).log
+            active = log.segments.active.log
+            longest = 0
+            while active.size <= STEPS_FROM_BYTES:
+                answer = await wire.ask(ApiKey.PRODUCE, 9, a_produce(a_batch(bytes(900_000))))
+                assert the_row(answer).error_code == 0
+                longest = max(longest, os.stat(active.path).st_size - active.size)
+            assert longest > 0
+            await until(lambda: os.stat(active.path).st_size == active.size)
 
     run(main)

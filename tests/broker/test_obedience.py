@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 from odradek.common.error_codes import ErrorCode
-from odradek.log.files import OpenFile
+from odradek.log.file_system import OpenFile
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import ApiVersionsRequest, CreateTopicsRequest, DeleteTopicsRequest
 from odradek.testing.faulty_files import FaultyFiles

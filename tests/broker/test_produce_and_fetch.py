@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from odradek.common.error_codes import ErrorCode
-from odradek.log.files import FileSystem
+from odradek.log.file_system import FileSystem
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import FetchRequest, ProduceRequest
 from odradek.records.batch import iterate_headers

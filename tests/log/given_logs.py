@@ -6,7 +6,8 @@ from pathlib import Path
 
 from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig
-from odradek.log.files import FileSystem, HandleCache
+from odradek.log.file_system import FileSystem
+from odradek.log.files import HandleCache
 from odradek.log.partition_log import PartitionLog
 from odradek.log.reading import Isolation
 from odradek.log.recovery import NEW_PARTITION, Checkpoints, load_log

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from odradek.log.files import FileSystem, HandleCache, LogFile, PartitionDirectory
+from odradek.log.file_system import FileSystem
+from odradek.log.files import HandleCache, LogFile, PartitionDirectory
 from odradek.testing.faulty_files import Crashed, FaultyFiles
 
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.log.errors import DamagedIndex
-from odradek.log.files import FileSystem, HandleCache, LogFile, PartitionDirectory
+from odradek.log.file_system import FileSystem
+from odradek.log.files import HandleCache, LogFile, PartitionDirectory
 from odradek.log.offset_index import OffsetIndex, OffsetPosition
 from odradek.log.time_index import TimeIndex, TimestampOffset
 from odradek.log.txn_index import AbortedTxn, TxnIndex

@@ -18,7 +18,7 @@ from odradek.common.ids import TopicPartition
 from odradek.log.checkpoints import MetaProperties, decode_offsets, encode_meta_properties
 from odradek.log.config import LogConfig
 from odradek.log.errors import DirectoryLocked, InconsistentMetaProperties, LogCorrupted, StorageError
-from odradek.log.files import FileSystem
+from odradek.log.file_system import FileSystem
 from odradek.log.manager import LogManager
 from odradek.log.manager_config import LogManagerConfig
 from odradek.log.unusable import UnusableDirectory

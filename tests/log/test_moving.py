@@ -6,7 +6,7 @@ from pathlib import Path
 from log.given_logs import NOW_MS
 from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig
-from odradek.log.files import FileSystem
+from odradek.log.file_system import FileSystem
 from odradek.log.manager import LogManager
 from odradek.log.moving import LogMove
 from odradek.log.partition_log import PartitionLog

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from log.given_logs import NOW_MS, a_batch
-from odradek.log.files import FileSystem, HandleCache, PartitionDirectory
+from odradek.log.file_system import FileSystem
+from odradek.log.files import HandleCache, PartitionDirectory
 from odradek.log.offset_index import OffsetPosition
 from odradek.log.segment import Segment
 from odradek.log.time_index import TimestampOffset

@@ -10,7 +10,8 @@ from log.given_logs import NOW_MS
 from log.test_moving import a_manager, append
 from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig
-from odradek.log.files import FileSystem, PartitionDirectory
+from odradek.log.file_system import FileSystem
+from odradek.log.files import PartitionDirectory
 from odradek.log.page_cache import is_cached
 from odradek.log.partition_log import PartitionLog
 from odradek.log.warming import is_warm, notice_cached, warm_up

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.file_parts import LogPart
-from odradek.log.files import FileRange, FileSystem
+from odradek.log.file_system import FileRange, FileSystem
 from odradek.net.outgoing import Outgoing
 
 MIB = 1 << 20

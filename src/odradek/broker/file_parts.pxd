@@ -2,7 +2,7 @@
 
 cimport cython
 
-from odradek.log.files cimport FileRange
+from odradek.log.file_system cimport FileRange
 
 
 @cython.final

@@ -6,7 +6,7 @@ Compiled by Cython (file_parts.pxd has the C types), or interpreted as is.
 
 from __future__ import annotations
 
-from odradek.log.files import FileRange
+from odradek.log.file_system import FileRange
 
 try:
     import cython

@@ -18,6 +18,7 @@ logger = logging.getLogger(__name__)
 FLUSH_CHECK_MS = 1000
 GARBAGE_CHECK_MS = 5000
 ROOM_CHECK_MS = 5000
+IDLE_CHECK_MS = 5000
 
 
 class Housekeeping:
@@ -52,6 +53,7 @@ class Housekeeping:
             (manager.log_retention_check_interval_ms, self.enforce_retention),
             (GARBAGE_CHECK_MS, self.remove_garbage),
             (ROOM_CHECK_MS, self.look_for_room),
+            (IDLE_CHECK_MS, self.give_back_idle_room),
         ):
             self._tasks.append(asyncio.create_task(self._every(interval_ms, chore)))
 
@@ -114,6 +116,14 @@ class Housekeeping:
             directory.notice_room()
         if not all(directory.is_full for directory in self._logs.online_directories()):
             await self._on_room()
+
+    async def give_back_idle_room(self) -> None:
+        """Cut log files that nobody has written to lately to their records, for tools that read them."""
+        for log in list(self._logs.logs.values()):
+            try:
+                log.give_back_when_idle()
+            except StorageError as error:
+                self._failed(log, error)
 
     async def remove_garbage(self) -> None:
         """Remove files that were given up long enough ago."""

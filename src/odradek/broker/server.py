@@ -48,7 +48,7 @@ from odradek.coordination.errors import StoreError
 from odradek.coordination.paths import ConfigEntity, EntityType
 from odradek.coordination.store import Store
 from odradek.coordination.urls import open_store
-from odradek.log.files import FileSystem
+from odradek.log.file_system import FileSystem
 from odradek.log.manager import LogManager
 from odradek.log.unusable import make_directory
 from odradek.protocol.messages import LeaderAndIsrRequest, StopReplicaRequest

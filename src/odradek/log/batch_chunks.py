@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from odradek.log.files import LogFile
-from odradek.records.batch import HEADER, BatchHeader
+from odradek.records.batch import HEADER, LOG_OVERHEAD, BatchHeader
 from odradek.records.batch_scan import scan_batches
 from odradek.records.layout import BatchColumn, BatchScan, Stop
 
@@ -79,3 +79,17 @@ def batch_chunks(file: LogFile, position: int = 0, chunk_bytes: int = CHUNK_BYTE
             view.release()
             buffer = bytearray(min(2 * len(buffer), file.size - position))  # one batch larger than the buffer
         position += scan.position
+
+
+def is_only_room(file: LogFile, position: int) -> bool:
+    """Whether nothing but room for batches follows: zeroes, and more than half a batch can begin with.
+
+    So it is behind the end of a log that is being written, or was when its broker was killed (ADR 9).
+    """
+    if file.size - position < LOG_OVERHEAD:
+        return False
+    while piece := file.read(position, CHUNK_BYTES):
+        if piece.strip(b"\0"):
+            return False
+        position += len(piece)
+    return True

@@ -2,23 +2,7 @@
 
 cimport cython
 
-
-@cython.final
-cdef class OpenFile:
-    cdef readonly int fd
-
-
-@cython.final
-cdef class FileRange:
-    cdef readonly OpenFile file
-    cdef readonly long long position
-    cdef readonly long long length
-
-
-cdef class FileSystem:
-    cpdef bytes read_at(self, OpenFile file, Py_ssize_t length, long long position)
-    @cython.locals(fd=int, size=Py_ssize_t, written=Py_ssize_t, octets="const unsigned char *")
-    cpdef write_at(self, OpenFile file, payload, Py_ssize_t position)
+from odradek.log.file_system cimport FileRange, FileSystem, OpenFile
 
 
 @cython.final
@@ -43,11 +27,15 @@ cdef class LogFile:
     cdef public long long size
     cdef OpenFile _handle
     cdef long long _room_end
+    cdef long long _paved_end
+    cdef long long _size_at_last_look
 
     @cython.locals(handle=OpenFile)
     cpdef OpenFile handle(self)
-    cdef _take_room(self, long long position, long long end)
     @cython.locals(position=Py_ssize_t, end=Py_ssize_t)
     cpdef Py_ssize_t append(self, payload) except -1
+    @cython.locals(paved_end=Py_ssize_t)
+    cdef _write_and_pave(self, payload, Py_ssize_t position, Py_ssize_t end)
+    cdef _take_room(self, long long position, long long end)
     cpdef bytes read(self, long long position, long long length)
     cpdef FileRange range(self, long long position, long long length)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from odradek.log.errors import StorageError
-from odradek.log.files import FileSystem, OpenFile
+from odradek.log.file_system import FileSystem, OpenFile
 
 
 @dataclass(frozen=True, slots=True)

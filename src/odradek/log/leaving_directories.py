@@ -9,8 +9,8 @@ from uuid import uuid4
 
 from odradek.common.ids import TopicPartition
 from odradek.log.errors import StorageError
+from odradek.log.file_system import FileSystem
 from odradek.log.filenames import DirectoryState, marked_directory_name
-from odradek.log.files import FileSystem
 from odradek.log.partition_log import PartitionLog
 
 

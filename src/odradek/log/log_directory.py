@@ -21,8 +21,8 @@ from odradek.log.checkpoints import (
     encode_offsets,
 )
 from odradek.log.errors import DirectoryLocked, InconsistentMetaProperties
+from odradek.log.file_system import FileSystem, OpenFile
 from odradek.log.filenames import DirectoryName, DirectoryState, parse_directory_name
-from odradek.log.files import FileSystem, OpenFile
 from odradek.log.recovery import Checkpoints
 
 logger = logging.getLogger(__name__)

@@ -14,8 +14,9 @@ from odradek.log import filenames
 from odradek.log.config import LogConfig
 from odradek.log.creation import Creation
 from odradek.log.errors import LogCorrupted, StorageError
+from odradek.log.file_system import FileSystem
 from odradek.log.filenames import DirectoryState, marked_directory_name
-from odradek.log.files import FileSystem, HandleCache, default_handle_limit
+from odradek.log.files import HandleCache, default_handle_limit
 from odradek.log.leaving_directories import LeavingDirectories
 from odradek.log.log_directory import CheckpointJob, LogDirectory
 from odradek.log.manager_config import DEFAULTS, LogManagerConfig

@@ -322,6 +322,13 @@ class PartitionLog(LogWriter):
         job.run()
         self.complete_flush(job)
 
+    def give_back_when_idle(self) -> None:
+        """Give back the room for appends to come if none came since the last call."""
+        try:
+            self.segments.active.log.give_back_when_idle()
+        except OSError as error:
+            raise StorageError(error, self.directory.path) from error
+
     def close(self, now_ms: int) -> None:
         """Complete indexes, keep producer state, sync, let go of files; the clean stop. Blocks."""
         with storage_errors(self.directory.path):

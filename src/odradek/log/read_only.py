@@ -16,8 +16,9 @@ from odradek.common.ids import TopicPartition
 from odradek.log import filenames
 from odradek.log.checkpoints import decode_offsets
 from odradek.log.errors import DamagedIndex
+from odradek.log.file_system import FileSystem, OpenFile
 from odradek.log.filenames import DirectoryState, parse_directory_name, parse_segment_filename
-from odradek.log.files import FileSystem, HandleCache, LogFile, OpenFile, PartitionDirectory
+from odradek.log.files import HandleCache, LogFile, PartitionDirectory
 from odradek.log.segment import Segment
 from odradek.log.segments import Segments
 from odradek.records.errors import RecordsError

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from odradek.log.files import FileRange
+from odradek.log.file_system import FileRange
 from odradek.log.segment import Segment
 from odradek.log.segment_reads import Boundary
 from odradek.log.segments import Segments

@@ -18,7 +18,7 @@ from uuid import UUID
 
 from odradek.common.ids import TopicPartition
 from odradek.log import filenames
-from odradek.log.batch_chunks import batch_chunks
+from odradek.log.batch_chunks import batch_chunks, is_only_room
 from odradek.log.checkpoints import decode_partition_metadata
 from odradek.log.config import LogConfig
 from odradek.log.directory_files import DirectoryFiles, tidy_directory
@@ -290,11 +290,13 @@ class _Loader:
 
     def _adopt(self, segment: Segment, scan: SegmentScan) -> None:
         if scan.valid_size < segment.size:
-            logger.warning(
+            is_room = is_only_room(segment.log, scan.valid_size)
+            logger.log(
+                logging.INFO if is_room else logging.WARNING,
                 "%s: byte %d: %s; cut, the log ends at offset %d",
                 segment.log.path,
                 scan.valid_size,
-                scan.problem,
+                "only room for records behind it" if is_room else scan.problem,
                 scan.next_offset,
             )
             segment.log.truncate(scan.valid_size)

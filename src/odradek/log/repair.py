@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from odradek.log import filenames
 from odradek.log.checkpoints import decode_offsets, encode_offsets
 from odradek.log.epochs import LeaderEpochs, decode_epochs
-from odradek.log.files import FileSystem, HandleCache, PartitionDirectory
+from odradek.log.file_system import FileSystem
+from odradek.log.files import HandleCache, PartitionDirectory
 from odradek.log.producers import ProducerStates
 from odradek.log.read_only import PartitionFiles, list_partition
 from odradek.log.replay import replay

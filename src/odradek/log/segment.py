@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 
 from odradek.log import filenames
 from odradek.log.errors import DamagedIndex
-from odradek.log.files import Buffer, LogFile, PartitionDirectory
+from odradek.log.file_system import Buffer
+from odradek.log.files import LogFile, PartitionDirectory
 from odradek.log.offset_index import OffsetIndex
 from odradek.log.roll import SegmentFacts
 from odradek.log.segment_reads import BatchSpan, SegmentReads
@@ -104,7 +105,7 @@ class Segment(SegmentReads):
         self.offset_index.file.close()
         self.time_index.file.close()
         if preallocated_bytes:
-            self.directory.files.reserve(self.log.handle(), preallocated_bytes)
+            self.log.reserve(preallocated_bytes)
 
     def __repr__(self) -> str:
         return f"Segment({self.log.path}, {self.size} bytes)"

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from array import array
 
-from odradek.log.files import Buffer, LogFile
+from odradek.log.file_system import Buffer
+from odradek.log.files import LogFile
 from odradek.log.offset_index import OffsetIndex
 from odradek.log.sparse_index import PENDING_LIMIT
 from odradek.log.time_index import TimeIndex, TimestampOffset

@@ -6,7 +6,8 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
 
 from odradek.log import filenames
-from odradek.log.files import OpenFile, PartitionDirectory
+from odradek.log.file_system import OpenFile
+from odradek.log.files import PartitionDirectory
 from odradek.log.producer_snapshots import CorruptSnapshot, decode_snapshot, encode_snapshot
 from odradek.log.producers import ProducerStates
 

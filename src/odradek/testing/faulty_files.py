@@ -6,7 +6,7 @@ import errno
 import os
 from collections.abc import Callable
 
-from odradek.log.files import Buffer, FileSystem, OpenFile
+from odradek.log.file_system import Buffer, FileSystem, OpenFile
 
 CHANGES = frozenset(
     {"open", "write_at", "truncate", "reserve", "make_directory", "rename", "remove", "remove_directory"}
@@ -79,6 +79,15 @@ class FaultyFiles(FileSystem):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             self.free_bytes -= grows_by
         FileSystem.write_at(self, file, payload, position)
+
+    def write_with_zeroes(self, file: OpenFile, payload: Buffer, position: int, zeroes: int) -> None:
+        """As the real one; a full disk takes no zeroes."""
+        self.write_at(file, payload, position)
+        end = position + len(payload)
+        grows_by = max(0, end + zeroes - max(end, os.fstat(file.fd).st_size))
+        if self.free_bytes is None or grows_by <= self.free_bytes:
+            self.free_bytes = None if self.free_bytes is None else self.free_bytes - grows_by
+            FileSystem.write_with_zeroes(self, file, payload, position, zeroes)
 
     def truncate(self, file: OpenFile, size: int) -> None:
         """As the real one."""

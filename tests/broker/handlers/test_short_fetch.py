@@ -491,7 +491,7 @@ def test_records_that_must_come_from_a_disk_take_the_long_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario(client: Client, was_short: list[bool]) -> None:
-        monkeypatch.setattr("odradek.log.files.is_cached", lambda *_: False)
+        monkeypatch.setattr("odradek.log.file_system.is_cached", lambda *_: False)
         await client.do(Step("alone", 16, a_fetch(0)))
         await client.do(Step("alone", 16, a_fetch(0)))
         assert was_short == [False, True]  # a thread has brought them

@@ -13,7 +13,7 @@ from odradek.cli.log.decoders import RecordDecoder
 from odradek.cli.log.dump_output import DumpOutput
 from odradek.cli.log.dump_rows import aborted_fields, batch_fields, producer_fields, record_fields
 from odradek.log import filenames
-from odradek.log.batch_chunks import BatchChunk, batch_chunks
+from odradek.log.batch_chunks import BatchChunk, batch_chunks, is_only_room
 from odradek.log.errors import DamagedIndex
 from odradek.log.filenames import SegmentFile, segment_filename
 from odradek.log.offset_index import OffsetIndex
@@ -98,7 +98,8 @@ class Dump:
             self.output.sentence(
                 f"Found {count} invalid bytes at the end of {name}", "trailing bytes", {"count": count}
             )
-            self.problems.add(f"{path}: byte {whole}: {problem}")
+            if not is_only_room(log, whole):
+                self.problems.add(f"{path}: byte {whole}: {problem}")
 
     def _batch(self, path: str, chunk: BatchChunk, index: int, next_offset: int) -> int:
         at, header = chunk.position(index), chunk.header(index)

@@ -20,7 +20,7 @@ from odradek.log.cleaner.plan import LogToClean, dirtiest, log_to_clean, wants_c
 from odradek.log.cleaner.statistics import CleanerStatistics
 from odradek.log.cleaner.throttle import Throttle
 from odradek.log.errors import StorageError
-from odradek.log.files import FileSystem
+from odradek.log.file_system import FileSystem
 from odradek.log.partition_log import PartitionLog
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from odradek.log import filenames
-from odradek.log.batch_chunks import BatchChunk, batch_chunks
+from odradek.log.batch_chunks import BatchChunk, batch_chunks, is_only_room
 from odradek.log.epochs import EpochEntry
 from odradek.log.producer_snapshots import CorruptSnapshot, decode_snapshot
 from odradek.log.read_only import MAX_DECOMPRESSED_BYTES, PartitionFiles, read_only_file
@@ -150,8 +150,9 @@ class _Verifier:
     def _good_batches(self, base_offset: int, *, is_active: bool) -> Iterator[tuple[int, BatchHeader]]:
         """The batches of a segment that nothing is wrong with, by their position; the others are reported."""
         path = self.files.join(base_offset, filenames.LOG)
+        log = read_only_file(path)
         done = 0
-        for chunk in batch_chunks(read_only_file(path)):
+        for chunk in batch_chunks(log):
             for index in range(chunk.scan.count):
                 self.batch = _Batch(chunk.buffer, chunk.position(index))
                 position = chunk.start + self.batch.at
@@ -160,7 +161,7 @@ class _Verifier:
                     yield position, header
             self.advance(chunk.end_position - done)
             done = chunk.end_position
-            if chunk.problem is not None:
+            if chunk.problem is not None and not (is_active and is_only_room(log, done)):
                 kind = Kind.TAIL if is_active else Kind.BATCH
                 self._damage(path, chunk.end_position, chunk.problem, kind)
 

@@ -17,7 +17,5 @@ cdef class FileRange:
 
 cdef class FileSystem:
     cpdef bytes read_at(self, OpenFile file, Py_ssize_t length, long long position)
-    @cython.locals(fd=int, size=Py_ssize_t, written=Py_ssize_t, octets="const unsigned char *")
-    cpdef write_at(self, OpenFile file, payload, Py_ssize_t position)
     @cython.locals(written=Py_ssize_t)
-    cpdef write_with_zeroes(self, OpenFile file, payload, Py_ssize_t position, Py_ssize_t zeroes)
+    cpdef write_at(self, OpenFile file, payload, Py_ssize_t position, Py_ssize_t zeroes=*)

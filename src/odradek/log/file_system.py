@@ -22,10 +22,11 @@ except ImportError:
 
 if cython.compiled:
     # At the end of the process Python's own names are gone before the last files are.
-    from cython.cimports.odradek.common.octets import octets_of
+    from cython.cimports.odradek.log.file_calls import write_run
     from cython.cimports.posix.unistd import close as _close
-    from cython.cimports.posix.unistd import pwrite as _pwrite
 else:
+    from odradek.log.file_calls import write_run
+
     _close = os.close
 
 Buffer = bytes | bytearray | memoryview
@@ -34,9 +35,6 @@ NO_SPACE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 WARM_PIECE_BYTES = 1 << 20
 """What is read again when a page of it is missing."""
-MAX_ZEROES = 128 << 10
-"""How many zeroes may follow a write."""
-_ZEROES = bytes(MAX_ZEROES)
 
 
 class OpenFile:
@@ -114,28 +112,15 @@ class FileSystem:
         """Whether a run of the file is surely in the page cache."""
         return is_cached(file.fd, position, length)
 
-    def write_at(self, file: OpenFile, payload: Buffer, position: int) -> None:
-        """Write all of it, or raise with the file in an unknown state after `position`."""
-        written = 0
-        size = len(payload)
-        if cython.compiled and isinstance(payload, memoryview):
-            fd = file.fd
-            octets = octets_of(payload)
-            with cython.nogil:
-                written = _pwrite(fd, octets, size, position)
-            # Whatever is wrong happens again below, where it is told.
-            written = max(written, 0)
-        while written < size:
-            written += os.pwrite(file.fd, memoryview(payload)[written:], position + written)
+    def write_at(self, file: OpenFile, payload: Buffer, position: int, zeroes: int = 0) -> None:
+        """Write all of it, or raise with the file in an unknown state after `position`.
 
-    def write_with_zeroes(self, file: OpenFile, payload: Buffer, position: int, zeroes: int) -> None:
-        """Like `write_at`, with so many zeroes behind it, at most MAX_ZEROES, if the disk takes them."""
-        written = 0
-        with contextlib.suppress(OSError):
-            written = os.pwritev(file.fd, [payload, memoryview(_ZEROES)[:zeroes]], position)
-        if written < len(payload):
-            # Whatever is wrong happens again here, where it is told.
-            self.write_at(file, memoryview(payload)[written:], position + written)
+        So many zeroes behind it, at most MAX_ZEROES, if the disk takes them.
+        """
+        view = payload if isinstance(payload, memoryview) else memoryview(payload)
+        written = write_run(file.fd, view, position, zeroes)
+        while written < len(view):
+            written += os.pwrite(file.fd, view[written:], position + written)
 
     def truncate(self, file: OpenFile, size: int) -> None:
         """Cut or extend with zeroes."""

@@ -11,7 +11,8 @@ import contextlib
 import resource
 from collections import OrderedDict
 
-from odradek.log.file_system import MAX_ZEROES, Buffer, FileRange, FileSystem, OpenFile
+from odradek.log.file_calls import MAX_ZEROES
+from odradek.log.file_system import Buffer, FileRange, FileSystem, OpenFile
 
 _COPY_CHUNK = 1 << 20
 STEPS_FROM_BYTES = 4 << 20
@@ -177,7 +178,7 @@ class LogFile:
         paved_end = (end + PAVED_BYTES - 1) // PAVED_BYTES * PAVED_BYTES
         if paved_end > self._room_end:
             self._take_room(position, paved_end)
-        self.directory.handles.files.write_with_zeroes(self.handle(), payload, position, paved_end - end)
+        self.directory.handles.files.write_at(self.handle(), payload, position, paved_end - end)
         self._paved_end = paved_end
 
     def _take_room(self, position: int, end: int) -> None:

@@ -64,7 +64,7 @@ class FaultyFiles(FileSystem):
         self._check("read_into", self._path(file))
         return FileSystem.read_into(self, file, buffer, position)
 
-    def write_at(self, file: OpenFile, payload: Buffer, position: int) -> None:
+    def write_at(self, file: OpenFile, payload: Buffer, position: int, zeroes: int = 0) -> None:
         """As the real one, but a full disk takes what fits, and a crash half of it."""
         try:
             self._check("write_at", self._path(file))
@@ -77,17 +77,9 @@ class FaultyFiles(FileSystem):
                 fitting = len(payload) - (grows_by - self.free_bytes)
                 FileSystem.write_at(self, file, memoryview(payload)[: max(0, fitting)], position)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            self.free_bytes -= grows_by
-        FileSystem.write_at(self, file, payload, position)
-
-    def write_with_zeroes(self, file: OpenFile, payload: Buffer, position: int, zeroes: int) -> None:
-        """As the real one; a full disk takes no zeroes."""
-        self.write_at(file, payload, position)
-        end = position + len(payload)
-        grows_by = max(0, end + zeroes - max(end, os.fstat(file.fd).st_size))
-        if self.free_bytes is None or grows_by <= self.free_bytes:
-            self.free_bytes = None if self.free_bytes is None else self.free_bytes - grows_by
-            FileSystem.write_with_zeroes(self, file, payload, position, zeroes)
+            zeroes = min(zeroes, self.free_bytes - grows_by)
+            self.free_bytes -= grows_by + zeroes
+        FileSystem.write_at(self, file, payload, position, zeroes)
 
     def truncate(self, file: OpenFile, size: int) -> None:
         """As the real one."""

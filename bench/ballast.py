@@ -11,7 +11,7 @@ takes first. On a machine of one's own this changes nothing.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,21 +26,30 @@ MADV_NOHUGEPAGE = 15
 
 
 @contextmanager
-def ballast() -> Iterator[None]:
-    """While it lasts, the kernel has `FREE_BYTES` of free memory that the host backs, if there is so much."""
+def ballast() -> Iterator[Callable[[], None]]:
+    """While it lasts, the kernel has `FREE_BYTES` of free memory that the host backs, if there is so much.
+
+    Yields how to make it anew: in the course of minutes small pages are taken out of the pieces, and a broker
+    that writes by large ones then has none at hand, while one that writes by small ones still has.
+    """
     wanted = 2 * FREE_BYTES
     if _available_bytes() < wanted + SPARE_BYTES:
         print("Too little memory for ballast: figures may include what the host takes for giving memory.")
-        yield
+        yield lambda: None
         return
     with mmap.mmap(-1, wanted, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
         memory.madvise(MADV_NOHUGEPAGE)
         memory.madvise(mmap.MADV_DONTFORK)
-        for start in range(0, wanted, mmap.PAGESIZE):
-            memory[start] = 1
-        for start in range(0, wanted, 2 * PIECE_BYTES):
-            memory.madvise(mmap.MADV_DONTNEED, start, PIECE_BYTES)
-        yield
+
+        def renew() -> None:
+            memory.madvise(mmap.MADV_DONTNEED)
+            for start in range(0, wanted, mmap.PAGESIZE):
+                memory[start] = 1
+            for start in range(0, wanted, 2 * PIECE_BYTES):
+                memory.madvise(mmap.MADV_DONTNEED, start, PIECE_BYTES)
+
+        renew()
+        yield renew
 
 
 def _available_bytes() -> int:

@@ -26,6 +26,7 @@ class Setting:
     directory: Path
     rounds: int
     is_quick: bool
+    renew_memory: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -50,9 +51,12 @@ def main(*parts: Part) -> None:
             tell(part, load(results / RESULT_FILE)[part.title], plots)
         return
     allow_many_files()
-    memory = nullcontext() if options.quick else ballast()
-    with memory, tempfile.TemporaryDirectory(dir=options.directory, prefix="odradek-bench-") as directory:
-        setting = Setting(Path(directory), options.rounds, options.quick)
+    memory = nullcontext(lambda: None) if options.quick else ballast()
+    with (
+        memory as renew_memory,
+        tempfile.TemporaryDirectory(dir=options.directory, prefix="odradek-bench-") as directory,
+    ):
+        setting = Setting(Path(directory), options.rounds, options.quick, renew_memory)
         for part, outcome in _measured(parts, setting):
             keep(results / RESULT_FILE, part.title, outcome)
             tell(part, outcome, plots)

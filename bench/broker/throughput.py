@@ -75,6 +75,7 @@ class Rows:
         produced: Outcome = {name: {"rate": [], "cpu": []} for name in (*self.names, FLOOR)}
         consumed: Outcome = {name: {"rate": [], "cpu": []} for name in self.names}
         topics: dict[str, str] = {}
+        self.setting.renew_memory()
         for number in range(self.setting.rounds):
             for broker in alternate(self.brokers, number):
                 self.tell.begin(f"produce to {broker.name}: {shape.name}")

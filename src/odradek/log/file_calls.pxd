@@ -9,8 +9,10 @@ from odradek.common.octets cimport octets_of
 cdef extern from *:
     """
     #include <sys/uio.h>
-    static char odradek_zeroes[128 << 10];  /* never written: one page of zeroes, seen 32 times */
+    #define ODRADEK_MAX_ZEROES (128 << 10)
+    static char odradek_zeroes[ODRADEK_MAX_ZEROES];  /* never written: one page of zeroes, seen 32 times */
     """
+    const Py_ssize_t ODRADEK_MAX_ZEROES
     char odradek_zeroes[1]
 
 cdef extern from "<sys/uio.h>" nogil:
@@ -23,7 +25,7 @@ cdef inline Py_ssize_t write_run(int fd, object payload, Py_ssize_t position, Py
     parts[0].iov_base = <void *> octets_of(payload)
     parts[0].iov_len = PyMemoryView_GET_BUFFER(payload).len
     parts[1].iov_base = <void *> odradek_zeroes
-    parts[1].iov_len = zeroes
+    parts[1].iov_len = min(zeroes, ODRADEK_MAX_ZEROES)
     with nogil:
         count = c_pwritev(fd, parts, 2 if zeroes else 1, position)
     return count if count > 0 else 0

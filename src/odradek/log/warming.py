@@ -39,10 +39,14 @@ def notice_cached(log: PartitionLog, offset: int, max_bytes: int) -> bool:
 
 def _look_ahead_bytes(log: PartitionLog, offset: int, max_bytes: int) -> int:
     """Twice as far as the last look that found everything: a hole ahead is looked at a few times only."""
+    earlier = _run_read_before(log, offset)
+    return 0 if earlier is None else min(2 * earlier.ahead_bytes + max_bytes, LOOK_AHEAD_BYTES)
+
+
+def _run_read_before(log: PartitionLog, offset: int) -> WarmRun | None:
+    """The run that a reader who goes on has just read; None if this one begins anew."""
     earlier = log.warmth.run
-    if earlier is None or not earlier.is_followed_by(offset):
-        return 0
-    return min(2 * earlier.ahead_bytes + max_bytes, LOOK_AHEAD_BYTES)
+    return earlier if earlier is not None and earlier.is_followed_by(offset) else None
 
 
 def _notice_cached(log: PartitionLog, offset: int, max_bytes: int, ahead_bytes: int) -> bool:
@@ -76,8 +80,7 @@ def warm_up(log: PartitionLog, offset: int, max_bytes: int) -> None:
 
     Blocks for as long as the disk likes. Whatever goes wrong will go wrong again when it is read.
     """
-    earlier = log.warmth.run
-    ahead_bytes = READ_AHEAD_BYTES if earlier is not None and earlier.is_followed_by(offset) else 0
+    ahead_bytes = 0 if _run_read_before(log, offset) is None else READ_AHEAD_BYTES
     with contextlib.suppress(OSError, RecordsError):
         try:
             _warm_up(log, offset, max_bytes, ahead_bytes)

@@ -1,4 +1,8 @@
-"""Tells on the terminal what is being measured and how long it may take, and runs nothing itself."""
+"""Tells on the terminal what is being measured and how long it may take, and runs nothing itself.
+
+Nothing is drawn while something is measured: a thread that draws ten times a second takes the interpreter from
+a client in the same process for half a millisecond each time, just as often as a p99.9 notices.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +26,7 @@ class Teller:
             TextColumn("{task.description}"),
             console=CONSOLE,
             transient=True,
+            auto_refresh=False,
         )
         self._task = self._progress.add_task("", total=steps, title=title)
 
@@ -36,7 +41,7 @@ class Teller:
 
     def begin(self, what: str) -> None:
         """Say what comes now; `done` moves the bar."""
-        self._progress.update(self._task, description=what)
+        self._progress.update(self._task, description=what, refresh=True)
 
     def done(self) -> None:
         self._progress.advance(self._task)

@@ -1,7 +1,7 @@
 """Tells on the terminal what is being measured and how long it may take, and runs nothing itself.
 
-Nothing is drawn while something is measured: a thread that draws ten times a second takes the interpreter from
-a client in the same process for half a millisecond each time, just as often as a p99.9 notices.
+Nothing is drawn while something is measured: a thread that draws ten times a second takes the interpreter
+from a client in the same process for half a millisecond each time, just as often as a p99.9 notices.
 """
 
 from __future__ import annotations

@@ -323,7 +323,7 @@ def test_what_others_send_meanwhile_does_not_write_over_its_records(run: Callabl
         for partition in hosted[:4]:
             found = partition.log.read(0, 10_000).range.read()
             assert b"a" * 1000 in found
-            assert b"b" not in found
+            assert b"b" * 8 not in found  # a single one may well be in a checksum or a time
 
     run(scenario)
 

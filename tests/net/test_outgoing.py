@@ -104,3 +104,12 @@ def test_a_socket_without_corks_serves_as_well(tmp_path: Path) -> None:
         run, content = a_file(tmp_path, 50_000)
         assert Outgoing(ours).send([b"head", LogPart(run), b"tail"])
         assert take(client, 50_008) == b"head" + content + b"tail"
+
+
+def test_a_file_that_became_shorter_ends_the_connection(pair, tmp_path: Path) -> None:
+    ours, client = pair
+    run, content = a_file(tmp_path, 50_000)
+    os.truncate(tmp_path / "segment", 40_000)
+    with pytest.raises(OSError, match="became shorter"):
+        Outgoing(ours).send([b"head", LogPart(run), b"tail"])
+    assert take(client, 4 + 39_000) == b"head" + content[:39_000]

@@ -18,6 +18,7 @@ from odradek.net.connection import Connection, ConnectionLimits
 from odradek.net.exchange import Exchange
 from odradek.net.listening import ListenError
 from odradek.net.server import Listener, ListenerLimits
+from odradek.net.socket_calls import send_file
 
 HOST = "127.0.0.1"
 
@@ -184,7 +185,7 @@ class Range:
 
     def send_to(self, socket_fd: int, start: int) -> int:
         self.taken.append("sent")
-        return os.sendfile(socket_fd, self.fd, self.position + start, self.length - start)
+        return max(send_file(socket_fd, self.fd, self.position + start, self.length - start), 0)
 
     def read(self) -> bytes:
         self.taken.append("read")

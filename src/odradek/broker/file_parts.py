@@ -14,9 +14,9 @@ except ImportError:
     from odradek.common import cython_shim as cython
 
 if cython.compiled:
-    from cython.cimports.odradek.net.socket_calls import send_file
+    from cython.cimports.odradek.net.socket_calls import NOTHING_YET, send_file
 else:
-    from odradek.net.socket_calls import send_file
+    from odradek.net.socket_calls import NOTHING_YET, send_file
 
 
 class LogPart:
@@ -32,13 +32,13 @@ class LogPart:
         return self._length
 
     def send_to(self, socket_fd: int, start: int) -> int:
-        """Send from byte `start` of the run on; how many bytes went."""
+        """Send from byte `start` of the run on; how many bytes went, 0 if none could."""
         run = self._range
         sent: int = send_file(socket_fd, run.file.fd, run.position + start, run.length - start)
         if sent == 0:
             # Truncated under us: the client was promised bytes that are gone, so the connection must end.
             raise OSError("the log file became shorter while it was sent")
-        return sent
+        return 0 if sent == NOTHING_YET else sent
 
     def read(self) -> bytes:
         """The bytes themselves, for an answer that is small enough to be one buffer."""

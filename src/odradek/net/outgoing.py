@@ -32,7 +32,7 @@ class FilePart(Protocol):
     def __len__(self) -> int: ...
 
     def send_to(self, socket_fd: int, start: int) -> int:
-        """Send from byte `start` of the run on; how many bytes went, BlockingIOError if none could."""
+        """Send from byte `start` of the run on; how many bytes went, 0 if none could."""
         ...
 
     def read(self) -> bytes:

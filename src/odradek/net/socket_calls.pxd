@@ -54,11 +54,13 @@ cdef inline Py_ssize_t send(int fd, object answer) except -2:
     return count
 
 
-cdef inline Py_ssize_t send_file(int fd, int file_fd, long long position, size_t size) except -1:
+cdef inline Py_ssize_t send_file(int fd, int file_fd, long long position, size_t size) except -2:
     cdef off_t start = position
     cdef Py_ssize_t count
     with nogil:
         count = c_sendfile(fd, file_fd, &start, size)
     if count < 0:
+        if errno == EAGAIN or errno == EINTR:
+            return NOTHING_YET
         PyErr_SetFromErrno(OSError)
     return count

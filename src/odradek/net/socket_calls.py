@@ -28,5 +28,8 @@ def send(fd: int, answer: bytes | bytearray) -> int:
 
 
 def send_file(fd: int, file_fd: int, position: int, size: int) -> int:
-    """Send a run of a file: how many bytes, 0 at its end. BlockingIOError if none could go now."""
-    return os.sendfile(fd, file_fd, position, size)
+    """Send a run of a file: how many bytes; 0 at its end; `NOTHING_YET`. OSError if it is broken."""
+    try:
+        return os.sendfile(fd, file_fd, position, size)
+    except (BlockingIOError, InterruptedError):
+        return NOTHING_YET

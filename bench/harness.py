@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
+
+from telling import Teller
 
 ROUND_SECONDS = 0.2
 FEWEST_FOR_QUARTILES = 4
@@ -88,10 +89,13 @@ def measure(contestants: Mapping[str, Callable[[], object]], rounds: int = 9) ->
     """Seconds per call of each contestant, in alternating rounds."""
     calls = {name: _calls_per_round(call) for name, call in contestants.items()}
     seconds: dict[str, list[float]] = {name: [] for name in contestants}
-    for _ in track(range(rounds), description=" / ".join(contestants), transient=True):
-        for name, call in contestants.items():
-            gc.collect()
-            seconds[name].append(_time(call, calls[name]) / calls[name])
+    with Teller(" / ".join(contestants), rounds) as tell:
+        for number in range(rounds):
+            tell.begin(f"round {number + 1}")
+            for name, call in contestants.items():
+                gc.collect()
+                seconds[name].append(_time(call, calls[name]) / calls[name])
+            tell.done()
     return [Measured(name, tuple(values)) for name, values in seconds.items()]
 
 

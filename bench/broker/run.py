@@ -2,7 +2,8 @@
 
     python bench/broker/run.py [--rounds 3] [--quick] [--report]
 
-`--report` prints and draws what was measured last. Alone on a quiet machine the whole takes about 15 minutes.
+`--report` prints and draws what was measured last. Alone on a quiet machine three rounds take half an hour,
+five 47 minutes.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Setting:
     directory: Path
     rounds: int
     is_quick: bool
-    renew_memory: Callable[[], None] = lambda: None
+    renew_memory: Callable[[], None]
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,11 @@ class ScriptedBroker:
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
+    @property
+    def open_connections(self) -> int:
+        """Those that neither side has ended."""
+        return len(self._writers)
+
     def metadata(self, request: Message) -> MetadataResponse:
         assert isinstance(request, MetadataRequest)
         rows = [

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from client.scripted_broker import ScriptedBroker, run
+from client.scripted_broker import ScriptedBroker, api_versions, run
 from odradek.client.broker_errors import InvalidTopicException, NotController, check
 from odradek.client.brokers import Brokers
 from odradek.client.config import ClientConfig, from_keywords
@@ -30,6 +31,12 @@ from odradek.protocol.structs import Message
 def brokers_of(*addresses: str, **settings: Any) -> Brokers:
     quick = {"retry_backoff_ms": 1, "reconnect_backoff_ms": 1}
     return Brokers(from_keywords(ClientConfig, {**quick, "bootstrap_servers": list(addresses), **settings}))
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not holds():
+            await asyncio.sleep(0.001)
 
 
 async def free_port() -> int:
@@ -195,6 +202,46 @@ def test_a_closed_client_opens_nothing():
                 await brokers.connection(1)
             with pytest.raises(ClientClosed):
                 await brokers.refresh()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("is_bootstrap_first", [True, False])
+def test_a_bootstrap_connection_that_came_while_its_broker_got_another_is_closed_too(
+    is_bootstrap_first: bool,
+) -> None:
+    async def scenario() -> None:
+        async with ScriptedBroker(1) as one:
+            brokers = brokers_of(one.address)
+            await brokers.refresh()
+            await (await brokers.connection(1)).close()
+            may_bootstrap, may_connect = asyncio.Event(), asyncio.Event()
+            gates = iter([None, may_bootstrap, may_connect])
+
+            async def answer(gate: asyncio.Event) -> Message:
+                await gate.wait()
+                return api_versions()
+
+            def hang_up_first(_: Message) -> Awaitable[Message] | None:
+                gate = next(gates)
+                return None if gate is None else answer(gate)
+
+            one.say[ApiKey.API_VERSIONS] = hang_up_first
+            asked_before = len(one.asked)
+            refreshing = asyncio.create_task(brokers.refresh())  # in vain, then by the bootstrap server
+            await until(lambda: len(one.asked) == asked_before + 2)
+            connecting = asyncio.create_task(brokers.connection(1))
+            await until(lambda: len(one.asked) == asked_before + 3)
+            order = [(may_bootstrap, refreshing), (may_connect, connecting)]
+            for gate, task in order if is_bootstrap_first else reversed(order):
+                gate.set()
+                await task
+            assert await brokers.connection(1) is connecting.result()
+            await until(lambda: one.open_connections == 2)
+
+            await brokers.close()
+
+            await until(lambda: one.open_connections == 0)
 
     run(scenario())
 

@@ -53,7 +53,10 @@ STALE_VIEW = frozenset(
 
 @dataclass(slots=True)
 class _Way:
-    """The way to one broker: its connection if there is one, and how often it failed in a row."""
+    """The way to one broker: its connection if there is one, and how often it failed in a row.
+
+    Whoever holds the lock replaces the connection, and may wait meanwhile: nobody else sets it then.
+    """
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     connection: BrokerConnection | None = None
@@ -150,11 +153,15 @@ class Brokers:
         raise NoBrokersAvailable(reasons)
 
     def _adopt(self, connection: BrokerConnection, host: str, port: int) -> None:
-        """The bootstrap connection becomes its broker's own, where the broker goes by the same name."""
+        """The bootstrap connection becomes its broker's own, where the broker goes by the same name.
+
+        Not while another task makes one: that would take its place here, and nobody would close this one.
+        """
         for node in self.metadata.nodes.values():
             if (node.host, node.port) == (host, port):
                 way = self._ways.setdefault((node.node_id, ANYTHING), _Way())
-                if way.connection is None or not way.connection.is_open:
+                has_one = way.connection is not None and way.connection.is_open
+                if not has_one and not way.lock.locked():
                     way.connection = connection
                     return
         self._bootstrap_connection = connection

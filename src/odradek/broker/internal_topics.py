@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.services import Services
+from odradek.cluster.metadata import PartitionMetadata
 from odradek.cluster.new_topics import NewTopic
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
-from odradek.groups.partitions import CONSUMER_OFFSETS
+from odradek.groups.partitions import CONSUMER_OFFSETS, partition_for
 
-CREATION_TIMEOUT_MS = 10_000
+TIMEOUT_MS = 10_000
 
 
 class InternalTopicPlan(NamedTuple):
@@ -41,15 +42,22 @@ def consumer_offsets(config: BrokerConfig) -> InternalTopicPlan:
     )
 
 
-async def ensure_topic(services: Services, plan: InternalTopicPlan) -> int:
-    """Have the topic, with a leader for each partition; how many it has. COORDINATOR_NOT_AVAILABLE if not."""
+async def partition_of(services: Services, plan: InternalTopicPlan, key: str) -> PartitionMetadata:
+    """The partition that a key belongs to, with a leader: the topic is made if need be.
+
+    COORDINATOR_NOT_AVAILABLE if it has none. That others have none is nothing to this key.
+    """
     if plan.name not in services.image.topics:
         await _create(services, plan)
+        await services.wait_for_topic(plan.name, TIMEOUT_MS, plan.partition_count)
     topic = services.image.topics.get(plan.name)
-    count = plan.partition_count if topic is None else len(topic.partitions)
-    if not await services.wait_for_topic(plan.name, CREATION_TIMEOUT_MS, count):
-        raise KafkaError(f"{plan.name} has no leaders yet", error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    return count
+    if topic is None:
+        raise KafkaError(f"{plan.name} is not there yet", error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    index = partition_for(key, len(topic.partitions))
+    partition = await services.wait_for_leader(plan.name, index, TIMEOUT_MS)
+    if partition is None:
+        raise KafkaError(f"{plan.name}-{index} has no leader", error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return partition
 
 
 async def _create(services: Services, plan: InternalTopicPlan) -> None:

@@ -18,7 +18,7 @@ from odradek.broker.progress import Progress
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.quotas import Quotas
 from odradek.broker.topic_settings import TopicSettings
-from odradek.cluster.metadata import MetadataImage
+from odradek.cluster.metadata import MetadataImage, PartitionMetadata
 from odradek.cluster.metadata_answers import MetadataAnswers
 from odradek.cluster.topics import TopicAdmin
 from odradek.common.clock import Clock
@@ -96,6 +96,18 @@ class Services:
         deadline = self.loop.time() + timeout_ms / 1000
         return await self.wait_until(lambda: self._has_leaders(name, partition_count), deadline)
 
+    async def wait_for_leader(self, name: str, index: int, timeout_ms: int) -> PartitionMetadata | None:
+        """The partition, once it has a leader, which serves if it is us; None if that never is so."""
+        deadline = self.loop.time() + timeout_ms / 1000
+        found: PartitionMetadata | None = None
+
+        def is_led() -> bool:
+            nonlocal found
+            found = self.image.partition(name, index)
+            return found is not None and self._is_led(name, index, found)
+
+        return found if await self.wait_until(is_led, deadline) else None
+
     async def wait_until(self, is_so: Callable[[], bool], deadline: float) -> bool:
         """Wait until something is so, or until the loop's clock passes the deadline; False then.
 
@@ -112,10 +124,11 @@ class Services:
         topic = self.image.topics.get(name)
         if topic is None or len(topic.partitions) < partition_count:
             return False
-        return all(
-            partition.leader >= 0 and (partition.leader != self.broker_id or self.replicas.find(name, index))
-            for index, partition in topic.partitions.items()
-        )
+        return all(self._is_led(name, index, partition) for index, partition in topic.partitions.items())
+
+    def _is_led(self, name: str, index: int, partition: PartitionMetadata) -> bool:
+        leader = partition.leader
+        return leader >= 0 and (leader != self.broker_id or self.replicas.find(name, index) is not None)
 
     def why_not_here(self, topic: str, partition: int) -> ErrorCode:
         """The error for a partition that has no replica here."""

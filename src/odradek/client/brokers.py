@@ -25,6 +25,7 @@ from odradek.client.errors import (
 from odradek.client.metadata import Metadata, Node
 from odradek.client.retries import Backoff
 from odradek.common.error_codes import ErrorCode
+from odradek.common.ticks import monotonic_seconds
 from odradek.protocol.messages import MetadataResponse
 from odradek.protocol.structs import Message
 
@@ -87,8 +88,8 @@ class Brokers:
         """Of the last attempt that did not succeed, since one did: for those who wait and are asked why."""
 
     def now_ms(self) -> float:
-        """The loop's clock, which never goes back."""
-        return self._loop.time() * 1000
+        """What the loop's clock tells, which never goes back; any thread may ask this one."""
+        return monotonic_seconds() * 1000
 
     async def close(self) -> None:
         """Close every connection; questions that are open fail."""

@@ -4,7 +4,7 @@ cimport cython
 
 cdef long long _FIRST_VERSION, _LAST_VERSION, _FLEXIBLE_FROM, _TOPIC_IDS_FROM, _LAST_WITH_REPLICA_ID
 cdef long long _READ_COMMITTED, _NULL, _NO_REPLICA
-cdef Py_ssize_t _MAX_PARTITIONS, _SHORTEST, _TOPIC_ID_BYTES, _START_BYTES, _ROW_BYTES
+cdef Py_ssize_t _MAX_PARTITIONS, _SHORTEST, _TOPIC_ID_BYTES, _START_BYTES, _ROW_BYTES, _COPIED_BYTES
 
 
 @cython.final
@@ -93,12 +93,17 @@ cdef WantedRecords _read_partition(FrameReader reader)
 
 @cython.locals(
     is_flexible=bint, names=list, answer=bytearray, octets="unsigned char *", parts=list, rows=list, name=bytes,
-    row=FoundRecords, size=Py_ssize_t, start=Py_ssize_t, position=Py_ssize_t, record_bytes=Py_ssize_t,
+    row=FoundRecords, start=Py_ssize_t, position=Py_ssize_t, record_bytes=Py_ssize_t,
 )
 cpdef list answer_fetch(FetchFrame request, long long session_id, dict told)
 
+cdef _around(bytearray answer, unsigned char *octets, Py_ssize_t start, Py_ssize_t end)
+
 @cython.locals(size=Py_ssize_t, name=bytes, rows=list, row=FoundRecords, record_bytes=Py_ssize_t)
 cdef Py_ssize_t _size_around_files(bint is_flexible, list names, dict told) except -1
+
+@cython.locals(size=Py_ssize_t, rows=list, row=FoundRecords)
+cdef Py_ssize_t _size_of_files(dict told) except -1
 
 @cython.locals(aborted_count="long long")
 cdef Py_ssize_t _put_row(

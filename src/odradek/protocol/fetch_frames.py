@@ -73,6 +73,7 @@ _READ_COMMITTED = READ_COMMITTED
 # records. Where the version has tagged fields, a 0 follows the correlation id, and each struct.
 _START_BYTES, _ROW_BYTES = 18, 34
 _TOPIC_ID_BYTES = 16
+_COPIED_BYTES = 4096
 _NULL, _NO_REPLICA = -1, -1
 
 
@@ -317,7 +318,7 @@ def _text(name: bytes) -> str | None:
 def answer_fetch(request: FetchFrame, session_id: int, told: dict[Any, list[FoundRecords]]) -> list[Any]:
     """The parts of the answer when nothing went wrong; each topic as the request speaks of it.
 
-    Parts of files stand between views of one array; if there are none, the array is all.
+    Parts of files stand between parts of one array; if there are none, the array is all.
     """
     is_flexible = request.version >= _FLEXIBLE_FROM
     names = [_topic_bytes(topic, is_flexible) for topic in told]
@@ -325,8 +326,8 @@ def answer_fetch(request: FetchFrame, session_id: int, told: dict[Any, list[Foun
     answer = bytearray(_size_around_files(is_flexible, names, told))
     octets = answer
     parts: list[Any] = []
-    size = len(answer)
     start = 0
+    put_int32(octets, 0, len(answer) + _size_of_files(told) - 4)
     put_int32(octets, 4, request.correlation_id)
     position = _START_BYTES + is_flexible
     put_int32(octets, position - 4, session_id)
@@ -342,18 +343,21 @@ def answer_fetch(request: FetchFrame, session_id: int, told: dict[Any, list[Foun
                 answer[position : position + record_bytes] = records
                 position += record_bytes
             else:
-                parts.append(memoryview(answer)[start:position])
+                parts.append(_around(answer, octets, start, position))
                 parts.append(records)
                 start = position
-                size += record_bytes
             position += is_flexible
         position += is_flexible
-    put_int32(octets, 0, size - 4)
     if not parts:
         return [answer]
     if start < len(answer):
-        parts.append(memoryview(answer)[start:])
+        parts.append(_around(answer, octets, start, len(answer)))
     return parts
+
+
+def _around(answer: bytearray, octets: bytearray, start: int, end: int) -> bytes | memoryview:
+    """What stands between two files: a copy is cheaper to send than a view, while it is short."""
+    return copied(octets, start, end) if end - start <= _COPIED_BYTES else memoryview(answer)[start:end]
 
 
 def _size_around_files(is_flexible: bool, names: list[bytes], told: dict[Any, list[FoundRecords]]) -> int:
@@ -369,6 +373,16 @@ def _size_around_files(is_flexible: bool, names: list[bytes], told: dict[Any, li
             size += is_flexible
             if isinstance(row.records, bytes):
                 size += record_bytes
+    return size
+
+
+def _size_of_files(told: dict[Any, list[FoundRecords]]) -> int:
+    """Bytes of an answer that lie in files."""
+    size = 0
+    for rows in told.values():
+        for row in rows:
+            if not isinstance(row.records, bytes):
+                size += len(row.records)
     return size
 
 

@@ -6,6 +6,7 @@ Versions 0-4.  1: throttle time.  3: flexible, client software names, features. 
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
@@ -25,4 +26,10 @@ def api_versions(context: RequestContext, request: ApiVersionsRequest) -> ApiVer
     names = (request.client_software_name, request.client_software_version)
     if context.version >= NAMES_FROM and not all(map(_SOFTWARE.fullmatch, names)):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    return ApiVersionsResponse(api_keys=advertised(SERVED))
+    return ApiVersionsResponse(api_keys=_told())
+
+
+@cache
+def _told() -> list[ApiVersionsResponse.ApiKeys]:
+    """Made once: every connection of every client begins with it."""
+    return advertised(SERVED)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
-from odradek.broker.internal_topics import consumer_offsets, ensure_topic
+from odradek.broker.internal_topics import consumer_offsets, partition_of
 from odradek.broker.turns import Turns
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
-from odradek.groups.partitions import partition_for
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -21,7 +20,7 @@ Row = FindCoordinatorResponse.Coordinators
 SEVERAL_KEYS_FROM = 4
 GROUP, TRANSACTION = 0, 1
 NO_NODE = -1
-# For each one every partition of the internal topic is looked at.
+# Each one is hashed in Python, and may be long.
 KEYS_PER_TURN = 100
 
 
@@ -62,10 +61,12 @@ async def _fill(context: RequestContext, key_type: int, row: Row) -> None:
     if key_type != GROUP:
         raise KafkaError(f"coordinator type {key_type}", error_code=ErrorCode.INVALID_REQUEST)
     plan = consumer_offsets(services.config())
-    count = await ensure_topic(services, plan)
-    partition = services.image.partition(plan.name, partition_for(row.key, count))
-    broker = services.image.brokers.get(partition.leader) if partition is not None else None
+    partition = await partition_of(services, plan, row.key)
+    broker = services.image.brokers.get(partition.leader)
     endpoint = broker.endpoint(context.listener) if broker is not None else None
     if broker is None or endpoint is None:
-        raise KafkaError("its partition has no leader", error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        raise KafkaError(
+            "the leader of its partition is not on this listener",
+            error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        )
     row.node_id, row.host, row.port = broker.broker_id, endpoint.host, endpoint.port

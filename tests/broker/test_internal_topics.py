@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from odradek.broker import internal_topics
 from odradek.cluster.metadata import MetadataImage
 from odradek.common.error_codes import ErrorCode
 from odradek.groups.partitions import CONSUMER_OFFSETS, partition_for
@@ -34,16 +31,13 @@ def lose_leader(image: MetadataImage, index: int) -> None:
     image.topics[CONSUMER_OFFSETS] = topic._replace(partitions=without)
 
 
-def test_a_partition_without_leader_keeps_only_its_own_groups_from_their_coordinator(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_partition_without_leader_keeps_only_its_own_groups_from_their_coordinator(tmp_path: Path) -> None:
     assert {partition_for(group, PARTITIONS) for group in GROUPS} == set(range(PARTITIONS))
 
     async def scenario() -> None:
         async with a_broker(tmp_path, f"offsets.topic.num.partitions={PARTITIONS}") as (server, wire):
             (made,) = await coordinators(wire, "a")
             assert made.error_code == ErrorCode.NONE
-            monkeypatch.setattr(internal_topics, "TIMEOUT_MS", 50)
             lost = partition_for("b", PARTITIONS)
             lose_leader(server.services.image, lost)
 

@@ -13,7 +13,7 @@ from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.groups.partitions import CONSUMER_OFFSETS, partition_for
 
-TIMEOUT_MS = 10_000
+CREATION_TIMEOUT_MS = 10_000
 
 
 class InternalTopicPlan(NamedTuple):
@@ -43,19 +43,19 @@ def consumer_offsets(config: BrokerConfig) -> InternalTopicPlan:
 
 
 async def partition_of(services: Services, plan: InternalTopicPlan, key: str) -> PartitionMetadata:
-    """The partition that a key belongs to, with a leader: the topic is made if need be.
+    """The partition that a key belongs to, with a leader: the topic is made if need be, and waited for.
 
-    COORDINATOR_NOT_AVAILABLE if it has none. That others have none is nothing to this key.
+    COORDINATOR_NOT_AVAILABLE, at once, if it has none now. That others have none is nothing to this key.
     """
     if plan.name not in services.image.topics:
         await _create(services, plan)
-        await services.wait_for_topic(plan.name, TIMEOUT_MS, plan.partition_count)
+        await services.wait_for_topic(plan.name, CREATION_TIMEOUT_MS, plan.partition_count)
     topic = services.image.topics.get(plan.name)
     if topic is None:
         raise KafkaError(f"{plan.name} is not there yet", error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
     index = partition_for(key, len(topic.partitions))
-    partition = await services.wait_for_leader(plan.name, index, TIMEOUT_MS)
-    if partition is None:
+    partition = topic.partitions[index]
+    if not services.is_led(plan.name, index, partition):
         raise KafkaError(f"{plan.name}-{index} has no leader", error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return partition
 

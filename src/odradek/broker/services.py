@@ -96,18 +96,6 @@ class Services:
         deadline = self.loop.time() + timeout_ms / 1000
         return await self.wait_until(lambda: self._has_leaders(name, partition_count), deadline)
 
-    async def wait_for_leader(self, name: str, index: int, timeout_ms: int) -> PartitionMetadata | None:
-        """The partition, once it has a leader, which serves if it is us; None if that never is so."""
-        deadline = self.loop.time() + timeout_ms / 1000
-        found: PartitionMetadata | None = None
-
-        def is_led() -> bool:
-            nonlocal found
-            found = self.image.partition(name, index)
-            return found is not None and self._is_led(name, index, found)
-
-        return found if await self.wait_until(is_led, deadline) else None
-
     async def wait_until(self, is_so: Callable[[], bool], deadline: float) -> bool:
         """Wait until something is so, or until the loop's clock passes the deadline; False then.
 
@@ -124,9 +112,10 @@ class Services:
         topic = self.image.topics.get(name)
         if topic is None or len(topic.partitions) < partition_count:
             return False
-        return all(self._is_led(name, index, partition) for index, partition in topic.partitions.items())
+        return all(self.is_led(name, index, partition) for index, partition in topic.partitions.items())
 
-    def _is_led(self, name: str, index: int, partition: PartitionMetadata) -> bool:
+    def is_led(self, name: str, index: int, partition: PartitionMetadata) -> bool:
+        """Whether the partition has a leader, which serves if it is us."""
         leader = partition.leader
         return leader >= 0 and (leader != self.broker_id or self.replicas.find(name, index) is not None)
 

@@ -91,26 +91,29 @@ def _milliseconds(rounds: list[Outcome], when: str, percent: str) -> Figures:
     return Figures(tuple(one[f"milliseconds_{when}"][percent] for one in rounds))
 
 
+def _ratio(rounds: list[Outcome], percent: str) -> Figures:
+    return _milliseconds(rounds, "beside", percent).over(_milliseconds(rounds, "without", percent))
+
+
 def _added_mb(rounds: list[Outcome]) -> float:
     """Of the round that added most: later ones find memory that the first has left."""
     return max(one["added_mb"] for one in rounds)
 
 
 def markdown(outcome: Outcome) -> str:
-    rows, held_ratios = [], {}
+    rows = []
     for who in ("odradek", "Kafka"):
         cells = []
         for percent in ("50", "99"):
             without, beside = (_milliseconds(outcome[who], when, percent) for when in ("without", "beside"))
-            ratio = beside.over(without)
+            ratio = _ratio(outcome[who], percent)
             cells += [
                 f"{without.median:.3f}",
                 f"{beside.median:.3f}",
                 f"{ratio.median:.2f} ± {ratio.spread:.2f}",
             ]
-            held_ratios[who, percent] = ratio.median
         rows.append([who, f"{_added_mb(outcome[who]):.1f}", *cells])
-    added, held_ratio = _added_mb(outcome["odradek"]), held_ratios["odradek", "50"]
+    added, held_ratio = _added_mb(outcome["odradek"]), _ratio(outcome["odradek"], "50").median
     columns = ["", "MB added", "p50 ms without", "with them", "ratio", "p99 ms without", "with them", "ratio"]
     return "\n".join(
         [

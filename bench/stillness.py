@@ -1,15 +1,24 @@
-"""How still the machine is: what a process that only reads the clock sees of it.
+"""How still the machine is, and what can be done about it where the slowest of a thousand round trips counts.
 
-A host takes the processors of its virtual machines away now and then, for milliseconds, and the guest's own
-counters hardly tell. No round trip can have a better tail than that, so it is told beside the figures.
+A host takes the processors of its virtual machines away now and then, for milliseconds. The guest's kernel is
+told by the host how long that was ("steal"), so what was measured meanwhile can be measured again. And a
+processor with nothing to do is handed back to the host, which takes its time to return it: where the kernel
+lets us (`/dev/cpu_dma_latency`, as latency profiles of servers use it), it can be kept awake instead. What is
+left is seen by a process that only reads the clock, and is told beside the figures.
 """
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 PAUSE_MS = 0.5
 """Shorter ones are interrupts and the like."""
+WAKEFULNESS = "/dev/cpu_dma_latency"
+NO_LATENCY = (0).to_bytes(4, "little")
 
 
 def pauses_ms(seconds: float) -> list[float]:
@@ -23,3 +32,28 @@ def pauses_ms(seconds: float) -> list[float]:
             found.append((now - last) * 1000)
         last = now
     return found
+
+
+def stolen_ticks() -> int:
+    """What the host has taken from all processors so far, in ticks of 10 ms."""
+    first_line = Path("/proc/stat").read_text().split("\n", 1)[0]
+    return int(first_line.split()[8])
+
+
+@contextmanager
+def processors_awake() -> Iterator[None]:
+    """While it lasts, no processor sleeps: whoever is woken runs at once.
+
+    OSError where the system does not let us; `can_keep_awake` tells before.
+    """
+    descriptor = os.open(WAKEFULNESS, os.O_WRONLY)
+    try:
+        os.write(descriptor, NO_LATENCY)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def can_keep_awake() -> bool:
+    """Whether `processors_awake` works here: it needs root."""
+    return os.access(WAKEFULNESS, os.W_OK)

@@ -11,8 +11,8 @@ its later self, which would flatter us.
 
 A piece of a block during which the host of a virtual machine took a processor away is measured again, whoever
 it was sent to. Where the system allows it, all turns are taken twice: as the machine is, and with processors
-that do not sleep between two requests, as servers for low latency are set up. The first tells as well how long
-a sleeping processor takes to wake up, three times a round trip; the second tells more of the brokers.
+that do not sleep between two requests, as servers for low latency are set up. The first also tells how long a
+sleeping processor takes to wake up, three times a round trip; the second tells more of the brokers.
 
     python bench/broker/latency.py [--rounds 3] [--quick]
 """

@@ -23,6 +23,7 @@ from odradek.testing import Cluster
 MEMBER = Path(__file__).with_name("member.py")
 JAVA = "java"
 TIMEOUT_S = 60
+LAST_WORDS = 2_000
 Position = tuple[str, int, int]
 Partition = tuple[str, int]
 
@@ -78,6 +79,11 @@ class RunningMember:
         self.process.stdin.close()
         assert self.process.wait(TIMEOUT_S) == 0, self.complaints.read_text()
         self._end()
+
+    def story(self) -> str:
+        """What it did so far, for whoever must find out why it does not go on."""
+        words = self.complaints.read_text()[-LAST_WORDS:]
+        return f"{self.complaints.stem}: {len(self.read)} read, assigned {self.assignments[-3:]}\n{words}"
 
     def check_alive(self) -> None:
         """Fail with its last words if it ended by itself."""
@@ -224,7 +230,9 @@ class Scene:
     def _write_until(self, is_so: Callable[[], bool]) -> None:
         deadline = time.monotonic() + TIMEOUT_S
         while not is_so():
-            assert time.monotonic() < deadline, "it did not come to pass"
+            if time.monotonic() > deadline:
+                stories = "\n".join(member.story() for member in self.members)
+                raise AssertionError(f"it did not come to pass\n{stories}")
             for member in self.members:
                 if not member.has_ended:
                     member.check_alive()

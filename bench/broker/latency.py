@@ -241,17 +241,17 @@ def markdown(outcome: Outcome) -> str:
     )
 
 
-Ratios = dict[str, dict[float, Figures]]
+ByPercentile = dict[str, dict[float, Figures]]
 
 
-def _times(milliseconds: Outcome) -> Ratios:
+def _times(milliseconds: Outcome) -> ByPercentile:
     return {
         who: {percent: Figures(tuple(measured[str(percent)])) for percent in TOLD}
         for who, measured in milliseconds.items()
     }
 
 
-def _ratios(milliseconds: Outcome) -> Ratios:
+def _ratios(milliseconds: Outcome) -> ByPercentile:
     times = _times(milliseconds)
     return {
         who: {percent: times[who][percent].over(times["Kafka"][percent]) for percent in TOLD}

@@ -104,7 +104,8 @@ class Broker:
             gate=RequestGate(),
         )
         self.listener = Listener(Dispatcher(self.services, "PLAINTEXT").handle, gate=self.services.gate)
-        self.listener.start("127.0.0.1", 0)
+        self.listener.listen("127.0.0.1", 0)
+        self.listener.start_accepting()
 
     async def _in_pool(self, step: Callable[[], Any]) -> Any:
         return await self.services.loop.run_in_executor(self.services.pool, step)

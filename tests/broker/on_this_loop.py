@@ -26,13 +26,7 @@ async def a_broker(
     directory: Path, *settings: str, files: FileSystem | None = None
 ) -> AsyncIterator[tuple[BrokerServer, Wire]]:
     """A broker that serves, and a connection to it."""
-    defaults = (
-        f"log.dirs={directory}",
-        "listeners=PLAINTEXT://127.0.0.1:0",
-        f"odradek.coordination=sqlite:{directory}/coordination.db?synchronous=off",
-    )
-    server = BrokerServer(load(None, [*defaults, *settings]).config, files=files)
-    directory.mkdir(exist_ok=True)
+    server = unstarted_broker(directory, *settings, files=files)
     await server.start()
     try:
         wire = await connect(server)
@@ -42,6 +36,17 @@ async def a_broker(
             wire.writer.transport.abort()
     finally:
         await server.stop()
+
+
+def unstarted_broker(directory: Path, *settings: str, files: FileSystem | None = None) -> BrokerServer:
+    """A broker on a free port that can be started."""
+    defaults = (
+        f"log.dirs={directory}",
+        "listeners=PLAINTEXT://127.0.0.1:0",
+        f"odradek.coordination=sqlite:{directory}/coordination.db?synchronous=off",
+    )
+    directory.mkdir(exist_ok=True)
+    return BrokerServer(load(None, [*defaults, *settings]).config, files=files)
 
 
 async def connect(server: BrokerServer) -> Wire:

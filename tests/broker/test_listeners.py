@@ -12,13 +12,22 @@ import pytest
 from net.test_listening import LINUX_DOUBLES, PLACE_OF_BACKLOG
 from odradek.broker.config.alter import Change, Operation
 from odradek.broker.config.load import load
+from odradek.broker.obedience import Obedience
 from odradek.broker.server import BrokerServer
+from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import ConfigError
 from odradek.protocol.api_key import ApiKey
-from odradek.protocol.messages import ApiVersionsRequest, DescribeConfigsRequest, MetadataRequest
+from odradek.protocol.messages import (
+    ApiVersionsRequest,
+    DescribeConfigsRequest,
+    MetadataRequest,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
 
-from .on_this_loop import a_broker, connect, create_topic, run, until
+from .on_this_loop import a_broker, connect, create_topic, run, unstarted_broker, until
 from .test_produce_and_fetch import a_batch, a_produce, the_row
+from .wire import a_fetch
 
 TLS = ("ssl.keystore.type=PEM", "ssl.keystore.location=keys.pem")
 
@@ -40,6 +49,44 @@ def test_a_listener_that_would_have_to_be_safe_is_refused_until_it_is(settings: 
 def test_a_listener_for_other_machines_needs_the_explicit_word() -> None:
     with pytest.raises(ConfigError, match=r"odradek\.allow\.unauthenticated=true"):
         load(None, ["listeners=PLAINTEXT://0.0.0.0:0", "advertised.listeners=PLAINTEXT://localhost:9092"])
+
+
+def test_nobody_is_answered_before_the_broker_knows_the_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told of a cluster without brokers, librdkafka forgets every address it had and never asks again."""
+
+    async def main() -> None:
+        async with a_broker(tmp_path) as (_, wire):
+            await create_topic(wire, "orders")
+        is_told = asyncio.Event()
+        update_metadata = Obedience.update_metadata
+
+        async def be_told_late(self: Obedience, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+            await is_told.wait()
+            return await update_metadata(self, request)
+
+        monkeypatch.setattr(Obedience, "update_metadata", be_told_late)
+        server = unstarted_broker(tmp_path)
+        starting = asyncio.ensure_future(server.start())
+        await until(lambda: not server.addresses()[0].endswith(":0"))
+        wire = await connect(server)
+        topics = [MetadataRequest.Topics(name="orders")]
+        asking = asyncio.ensure_future(wire.ask(ApiKey.METADATA, 12, MetadataRequest(topics=topics)))
+        await asyncio.wait({asking}, timeout=0.2)
+        assert not asking.done()
+
+        is_told.set()
+        answer = await asking
+        await starting
+        assert [broker.node_id for broker in answer.brokers] == [0]
+        assert [partition.leader_id for partition in answer.topics[0].partitions] == [0]
+        fetched = await wire.ask(ApiKey.FETCH, 11, a_fetch("orders"))
+        assert the_row(fetched).error_code == ErrorCode.NONE
+        wire.writer.transport.abort()
+        await server.stop()
+
+    run(main)
 
 
 async def change(server: BrokerServer, name: str, value: object) -> None:

@@ -80,7 +80,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 async def _start(listener: Listener) -> None:
-    listener.start("127.0.0.1", 0)
+    listener.listen("127.0.0.1", 0)
+    listener.start_accepting()
 
 
 async def served_meanwhile(broker: Served, api_key: ApiKey, version: int, huge: Message) -> int:

@@ -32,7 +32,8 @@ def test_a_second_takes_so_many_connections_and_no_more() -> None:
 def test_connections_beyond_the_rate_wait_and_come_in_later() -> None:
     async def scenario() -> None:
         listener = Listener(lambda *_: None, limits=ListenerLimits(max_per_second=2))
-        listener.start("127.0.0.1", 0)
+        listener.listen("127.0.0.1", 0)
+        listener.start_accepting()
         writers = [(await asyncio.open_connection("127.0.0.1", listener.port))[1] for _ in range(3)]
         while listener.connection_count < 2:
             await asyncio.sleep(0.001)

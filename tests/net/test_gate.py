@@ -62,7 +62,8 @@ def test_no_connection_is_read_while_the_broker_has_enough_to_do() -> None:
     async def scenario() -> None:
         listeners = [Listener(handle, gate=gate) for _ in range(2)]
         for listener in listeners:
-            listener.start(HOST, 0)
+            listener.listen(HOST, 0)
+            listener.start_accepting()
         clients = [await asyncio.open_connection(HOST, one.port) for one in listeners for _ in range(2)]
         for _, writer in clients:
             writer.write(framed(b"x") * 5)
@@ -89,7 +90,8 @@ def test_a_connection_that_closes_while_it_is_stalled_is_forgotten() -> None:
 
     async def scenario() -> None:
         listener = Listener(lambda connection, frame, exchange: None, gate=gate)
-        listener.start(HOST, 0)
+        listener.listen(HOST, 0)
+        listener.start_accepting()
         _, writer = await asyncio.open_connection(HOST, listener.port)
         writer.write(framed(b"x"))
         while not gate._stalled:

@@ -44,7 +44,7 @@ class Listeners:
         return iter(self._listeners.items())
 
     def open(self, services: Services) -> None:
-        """Listen on every address; ListenError if one cannot be had."""
+        """Have every address, and let nobody in yet; ListenError if one cannot be had."""
         for endpoint in self._config.endpoints:
             config = self._config.for_listener(endpoint.listener)
             dispatcher = self.dispatchers[endpoint.listener] = Dispatcher(services, endpoint.listener)
@@ -60,7 +60,7 @@ class Listeners:
                     config.socket_listen_backlog_size,
                 ),
             )
-            listener.start(endpoint.host or ANY_INTERFACE, endpoint.port)
+            listener.listen(endpoint.host or ANY_INTERFACE, endpoint.port)
             self._listeners[endpoint.listener] = listener
 
     def apply(self, config: BrokerConfig) -> None:
@@ -81,6 +81,11 @@ class Listeners:
                 RegisteredListener(endpoint.listener, host, port, endpoint.security_protocol.value)
             )
         return registered
+
+    def start_accepting(self) -> None:
+        """Let in whoever has come meanwhile."""
+        for listener in self._listeners.values():
+            listener.start_accepting()
 
     def stop_accepting(self) -> None:
         """Let nobody else in."""

@@ -1,11 +1,12 @@
 """A broker from start to stop, in order.
 
-| start | stop, in reverse |
+| start | stop |
 | --- | --- |
-| a session at the store: cluster id, broker id | the registration goes |
-| settings of topics, then the logs (recovery) | logs closed, clean mark |
-| listeners bound | no new connections, then none |
-| registered, controller elected, metadata known: ready | leadership moved away |
+| a session at the store: cluster id, broker id | no new connections |
+| settings of topics, then the logs (recovery) | chores end, then every connection |
+| listeners bound: whoever comes has to wait | the session ends, and with it the registration |
+| registered, controller elected, metadata known | logs closed, clean mark |
+| connections accepted: ready | |
 """
 
 from __future__ import annotations
@@ -183,6 +184,8 @@ class BrokerServer:
         await self._node.join(tuple(self._listeners.advertised()))
         while self._node.broker_id not in self._services.image.brokers:
             await asyncio.sleep(READY_POLL_SECONDS)
+        # Not before: told of a cluster without brokers, librdkafka forgets all that it knows and never asks again.
+        self._listeners.start_accepting()
         self._housekeeping = Housekeeping(
             replicas, self.config, self._clock, self._pool, self._host_what_found_no_room
         )

@@ -73,12 +73,16 @@ class Listener:
         assert self._socket is not None
         return int(self._socket.getsockname()[1])
 
-    def start(self, host: str, port: int) -> None:
-        """Listen; call it on the running loop."""
+    def listen(self, host: str, port: int) -> None:
+        """Have the address; call it on the running loop. Whoever connects waits until somebody accepts."""
         self._loop = asyncio.get_running_loop()
         self._socket = listen(host, port, self._socket_options)
-        self._loop.add_reader(self._socket.fileno(), self._acceptable)
         self._schedule_idle_check()
+
+    def start_accepting(self) -> None:
+        """Let in whoever waits, and whoever comes."""
+        if self._socket is not None and self._loop is not None:
+            self._loop.add_reader(self._socket.fileno(), self._acceptable)
 
     def stop_accepting(self) -> None:
         """Take no more connections; those there are go on."""
@@ -121,11 +125,7 @@ class Listener:
         assert self._socket is not None
         assert self._loop is not None
         self._loop.remove_reader(self._socket.fileno())
-        self._loop.call_later(seconds, self._resume_accepting)
-
-    def _resume_accepting(self) -> None:
-        if self._socket is not None and self._loop is not None:
-            self._loop.add_reader(self._socket.fileno(), self._acceptable)
+        self._loop.call_later(seconds, self.start_accepting)
 
     def _admit(self, accepted: socket.socket, ip: str) -> None:
         assert self._loop is not None

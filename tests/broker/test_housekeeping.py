@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 from pathlib import Path
@@ -7,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from odradek.broker import housekeeping
+from odradek.broker.housekeeping import LOGS_PER_TURN
 from odradek.common.ids import TopicPartition
+from odradek.log.checkpoints import decode_offsets
 from odradek.log.files import STEPS_FROM_BYTES
 from odradek.protocol.api_key import ApiKey
 from odradek.testing.faulty_files import FaultyFiles
@@ -76,5 +79,47 @@ def test_a_log_that_is_left_alone_is_cut_to_its_records(
                 longest = max(longest, os.stat(active.path).st_size - active.size)
             assert longest > 0
             await until(lambda: os.stat(active.path).st_size == active.size)
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    "chore", ["flush_due_logs", "write_checkpoints", "remove_garbage", "give_back_idle_room"]
+)
+def test_others_have_their_turn_between_the_logs_of_a_chore(tmp_path: Path, chore: str) -> None:
+    turns = 3
+
+    async def main() -> None:
+        async with a_broker(tmp_path) as (server, wire):
+            await create_topic(wire, "orders", partitions=turns * LOGS_PER_TURN)
+            await server.housekeeping.write_checkpoints()
+            running = asyncio.ensure_future(getattr(server.housekeeping, chore)())
+            turns_of_others = 0
+            while not running.done():
+                await asyncio.sleep(0)
+                turns_of_others += 1
+            await running
+            assert turns_of_others >= turns
+
+    run(main)
+
+
+def test_a_log_that_comes_while_checkpoints_are_put_together_is_in_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else they might take out of the files what a move between disks has just written."""
+    monkeypatch.setattr(housekeeping, "LOGS_PER_TURN", 1)
+
+    async def main() -> None:
+        async with a_broker(tmp_path) as (server, wire):
+            await create_topic(wire, "orders", partitions=2)
+            logs = server.services.replicas.logs
+            writing = asyncio.ensure_future(server.housekeeping.write_checkpoints())
+            await asyncio.sleep(0)
+            late = TopicPartition("late", 0)
+            logs.get_or_create(late, logs.logs[TopicPartition("orders", 0)].config, now_ms=0)
+            await writing
+            written = Path(logs.directories[0].path, "recovery-point-offset-checkpoint").read_bytes()
+            assert set(decode_offsets(written)) == {TopicPartition("orders", n) for n in (0, 1)} | {late}
 
     run(main)

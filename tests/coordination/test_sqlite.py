@@ -17,7 +17,7 @@ import pytest
 import uvloop
 
 from coordination.sessions import Recorder, SqliteSessions, StateRecorder, eventually
-from odradek.coordination import sqlite_database
+from odradek.coordination import sqlite_database, sqlite_worker
 from odradek.coordination.errors import (
     SessionExpired,
     StoreBusy,
@@ -101,6 +101,40 @@ async def test_a_removed_file_ends_the_session(sqlite_sessions: SqliteSessions) 
     await eventually(lambda: states.states == [EXPIRED])
     with pytest.raises(SessionExpired, match="removed or replaced"):
         await store.get("/")
+
+
+async def no_more(happenings: list[int]) -> None:
+    """Wait until none has come for a while; the test's time-out is the limit."""
+    await eventually(lambda: bool(happenings))
+    while happenings:
+        happenings.clear()
+        await asyncio.sleep(0.1)
+
+
+async def test_whoever_is_alone_glances_and_still_hears_of_a_newcomer(
+    sqlite_sessions: SqliteSessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of one whose file is there long before its session is, since it waits for the database."""
+    looks = []
+    data_version = Database.data_version
+    monkeypatch.setattr(Database, "data_version", lambda self: looks.append(1) or data_version(self))
+    monkeypatch.setattr(sqlite_worker, "LOOK_INTERVAL_ALONE_MS", 3_600_000)
+    monkeypatch.setattr(sqlite_worker, "GLANCE_INTERVAL_MS", 5)
+    sqlite_sessions.session_timeout_ms = 3_600_000
+    store = await sqlite_sessions.open()
+    watched = Recorder()
+    await store.exists("/new", watched)
+    await no_more(looks)
+
+    waiting = sqlite_sessions.path.with_name(sqlite_sessions.path.name + "-sessions") / "waiting"
+    waiting.touch()
+    await eventually(lambda: len(looks) > 50)
+    waiting.unlink()
+    await no_more(looks)
+    newcomer = await sqlite_sessions.peer()
+    await newcomer.ask("create", "/new")
+
+    await watched.expect(EventType.CREATED, "/new")
 
 
 async def test_a_loop_that_hangs_is_in_doubt_and_then_sure_again(sqlite_sessions: SqliteSessions) -> None:

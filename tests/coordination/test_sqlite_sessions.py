@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from odradek.coordination.sqlite_sessions import OwnSession, Peers, remove_orphans, session_file
+from odradek.coordination.sqlite_sessions import (
+    LONGEST_TICK_NS,
+    OwnSession,
+    Peers,
+    remove_orphans,
+    session_file,
+)
 
 TIMEOUT_MS = 1000
 
@@ -73,3 +82,49 @@ def test_files_that_belong_to_no_session_are_removed(tmp_path: Path) -> None:
         OwnSession(tmp_path, session_id).close()
     remove_orphans(tmp_path, known={2})
     assert [path.name for path in tmp_path.iterdir()] == [session_file(tmp_path, 2).name]
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[OwnSession]:
+    """Our session, begun a while ago."""
+    session = OwnSession(tmp_path, 7)
+    age(tmp_path)
+    yield session
+    session.close()
+
+
+def age(directory: Path) -> None:
+    """Let the last change of a directory be one that lies back by some ticks of the clock."""
+    changed = os.stat(directory)
+    os.utime(directory, ns=(changed.st_atime_ns, changed.st_mtime_ns - 2 * LONGEST_TICK_NS))
+
+
+def test_whoever_is_alone_needs_to_look_once(peers: Peers, own: OwnSession) -> None:
+    assert [peers.may_be_others(own) for _ in range(3)] == [True, False, False]
+
+
+def test_a_file_of_another_is_a_reason_to_look_until_it_is_gone(
+    tmp_path: Path, peers: Peers, own: OwnSession
+) -> None:
+    peers.may_be_others(own)
+
+    other = OwnSession(tmp_path, 8)
+    age(tmp_path)
+    assert [peers.may_be_others(own) for _ in range(3)] == [True, True, True]
+
+    other.remove()
+    age(tmp_path)
+    assert [peers.may_be_others(own) for _ in range(3)] == [True, False, False]
+
+
+def test_a_change_of_just_now_is_not_trusted_to_be_the_last(
+    tmp_path: Path, peers: Peers, own: OwnSession
+) -> None:
+    OwnSession(tmp_path, 8).remove()
+    assert [peers.may_be_others(own) for _ in range(3)] == [True, True, True]
+
+
+def test_a_directory_that_is_gone_is_a_reason_to_look(tmp_path: Path, peers: Peers, own: OwnSession) -> None:
+    peers.may_be_others(own)
+    shutil.rmtree(tmp_path)
+    assert [peers.may_be_others(own) for _ in range(2)] == [True, True]

@@ -184,7 +184,7 @@ class BrokerServer:
         await self._node.join(tuple(self._listeners.advertised()))
         while self._node.broker_id not in self._services.image.brokers:
             await asyncio.sleep(READY_POLL_SECONDS)
-        # Not before: told of a cluster without brokers, librdkafka forgets all that it knows and never asks again.
+        # Not before: told of a cluster without brokers, librdkafka forgets all addresses and asks no more.
         self._listeners.start_accepting()
         self._housekeeping = Housekeeping(
             replicas, self.config, self._clock, self._pool, self._host_what_found_no_room

@@ -16,9 +16,13 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import time
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
+
+LONGEST_TICK_NS = 100_000_000
+"""Linux stamps files by a clock that moves every 1-10 ms."""
 
 
 def session_file(directory: Path, session_id: int) -> Path:
@@ -102,6 +106,24 @@ class Peers:
         self._peers: dict[int, _Peer] = {}
         self._without_file: set[int] = set()
         self._looked_ms: int | None = None
+        self._alone_since_ns: int | None = None
+
+    def may_be_others(self, own: OwnSession) -> bool:
+        """Whether anybody but us has a file here, or may have had since the last call; costs microseconds.
+
+        A file is there before its session is, so whoever asks this needs to look only if it says so.
+        """
+        try:
+            changed_ns = os.stat(self._directory).st_mtime_ns
+            if changed_ns == self._alone_since_ns:
+                return False
+            is_alone = os.listdir(self._directory) == [own.path.name]
+        except OSError:
+            return True  # the directory is gone: let somebody look who can tell what that means
+        # A second change within one tick of the file system's clock cannot be told from the first.
+        if is_alone and time.time_ns() - changed_ns > LONGEST_TICK_NS:
+            self._alone_since_ns = changed_ns
+        return True
 
     def refresh(self, timeouts_ms: Mapping[int, int]) -> None:
         """Look at exactly these sessions from now on."""

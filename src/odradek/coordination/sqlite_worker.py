@@ -25,9 +25,12 @@ from odradek.coordination.watches import Delivery, Watch, Watches, missed_event
 from odradek.coordination.znodes import Draft
 
 LOOK_INTERVAL_MS = 20
-# Nobody can change anything before opening a session, which is seen in time at this pace. Each look takes the
-# interpreter away from the loop for a moment.
-LOOK_INTERVAL_ALONE_MS = 500
+# Alone, a glance at the directory of sessions will do: nobody can change anything before opening one. Every
+# look takes the interpreter away from the loop for a moment, several times; a glance for a few microseconds.
+GLANCE_INTERVAL_MS = 500
+# We look all the same now and then, to be sure of the database; sooner where a short time-out needs it.
+LOOK_INTERVAL_ALONE_MS = 3000
+LOOKS_ALONE_PER_TIMEOUT = 6
 FILE_CHECK_INTERVAL_MS = 1000
 MAX_JOBS_PER_TRANSACTION = 512
 
@@ -106,6 +109,8 @@ class Worker:
         self._seen_zxid = 0
         self._seen_data_version = -1
         self._shown_beats = 0
+        self._alone_interval_ms = min(LOOK_INTERVAL_ALONE_MS, session_timeout_ms // LOOKS_ALONE_PER_TIMEOUT)
+        self._looked_ms = 0
         self._next_look_ms = 0
         self._next_file_check_ms = 0
         self._database: Database | None = None
@@ -158,8 +163,8 @@ class Worker:
                 self._serve(group)
             if monotonic_ms() >= self._next_look_ms:
                 self._look_around()
-                interval_ms = LOOK_INTERVAL_MS if self._peers else LOOK_INTERVAL_ALONE_MS
-                self._next_look_ms = monotonic_ms() + interval_ms
+                glance_ms = min(GLANCE_INTERVAL_MS, self._alone_interval_ms)
+                self._next_look_ms = monotonic_ms() + (LOOK_INTERVAL_MS if self._peers else glance_ms)
 
     def _next_jobs(self) -> list[Job]:
         wait_s = max(0, self._next_look_ms - monotonic_ms()) / 1000
@@ -259,6 +264,8 @@ class Worker:
     def _look_around(self) -> None:
         if self._loop.is_closed():
             raise SessionExpired("the event loop of this store is closed")
+        if not self._is_look_needed():
+            return
         try:
             self._check_file()
             self._notice_changes()
@@ -266,7 +273,12 @@ class Worker:
             self._show_beat()
         except StoreUnavailable:
             return  # no contact: the loop sees it by `contact_ms`, and the next look tries again
-        self.contact_ms = monotonic_ms()
+        self.contact_ms = self._looked_ms = monotonic_ms()
+
+    def _is_look_needed(self) -> bool:
+        assert self._own is not None
+        is_due = monotonic_ms() - self._looked_ms >= self._alone_interval_ms
+        return is_due or bool(self._peers) or self._peers.may_be_others(self._own)
 
     def _check_file(self) -> None:
         if monotonic_ms() < self._next_file_check_ms:

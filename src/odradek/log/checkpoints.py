@@ -43,7 +43,18 @@ class MetaProperties(NamedTuple):
 
 def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
     """An offset checkpoint."""
-    lines = [f"{tp.topic} {tp.partition} {offset}" for tp, offset in sorted(offsets.items())]
+    return encode_offset_lines(
+        [offset_line(partition, offset) for partition, offset in sorted(offsets.items())]
+    )
+
+
+def offset_line(partition: TopicPartition, offset: int) -> str:
+    """What an offset checkpoint says of one partition."""
+    return f"{partition.topic} {partition.partition} {offset}"
+
+
+def encode_offset_lines(lines: list[str]) -> bytes:
+    """An offset checkpoint of lines that are there; their order means nothing."""
     return ("\n".join([str(OFFSETS_VERSION), str(len(lines)), *lines]) + "\n").encode("ascii")
 
 

@@ -55,6 +55,8 @@ class LeavingSegments:
 
     def due_garbage(self, now_ms: int) -> list[str]:
         """Files whose time has come; they are forgotten here."""
+        if not self._garbage:
+            return []
         due = [path for one in self._garbage if one.due_ms <= now_ms for path in one.paths]
         self._garbage = [one for one in self._garbage if one.due_ms > now_ms]
         return due

@@ -6,7 +6,6 @@ import fcntl
 import logging
 import os
 import threading
-from collections.abc import Mapping
 from typing import NamedTuple
 from uuid import UUID
 
@@ -18,7 +17,6 @@ from odradek.log.checkpoints import (
     decode_offsets,
     encode_clean_shutdown,
     encode_meta_properties,
-    encode_offsets,
 )
 from odradek.log.errors import DirectoryLocked, InconsistentMetaProperties
 from odradek.log.file_system import FileSystem, OpenFile
@@ -211,10 +209,6 @@ class LogDirectory:
         return [
             name.partition for name in self.list().partitions.values() if name.state is DirectoryState.LIVE
         ]
-
-    def offsets_job(self, name: str, offsets: Mapping[TopicPartition, int]) -> CheckpointJob:
-        """An offset checkpoint, ready to be written."""
-        return CheckpointJob(self, name, encode_offsets(offsets))
 
     def mark_clean(self, broker_epoch: int) -> None:
         """Note that everything was closed in order."""

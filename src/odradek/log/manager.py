@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
 from odradek.common.ids import TopicPartition, check_topic_name
-from odradek.log import filenames
+from odradek.log.checkpoint_round import CheckpointRound
 from odradek.log.config import LogConfig
 from odradek.log.creation import Creation
 from odradek.log.errors import LogCorrupted, StorageError
@@ -197,7 +197,7 @@ class LogManager:
                 with ThreadPoolExecutor(self.config.num_recovery_threads_per_data_dir) as pool:
                     for job in [pool.submit(log.close, now_ms) for log in mine]:
                         job.result()
-                for checkpoint in self._checkpoints_of(directory):
+                for checkpoint in self._noted([directory]).all_jobs():
                     checkpoint.run()
                 directory.mark_clean(broker_epoch)
         for directory in self.directories:
@@ -431,36 +431,31 @@ class LogManager:
     # Work that comes round
 
     def checkpoints(self) -> list[CheckpointJob]:
-        """The checkpoint files that have something new to say; run the jobs where blocking is allowed.
+        """The checkpoint files that have something new to say, at once."""
+        return self._noted(self.online_directories()).jobs()
 
-        The others are left alone: each file costs two syncs, and a thread's turn for which the loop waits.
-        """
-        return [
-            job
-            for directory in self.online_directories()
-            for job in self._checkpoints_of(directory)
-            if job.is_needed
-        ]
+    def begin_checkpoints(self) -> CheckpointRound:
+        """A round without logs so far: the owner notes each by `note_checkpoints`, in its own time."""
+        return self._begin_checkpoints(self.online_directories())
 
-    def _checkpoints_of(self, directory: LogDirectory) -> list[CheckpointJob]:
-        known = {
-            partition: known
-            for partition, known in self._retained.items()
-            if self._homes.get(partition) is directory
-        }
-        recovery_points = {partition: one.recovery_point for partition, one in known.items()}
-        high_watermarks = {partition: one.high_watermark for partition, one in known.items()}
-        log_starts = {partition: one.log_start_offset for partition, one in known.items()}
-        for log in self.logs_in(directory):
-            recovery_points[log.partition] = log.recovery_point
-            high_watermarks[log.partition] = log.high_watermark
-            if log.log_start_offset > log.segments.first.base_offset:
-                log_starts[log.partition] = log.log_start_offset
-        return [
-            directory.offsets_job(filenames.RECOVERY_POINT_CHECKPOINT, recovery_points),
-            directory.offsets_job(filenames.HIGH_WATERMARK_CHECKPOINT, high_watermarks),
-            directory.offsets_job(filenames.LOG_START_CHECKPOINT, log_starts),
-        ]
+    def note_checkpoints(self, log: PartitionLog, checkpoints: CheckpointRound) -> None:
+        """Note where a log is, if it still serves."""
+        if self.logs.get(log.partition) is log:
+            checkpoints.note(log, self._homes[log.partition])
+
+    def _begin_checkpoints(self, directories: list[LogDirectory]) -> CheckpointRound:
+        checkpoints = CheckpointRound(directories)
+        for partition, known in self._retained.items():
+            home = self._homes.get(partition)
+            if home is not None:
+                checkpoints.retain(partition, known, home)
+        return checkpoints
+
+    def _noted(self, directories: list[LogDirectory]) -> CheckpointRound:
+        checkpoints = self._begin_checkpoints(directories)
+        for log in self.logs.values():
+            self.note_checkpoints(log, checkpoints)
+        return checkpoints
 
     def enforce_retention(self, now_ms: int) -> int:
         """Let every log give up what it may, and forget silent producers; how many segments went."""
@@ -479,7 +474,11 @@ class LogManager:
     def due_garbage(self, now_ms: int) -> list[str]:
         """Files and directories whose delay is over, for `remove_garbage`, where blocking is allowed."""
         due = [path for log in self.logs.values() for path in log.due_garbage(now_ms)]
-        return due + self._leaving.due(now_ms)
+        return due + self.due_directories(now_ms)
+
+    def due_directories(self, now_ms: int) -> list[str]:
+        """Of these, what partitions left that do not serve any more."""
+        return self._leaving.due(now_ms)
 
     def remove_garbage(self, paths: Iterable[str]) -> None:
         """Remove files, and whole directories of deleted partitions; any thread, may block."""

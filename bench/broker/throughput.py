@@ -45,6 +45,7 @@ QUICK_SHAPES = [SHAPES[0], SHAPES[-1]]
 WARM_UP_SHAPES = [SHAPES[0], SHAPES[3], SHAPES[8], SHAPES[15]]
 READS_PER_ROUND = 3
 """A read is short, and so its figures are less sure."""
+DIRECTIONS = ("produce", "consume")
 CPU_GOAL = 0.5
 FLOOR_GOAL = 1.5
 MEAN_GOAL = 1.05
@@ -145,13 +146,18 @@ def _note(kept: Outcome, figures: tuple[float, float]) -> None:
 
 def measure(setting: Setting, brokers: tuple[Broker, ...]) -> Outcome:
     shapes = QUICK_SHAPES if setting.is_quick else SHAPES
+    return {"rows": measure_shapes(setting, brokers, shapes), "rounds": setting.rounds}
+
+
+def measure_shapes(setting: Setting, brokers: tuple[Broker, ...], shapes: list[Shape]) -> list[Outcome]:
+    """A row for each shape, on brokers that are warmed first."""
     warm_ups = 1 if setting.is_quick else len(WARM_UP_SHAPES)
     runs_per_round = len(brokers) * (1 + READS_PER_ROUND) + 1
     steps = warm_ups * len(brokers) + len(shapes) * setting.rounds * runs_per_round
     with Teller(TITLE, steps) as tell:
         rows = Rows(setting, brokers, tell)
         rows.warm_up()
-        return {"rows": [rows.measure(shape) for shape in shapes], "rounds": setting.rounds}
+        return [rows.measure(shape) for shape in shapes]
 
 
 # The tables
@@ -201,7 +207,7 @@ def markdown(outcome: Outcome) -> str:
     consume_rows.append(_mean_row(reads, read_cpus, []))
     return "\n".join(
         [
-            f"Produce, ProducerPerformance, acks 1; medians of {outcome['rounds']} rounds:\n",
+            f"Produce, ProducerPerformance, acks 1; medians of {outcome['rounds']} rounds{_more(outcome)}:\n",
             markdown_table([*COLUMNS, "bare loop s/GB", "odradek / bare loop"], produce_rows),
             "\nConsume, confluent-kafka with `assign`:\n",
             markdown_table(COLUMNS, consume_rows),
@@ -209,6 +215,11 @@ def markdown(outcome: Outcome) -> str:
             *_verdicts(produced, consumed),
         ]
     )
+
+
+def _more(outcome: Outcome) -> str:
+    more = outcome.get("more_rounds", {})
+    return "".join(f"; {rounds} more of {name}" for name, rounds in more.items())
 
 
 def _mean_row(rates: list[float], cpus: list[float], rest: list[str]) -> list[str]:
@@ -238,7 +249,7 @@ def _verdicts(produced: list[Line], consumed: list[Line]) -> list[str]:
 
 def plot(outcome: Outcome, plots: Path) -> None:
     names = [row["row"] for row in outcome["rows"]]
-    for direction in ("produce", "consume"):
+    for direction in DIRECTIONS:
         lines = [Line(row, direction) for row in outcome["rows"]]
         rates, cpus = [one.ratio for one in lines], [one.cpu_ratio for one in lines]
         panels = [

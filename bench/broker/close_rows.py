@@ -4,7 +4,7 @@ A row is close if its CPU lies within its spread of half of Kafka's, on either s
 It gets further rounds on fresh, warm brokers, which are put together with the ones it has: none is left out.
 What is not close stays as it was measured, reached or missed.
 
-    python bench/broker/close_rows.py [--rounds 10]
+    python bench/broker/close_rows.py --rounds 10
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def measure(setting: Setting, brokers: tuple[Broker, ...]) -> Outcome:
     shapes = QUICK_SHAPES if setting.is_quick else close_shapes(known)
     more = {row["row"]: row for row in throughput.measure_shapes(setting, brokers, shapes)}
     rows = [together(row, more[row["row"]]) if row["row"] in more else row for row in known["rows"]]
-    return known | {"rows": rows, "more_rounds": dict.fromkeys(more, setting.rounds)}
+    return known | {"rows": rows}
 
 
 PART = Part(throughput.TITLE, measure, throughput.markdown, throughput.plot)

@@ -207,7 +207,7 @@ def markdown(outcome: Outcome) -> str:
     consume_rows.append(_mean_row(reads, read_cpus, []))
     return "\n".join(
         [
-            f"Produce, ProducerPerformance, acks 1; medians of {outcome['rounds']} rounds{_more(outcome)}:\n",
+            f"Produce, ProducerPerformance, acks 1; medians of {_rounds_told(outcome)}:\n",
             markdown_table([*COLUMNS, "bare loop s/GB", "odradek / bare loop"], produce_rows),
             "\nConsume, confluent-kafka with `assign`:\n",
             markdown_table(COLUMNS, consume_rows),
@@ -217,9 +217,14 @@ def markdown(outcome: Outcome) -> str:
     )
 
 
-def _more(outcome: Outcome) -> str:
-    more = outcome.get("more_rounds", {})
-    return "".join(f"; {rounds} more of {name}" for name, rounds in more.items())
+def _rounds_told(outcome: Outcome) -> str:
+    """How many rounds the rows have, and which of them have more than the rest."""
+    names: dict[int, list[str]] = {}
+    for row in outcome["rows"]:
+        names.setdefault(len(row["produce"][FLOOR]["cpu"]), []).append(row["row"])
+    fewest = min(names)
+    more = "".join(f", of {count}: {'; '.join(names[count])}" for count in sorted(names) if count > fewest)
+    return f"{fewest} rounds{more}"
 
 
 def _mean_row(rates: list[float], cpus: list[float], rest: list[str]) -> list[str]:
@@ -260,7 +265,7 @@ def plot(outcome: Outcome, plots: Path) -> None:
             floors = [one.over_floor() for one in lines]
             goal = Goal(FLOOR_GOAL, f"aim: {FLOOR_GOAL} of the bare loop")
             panels.append(_panel("broker CPU per GB\nodradek / bare loop", floors, goal))
-        title = f"{direction}: odradek beside Apache Kafka 4.3.1, medians of {outcome['rounds']} rounds"
+        title = f"{direction}: odradek beside Apache Kafka 4.3.1, medians"
         ratio_panels(plots / f"broker-{direction}.png", title, names, panels)
 
 

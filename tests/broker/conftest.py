@@ -13,6 +13,7 @@ from uuid import UUID
 import pytest
 import uvloop
 
+from net.serving import serve
 from odradek.broker.broker_settings import BrokerSettings
 from odradek.broker.config.load import load
 from odradek.broker.dispatch import Dispatcher
@@ -104,8 +105,7 @@ class Broker:
             gate=RequestGate(),
         )
         self.listener = Listener(Dispatcher(self.services, "PLAINTEXT").handle, gate=self.services.gate)
-        self.listener.listen("127.0.0.1", 0)
-        self.listener.start_accepting()
+        serve(self.listener)
 
     async def _in_pool(self, step: Callable[[], Any]) -> Any:
         return await self.services.loop.run_in_executor(self.services.pool, step)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 import uvloop
 
+from net.serving import serve
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.handlers import fetch, produce
 from odradek.broker.turns import STEPS_PER_TURN, Turns
@@ -80,8 +81,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 async def _start(listener: Listener) -> None:
-    listener.listen("127.0.0.1", 0)
-    listener.start_accepting()
+    serve(listener)
 
 
 async def served_meanwhile(broker: Served, api_key: ApiKey, version: int, huge: Message) -> int:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
+from net.serving import serve
 from odradek.net.admission import Admission, AdmissionLimits, CreationRate
 from odradek.net.server import Listener, ListenerLimits
 
@@ -32,8 +33,7 @@ def test_a_second_takes_so_many_connections_and_no_more() -> None:
 def test_connections_beyond_the_rate_wait_and_come_in_later() -> None:
     async def scenario() -> None:
         listener = Listener(lambda *_: None, limits=ListenerLimits(max_per_second=2))
-        listener.listen("127.0.0.1", 0)
-        listener.start_accepting()
+        serve(listener)
         writers = [(await asyncio.open_connection("127.0.0.1", listener.port))[1] for _ in range(3)]
         while listener.connection_count < 2:
             await asyncio.sleep(0.001)

@@ -6,12 +6,11 @@ from collections.abc import Awaitable
 
 import pytest
 
+from net.serving import HOST, serve
 from odradek.net.connection import Connection
 from odradek.net.exchange import Exchange
 from odradek.net.gate import RequestGate
 from odradek.net.server import Listener
-
-HOST = "127.0.0.1"
 
 
 def framed(payload: bytes) -> bytes:
@@ -62,8 +61,7 @@ def test_no_connection_is_read_while_the_broker_has_enough_to_do() -> None:
     async def scenario() -> None:
         listeners = [Listener(handle, gate=gate) for _ in range(2)]
         for listener in listeners:
-            listener.listen(HOST, 0)
-            listener.start_accepting()
+            serve(listener)
         clients = [await asyncio.open_connection(HOST, one.port) for one in listeners for _ in range(2)]
         for _, writer in clients:
             writer.write(framed(b"x") * 5)
@@ -90,8 +88,7 @@ def test_a_connection_that_closes_while_it_is_stalled_is_forgotten() -> None:
 
     async def scenario() -> None:
         listener = Listener(lambda connection, frame, exchange: None, gate=gate)
-        listener.listen(HOST, 0)
-        listener.start_accepting()
+        serve(listener)
         _, writer = await asyncio.open_connection(HOST, listener.port)
         writer.write(framed(b"x"))
         while not gate._stalled:

@@ -13,14 +13,13 @@ from pathlib import Path
 import pytest
 import uvloop
 
+from net.serving import HOST, serve
 from odradek.net.admission import Admission, AdmissionLimits
 from odradek.net.connection import Connection, ConnectionLimits
 from odradek.net.exchange import Exchange
 from odradek.net.listening import ListenError
 from odradek.net.server import Listener, ListenerLimits
 from odradek.net.socket_calls import send_file
-
-HOST = "127.0.0.1"
 
 
 def framed(payload: bytes) -> bytes:
@@ -54,8 +53,7 @@ async def connect(listener: Listener) -> tuple[asyncio.StreamReader, asyncio.Str
 def test_requests_are_answered(run):
     async def scenario() -> None:
         listener = Listener(echo)
-        listener.listen(HOST, 0)
-        listener.start_accepting()
+        serve(listener)
         reader, writer = await connect(listener)
         for payload in (b"", b"one", bytes(300_000), b"three"):
             writer.write(framed(payload))
@@ -73,8 +71,7 @@ def test_large_and_small_requests_follow_one_another_in_any_pieces(run):
 
     async def scenario() -> None:
         listener = Listener(echo)
-        listener.listen(HOST, 0)
-        listener.start_accepting()
+        serve(listener)
         reader, writer = await connect(listener)
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         dice = random.Random(7)
@@ -111,8 +108,7 @@ def test_pipelined_requests_are_answered_in_order_though_ready_in_another(run):
                 waiting.clear()
 
         listener = Listener(park)
-        listener.listen(HOST, 0)
-        listener.start_accepting()
+        serve(listener)
         reader, writer = await connect(listener)
         payloads = [b"%d" % number for number in range(50)]
         writer.write(b"".join(map(framed, payloads)))
@@ -130,8 +126,7 @@ def test_reading_stops_while_too_many_requests_are_open_and_goes_on_after(run):
             lambda connection, frame, exchange: parked.append(exchange),
             connection_limits=ConnectionLimits(max_open_requests=3),
         )
-        listener.listen(HOST, 0)
-        listener.start_accepting()
+        serve(listener)
         reader, writer = await connect(listener)
         writer.write(framed(b"x") * 10)
         await asyncio.sleep(0.05)
@@ -160,8 +155,7 @@ def test_a_client_that_does_not_read_is_not_read_either(run):
             exchange.answer([framed(bytes(200_000))])
 
         listener = Listener(big_answer, connection_limits=ConnectionLimits(max_unsent_bytes=1_000_000))
-        listener.listen(HOST, 0)
-        listener.start_accepting()
+        serve(listener)
         sock = socket.create_connection((HOST, listener.port))
         sock.setblocking(False)
         loop = asyncio.get_running_loop()
@@ -214,8 +208,7 @@ def test_a_file_goes_out_between_bytes(run, tmp_path: Path, length: int, how: st
             exchange.answer([size, b"abc", Range(fd, 500_000, length, taken), memoryview(b"def")])
 
         listener = Listener(fetch)
-        listener.listen(HOST, 0)
-        listener.start_accepting()
+        serve(listener)
         reader, writer = await connect(listener)
         writer.write(framed(b"fetch") * 3)
         for _ in range(3):
@@ -235,8 +228,7 @@ def test_a_small_file_that_became_shorter_ends_the_connection(run, tmp_path: Pat
     async def scenario() -> None:
         fd = os.open(tmp_path / "segment", os.O_RDONLY)
         listener = Listener(lambda _, __, exchange: exchange.answer([b"abc", Range(fd, 0, 100, [])]))
-        listener.listen(HOST, 0)
-        listener.start_accepting()
+        serve(listener)
         reader, writer = await connect(listener)
         writer.write(framed(b"fetch") * requests)
         assert await reader.read() == b""
@@ -253,8 +245,7 @@ def test_a_small_file_that_became_shorter_ends_the_connection(run, tmp_path: Pat
 def test_garbage_closes_its_connection_and_no_other(run, garbage: bytes):
     async def scenario() -> None:
         listener = Listener(echo, connection_limits=ConnectionLimits(max_frame_bytes=1000))
-        listener.listen(HOST, 0)
-        listener.start_accepting()
+        serve(listener)
         good_reader, good_writer = await connect(listener)
         reader, writer = await connect(listener)
         writer.write(garbage)
@@ -274,8 +265,7 @@ def test_a_reset_in_the_middle_of_an_answer_harms_nobody(run):
     async def scenario() -> None:
         parked: list[Exchange] = []
         listener = Listener(lambda connection, frame, exchange: parked.append(exchange))
-        listener.listen(HOST, 0)
-        listener.start_accepting()
+        serve(listener)
         sock = socket.create_connection((HOST, listener.port))
         sock.sendall(framed(b"x") * 2)
         while len(parked) < 2:
@@ -310,8 +300,7 @@ def test_connections_beyond_the_limits_are_closed_at_once(run):
             ),
         ):
             listener = Listener(echo, limits=limits, admission=admission)
-            listener.listen(HOST, 0)
-            listener.start_accepting()
+            serve(listener)
             kept = [await connect(listener) for _ in range(2)]
             reader, writer = await connect(listener)
             assert await reader.read() == b""
@@ -336,8 +325,7 @@ def test_an_idle_connection_is_closed_but_not_one_that_waits_for_us(run):
             lambda connection, frame, exchange: parked.append(exchange),
             limits=ListenerLimits(max_idle_seconds=0.1),
         )
-        listener.listen(HOST, 0)
-        listener.start_accepting()
+        serve(listener)
         idle_reader, idle_writer = await connect(listener)
         waiting_reader, waiting_writer = await connect(listener)
         waiting_writer.write(framed(b"x"))

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import cython
+
 from odradek.broker.file_parts import LogPart
 from odradek.broker.services import Services
 from odradek.common.errors import KafkaError
@@ -16,11 +18,6 @@ from odradek.log.warming import notice_cached
 from odradek.net.outgoing import SMALL_FILE_BYTES
 from odradek.protocol.fetch_frames import READ_COMMITTED, TOPIC_IDS_FROM, FetchFrame, FoundRecords
 from odradek.replication.partition import NO_EPOCH, Partition
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.log.reading import aborted_between, find_batches

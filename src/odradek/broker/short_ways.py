@@ -10,17 +10,14 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import cython
+
 from odradek.broker.late_answers import LateAnswer
 from odradek.broker.services import Services
 from odradek.metrics.counters import RequestCounters
 from odradek.net.connection import Connection, Handler
 from odradek.net.exchange import Exchange
 from odradek.protocol.api_key import ApiKey
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.octets import int16_at, octets_of

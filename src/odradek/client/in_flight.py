@@ -10,13 +10,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+import cython
+
 from odradek.client.answers import BadAnswer
 from odradek.protocol.api_key import ApiKey
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.octets import int32_at, octets_of

@@ -23,13 +23,10 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
+import cython
+
 from odradek.client.answers import AnswerAssembler, BadAnswer
 from odradek.client.in_flight import Taker
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.net.readiness import BELL, BYTES, wait_for_bytes

@@ -11,6 +11,8 @@ nothing lies between an append and the segment.
 
 from __future__ import annotations
 
+import cython
+
 from odradek.log.config import LogConfig
 from odradek.log.epochs import LeaderEpochs
 from odradek.log.errors import StorageError
@@ -22,11 +24,6 @@ from odradek.log.segment import Segment
 from odradek.log.segments import Segments
 from odradek.records.acceptance import ENDLESS_MS
 from odradek.records.batch import HEADER, LOG_OVERHEAD, BatchHeader
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.octets import put_int32, put_int64, writable_octets_of

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from array import array
 
+import cython
+
 from odradek.log.file_system import Buffer
 from odradek.log.files import LogFile
 from odradek.log.offset_index import OffsetIndex
 from odradek.log.sparse_index import PENDING_LIMIT
 from odradek.log.time_index import TimeIndex, TimestampOffset
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.log.numbers import numbers_of

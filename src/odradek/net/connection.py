@@ -13,15 +13,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import cython
+
 from odradek.net.exchange import Exchange, ExchangeQueue
 from odradek.net.frames import BufferPool, FrameAssembler, FrameTooLarge
 from odradek.net.gate import RequestGate
 from odradek.net.outgoing import Outgoing
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.ticks import monotonic_seconds

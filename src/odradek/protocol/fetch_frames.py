@@ -32,10 +32,7 @@ from __future__ import annotations
 from collections.abc import Sized
 from typing import Any
 
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
+import cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.octets import (

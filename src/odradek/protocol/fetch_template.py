@@ -20,14 +20,11 @@ it holds records of one partition and nothing else:
 
 from __future__ import annotations
 
+import cython
+
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.headers import encode_request
 from odradek.protocol.messages import FetchRequest
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.octets import (

@@ -26,10 +26,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
+import cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.octets import (

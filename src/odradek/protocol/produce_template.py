@@ -13,15 +13,12 @@ from __future__ import annotations
 
 import struct
 
+import cython
+
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.headers import encode_request, encode_response
 from odradek.protocol.messages import ProduceRequest, ProduceResponse
 from odradek.protocol.produce_frames import FIRST_VERSION, LAST_VERSION, TOPIC_IDS_FROM
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.octets import int64_at, octets_of

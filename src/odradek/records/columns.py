@@ -9,10 +9,7 @@ This file knows buffers only; arrow.py knows pyarrow. The way back is in column_
 
 from __future__ import annotations
 
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
+import cython
 
 from odradek.records.kernels import new_bytearray
 from odradek.records.layout import HEADER_SIZE

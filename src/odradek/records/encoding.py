@@ -6,10 +6,7 @@ layout of a header.
 
 from __future__ import annotations
 
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
+import cython
 
 from odradek.records.batch import ATTRIBUTES_POSITION, CRC_POSITION, LOG_OVERHEAD, MAGIC, MAGIC_POSITION
 from odradek.records.crc import crc32c

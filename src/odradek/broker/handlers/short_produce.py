@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import cython
+
 from odradek.broker.handlers.produce import (
     MAX_SECONDS,
     tell_error,
@@ -27,11 +29,6 @@ from odradek.protocol.headers import encode_response
 from odradek.protocol.messages import ProduceResponse
 from odradek.protocol.produce_frames import TOPIC_IDS_FROM, ProduceFrame, answer_produce, read_produce
 from odradek.replication.partition import Partition
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.ticks import monotonic_seconds

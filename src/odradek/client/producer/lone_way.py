@@ -13,6 +13,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import cython
+
 from odradek.client.connection import BrokerConnection
 from odradek.client.in_flight import Taker
 from odradek.client.loan import Loan
@@ -22,11 +24,6 @@ from odradek.client.producer.idempotence import PartitionOrder
 from odradek.common.ids import TopicPartition
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.produce_template import ProduceTemplate
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.ticks import monotonic_seconds

@@ -76,12 +76,13 @@ class BrokerServer:
         *,
         clock: Clock | None = None,
         files: FileSystem | None = None,
-        on_fatal: Callable[[Exception], None] | None = None,
+        on_fatal: Callable[[Exception], None],
     ) -> None:
+        """`on_fatal` is called with the reason when the broker cannot go on: its owner must stop it."""
         self.config = config
         self._files = files
         self._clock = clock or SystemClock()
-        self._on_fatal = on_fatal or (lambda error: logger.critical("the broker cannot go on: %s", error))
+        self._on_fatal = on_fatal
         self._topic_settings = TopicSettings(lambda: self.config)
         self._pool = IoThreads(config.num_io_threads)
         self._fence = ControlFence()

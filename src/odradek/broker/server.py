@@ -50,6 +50,7 @@ from odradek.coordination.paths import ConfigEntity, EntityType
 from odradek.coordination.store import Store
 from odradek.coordination.urls import open_store
 from odradek.log.file_system import FileSystem
+from odradek.log.log_directory import recorded_broker_id
 from odradek.log.manager import LogManager
 from odradek.log.unusable import make_directory
 from odradek.protocol.messages import LeaderAndIsrRequest, StopReplicaRequest
@@ -150,7 +151,8 @@ class BrokerServer:
         loop = asyncio.get_running_loop()
         for path in self.config.data_dirs:
             make_directory(path)
-        await self._node.connect()
+        recorded = await self._in_pool(lambda: recorded_broker_id(self.config.data_dirs, self._files))
+        await self._node.connect(recorded)
         await self._broker_settings.load()
         await self._topic_settings.load_all(self._node.store)
         await self._group_configs.load_all()
@@ -250,6 +252,7 @@ class BrokerServer:
 
         settings = NodeSettings(
             broker_id=config.given_broker_id,
+            default_broker_id=config.default_broker_id,
             reserved_broker_max_id=config.reserved_broker_max_id,
             rack=config.broker_rack,
             session_timeout_ms=timeout_ms,

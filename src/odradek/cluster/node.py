@@ -40,9 +40,13 @@ REJOIN_BACKOFF_S = 0.5
 
 
 class NodeSettings(NamedTuple):
-    """What a broker's configuration says of its place in the cluster; an id of None is generated."""
+    """What a broker's configuration says of its place in the cluster.
+
+    `default_broker_id` is for a new broker without a configured id; one is generated if that is None, too.
+    """
 
     broker_id: int | None = None
+    default_broker_id: int | None = None
     reserved_broker_max_id: int = 1000
     rack: str | None = None
     session_timeout_ms: int = 18_000
@@ -105,13 +109,18 @@ class ClusterNode:
         return self._parts.membership
 
     async def connect(self, known_broker_id: int | None = None) -> None:
-        """Open a session and learn both ids; `known_broker_id` is what the data directories remember."""
+        """Open a session and learn both ids.
+
+        `known_broker_id` is the one in meta.properties: a broker without a configured id keeps it.
+        """
         self._store = await self._open_store()
         await ensure_persistent_paths(self._store)
         self.cluster_id = await ensure_cluster_id(self._store)
-        broker_id = self._settings.broker_id if known_broker_id is None else known_broker_id
+        settings = self._settings
+        candidates = (settings.broker_id, known_broker_id, settings.default_broker_id)
+        broker_id = next((one for one in candidates if one is not None), None)
         if broker_id is None:
-            broker_id = await generate_broker_id(self._store, self._settings.reserved_broker_max_id)
+            broker_id = await generate_broker_id(self._store, settings.reserved_broker_max_id)
         self.broker_id = broker_id
 
     async def join(self, listeners: tuple[Listener, ...]) -> None:

@@ -49,7 +49,7 @@ class Member:
             on_config_change=self.config_changed,
             on_fatal=pytest.fail,
         )
-        settings = NodeSettings(broker_id=broker_id, registration_wait_ms=50)
+        settings = NodeSettings(broker_id=broker_id)
         self.node = ClusterNode(lambda: SqliteStore.open(path / "store"), settings, hooks)
 
     async def start(self) -> None:

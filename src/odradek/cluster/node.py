@@ -50,9 +50,6 @@ class NodeSettings(NamedTuple):
     reserved_broker_max_id: int = 1000
     rack: str | None = None
     session_timeout_ms: int = 18_000
-    # How long an earlier life under our id may take to go. The embedded store sees a death at once; on
-    # ZooKeeper after a kill it takes up to the session time-out.
-    registration_wait_ms: int = 1000
     controller: ControllerSettings = ControllerSettings()
 
 
@@ -137,8 +134,9 @@ class ClusterNode:
 
     async def _join(self, store: Store) -> None:
         registration = BrokerRegistration(self._listeners, self._clock.now_ms(), self._settings.rack)
-        wait_s = self._settings.registration_wait_ms / 1000
-        self.broker_epoch = await register_broker(store, self.broker_id, registration, wait_s=wait_s)
+        self.broker_epoch = await register_broker(
+            store, self.broker_id, registration, wait_s=store.crash_detection_ms / 1000
+        )
         self._hooks.on_registered(self.broker_epoch)
         self._parts = _Parts.of(store, self.broker_id, self._settings, self._hooks, self._clock)
         await self._parts.start()

@@ -1,4 +1,4 @@
-"""Syncs logs to the disk in the pool: when `flush.messages` asks for it before an answer, and by the clock."""
+"""Syncs logs in the pool: before an answer where `flush.messages` asks for it, and by the clock."""
 
 from __future__ import annotations
 

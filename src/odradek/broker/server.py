@@ -190,7 +190,12 @@ class BrokerServer:
         # Not before: told of a cluster without brokers, librdkafka forgets all addresses and asks no more.
         self._listeners.start_accepting()
         self._housekeeping = Housekeeping(
-            replicas, self.config, self._clock, self._pool, self._host_what_found_no_room
+            replicas,
+            self.config,
+            self._clock,
+            self._pool,
+            self._services.flusher,
+            self._host_what_found_no_room,
         )
         self._housekeeping.start()
         self._cleaning.start()
@@ -228,6 +233,8 @@ class BrokerServer:
         await self._node.leave()
         if self._obedience is not None:
             await self._obedience.end()
+        if self._services is not None:
+            await self._services.flusher.stop()
         logs = self._logs
         if logs is not None:
             await self._in_pool(lambda: logs.stop(self._clock.now_ms(), self._node.broker_epoch))

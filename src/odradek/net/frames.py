@@ -13,12 +13,12 @@ from __future__ import annotations
 import cython
 
 from odradek.common.errors import OdradekError
-from odradek.net import foreign
+from odradek.net import protocol_sniffing as foreign
 
 if cython.compiled:
-    from cython.cimports.odradek.common.octets import int32_at, octets_of, part_of
+    from cython.cimports.odradek.common.byte_access import int32_at, octets_of, part_of
 else:
-    from odradek.common.octets import int32_at, octets_of, part_of
+    from odradek.common.byte_access import int32_at, octets_of, part_of
 
 SIZE_BYTES = 4
 _SIZE_BYTES = SIZE_BYTES

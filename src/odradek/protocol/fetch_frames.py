@@ -35,7 +35,7 @@ from typing import Any
 import cython
 
 if cython.compiled:
-    from cython.cimports.odradek.common.octets import (
+    from cython.cimports.odradek.common.byte_access import (
         copied,
         int16_at,
         int32_at,
@@ -45,7 +45,7 @@ if cython.compiled:
         put_int64,
     )
 else:
-    from odradek.common.octets import (
+    from odradek.common.byte_access import (
         copied,
         int16_at,
         int32_at,

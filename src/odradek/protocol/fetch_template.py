@@ -27,7 +27,7 @@ from odradek.protocol.headers import encode_request
 from odradek.protocol.messages import FetchRequest
 
 if cython.compiled:
-    from cython.cimports.odradek.common.octets import (
+    from cython.cimports.odradek.common.byte_access import (
         copied,
         int16_at,
         int32_at,
@@ -38,7 +38,7 @@ if cython.compiled:
         writable_octets_of,
     )
 else:
-    from odradek.common.octets import (
+    from odradek.common.byte_access import (
         copied,
         int16_at,
         int32_at,

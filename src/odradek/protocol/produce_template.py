@@ -21,9 +21,9 @@ from odradek.protocol.messages import ProduceRequest, ProduceResponse
 from odradek.protocol.produce_frames import FIRST_VERSION, LAST_VERSION, TOPIC_IDS_FROM
 
 if cython.compiled:
-    from cython.cimports.odradek.common.octets import int64_at, octets_of
+    from cython.cimports.odradek.common.byte_access import int64_at, octets_of
 else:
-    from odradek.common.octets import int64_at, octets_of
+    from odradek.common.byte_access import int64_at, octets_of
 
 _SIZE_BYTES = _CORRELATION_ID_BYTES = 4
 _START = struct.Struct(">ihhi")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import cython
 
 from odradek.log.cleaner.layout import ROW_WIDTH, Counter, Kind, Row, Verdict
-from odradek.records.layout import BATCH_ROW_WIDTH, BatchColumn
+from odradek.records.kernels.layout import BATCH_ROW_WIDTH, BatchColumn
 
 if cython.compiled:
     from cython.cimports.libc.string import memcpy

@@ -10,8 +10,8 @@ import signal
 import click
 import uvloop
 
-from odradek.broker.config.load import Given, load
 from odradek.broker.server import BrokerServer
+from odradek.broker.settings.load import Given, load
 
 DEFAULT_DATA_DIR = "odradek-data"
 DEFAULT_LISTENER = "PLAINTEXT://127.0.0.1:9092"

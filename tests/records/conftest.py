@@ -10,7 +10,8 @@ from types import ModuleType
 
 import pytest
 
-from odradek.records.kernels import (
+from odradek.records.kernels import record_check as kernels
+from odradek.records.kernels.record_check import (
     batch_scan,
     column_sinks,
     columns,
@@ -20,7 +21,6 @@ from odradek.records.kernels import (
     record_index,
     record_objects,
 )
-from odradek.records.kernels import record_check as kernels
 
 SOURCES = Path(layout.__file__).parents[1]
 

@@ -8,6 +8,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from odradek.broker.background.log_flusher import LogFlusher
 from odradek.broker.background.log_moves import LogMoves
 from odradek.broker.requests.fetch_sessions import FetchSessions
 from odradek.broker.requests.partition_listener import PartitionListener
@@ -68,10 +69,15 @@ class Services:
     _groups: GroupService | None = None
     # Called whenever more can be read from a partition, something was committed, or it changed hands.
     on_progress: Callable[[Partition], None] = field(init=False)
+    # Of every fetch response, whatever the client asks for; a first batch may be larger.
+    fetch_max_bytes: int = field(init=False)
+    flusher: LogFlusher = field(init=False)
 
     def __post_init__(self) -> None:
+        self.fetch_max_bytes = self.config().fetch_max_bytes
+        self.flusher = LogFlusher(self.replicas, self.clock, self.pool)
         self.on_progress = PartitionListener(
-            self.waiting_fetches, self.waiting_produces, self.leaderships
+            self.waiting_fetches, self.waiting_produces, self.leaderships, self.flusher.flush_soon
         ).hear
 
     @property

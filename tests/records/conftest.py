@@ -10,8 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from odradek.records.kernels import record_check as kernels
-from odradek.records.kernels.record_check import (
+from odradek.records.kernels import (
     batch_scan,
     column_sinks,
     columns,
@@ -21,6 +20,7 @@ from odradek.records.kernels.record_check import (
     record_index,
     record_objects,
 )
+from odradek.records.kernels import record_check as kernels
 
 SOURCES = Path(layout.__file__).parents[1]
 

@@ -17,9 +17,9 @@ from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import FindCoordinatorRequest, OffsetCommitRequest
 from odradek.testing.faulty_files import FaultyFiles
 
-from .conftest import Wire
-from .on_this_loop import a_broker, connect, create_topic, run, until
-from .test_produce_and_fetch import a_batch, a_fetch, a_produce, the_row, values_in
+from ..conftest import Wire
+from ..on_this_loop import a_broker, connect, create_topic, run, until
+from ..test_produce_and_fetch import a_batch, a_fetch, a_produce, the_row, values_in
 
 HELD_SECONDS = 0.1
 

@@ -8,8 +8,14 @@ from __future__ import annotations
 
 import cython
 
-from odradek.records.batch import ATTRIBUTES_POSITION, CRC_POSITION, LOG_OVERHEAD, MAGIC, MAGIC_POSITION
 from odradek.records.crc import crc32c
+from odradek.records.kernels.layout import (
+    ATTRIBUTES_POSITION,
+    CRC_POSITION,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_POSITION,
+)
 from odradek.records.kernels.record_check import new_bytearray
 
 if cython.compiled:

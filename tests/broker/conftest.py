@@ -19,10 +19,9 @@ from odradek.broker.config.load import load
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.fetch_sessions import FetchSessions
 from odradek.broker.group_configs import GroupConfigs
-from odradek.broker.handlers import short_produce
 from odradek.broker.log_cleaning import LogCleaning
 from odradek.broker.log_moves import LogMoves
-from odradek.broker.purgatory import Purgatory
+from odradek.broker.purgatory import CommitPurgatory, Purgatory
 from odradek.broker.services import Services
 from odradek.broker.topic_settings import TopicSettings
 from odradek.cluster.metadata import MetadataImage
@@ -41,7 +40,6 @@ from odradek.replication.replica_manager import ReplicaManager
 from odradek.testing.memory_store import MemoryEnsemble
 from odradek.transactions.producer_ids import ProducerIds
 
-assert short_produce, "importing a short way registers it"
 TOPIC_ID = UUID(int=7).bytes
 BROKER_ID = 0
 
@@ -90,7 +88,7 @@ class Broker:
             pool=ThreadPoolExecutor(2),
             replicas=replicas,
             fetch_sessions=FetchSessions(1000),
-            waiting_produces=Purgatory(loop),
+            waiting_produces=CommitPurgatory(loop),
             waiting_fetches=Purgatory(loop),
             image=MetadataImage("test"),
             producer_ids=ProducerIds(lambda: self.store, BROKER_ID),

@@ -2,16 +2,16 @@
 
 cimport cython
 
-from odradek.broker.purgatory cimport Purgatory
+from odradek.broker.purgatory cimport CommitPurgatory, Purgatory
 from odradek.replication.partition cimport Partition
 
 
 @cython.final
-cdef class Progress:
+cdef class PartitionListener:
     cdef Purgatory _waiting_fetches
-    cdef Purgatory _waiting_produces
+    cdef CommitPurgatory _waiting_produces
     cdef dict _watched_by_fetches
     cdef dict _watched_by_produces
     cdef dict _leaderships
 
-    cpdef hear(self, Partition partition)
+    cpdef on_append(self, Partition partition)

@@ -1,28 +1,28 @@
 # cython: annotation_typing=False
-"""Who is to hear of it when more can be read from a partition, or something in it was committed.
+"""Wakes requests that wait for a partition, and tells the coordinators of internal topics about theirs.
 
-Compiled by Cython (progress.pxd has the C types), or interpreted as is: it is asked after every append, and
-most often the answer is nobody.
+Called after every append, when most often nobody waits. Compiled by Cython (progress.pxd has the C types), or
+interpreted as is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from odradek.broker.purgatory import Purgatory
+from odradek.broker.purgatory import CommitPurgatory, Purgatory
 from odradek.replication.partition import Partition
 
 
-class Progress:
-    """The one ear of all partitions. Owned by the broker, on the loop.
+class PartitionListener:
+    """Notified after every append, follower fetch or leadership change. Owned by the broker, on the loop.
 
-    `leaderships`: whoever wants to hear of every progress in an internal topic, by its name.
+    `leaderships`: who is to be called for the partitions of an internal topic, by its name.
     """
 
     def __init__(
         self,
         waiting_fetches: Purgatory,
-        waiting_produces: Purgatory,
+        waiting_produces: CommitPurgatory,
         leaderships: dict[str, Callable[[Partition], None]],
     ) -> None:
         self._waiting_fetches = waiting_fetches
@@ -31,12 +31,12 @@ class Progress:
         self._watched_by_produces = waiting_produces.watching
         self._leaderships = leaderships
 
-    def hear(self, partition: Partition) -> None:
-        """More can be read, or something was committed, or the partition changed hands."""
+    def on_append(self, partition: Partition) -> None:
+        """More can be read, or the high watermark or the leader of the partition has changed."""
         if self._watched_by_fetches:
             self._waiting_fetches.wake(partition.topic_partition)
         if self._watched_by_produces:
-            self._waiting_produces.wake(partition.topic_partition)
+            self._waiting_produces.wake(partition)
         coordinator = self._leaderships.get(partition.topic)
         if coordinator is not None:
             coordinator(partition)

@@ -21,7 +21,6 @@ from odradek.broker.config.alter import check_topic
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.fetch_sessions import FetchSessions
 from odradek.broker.group_configs import GroupConfigs
-from odradek.broker.handlers import short_fetch, short_produce
 from odradek.broker.housekeeping import Housekeeping
 from odradek.broker.io_threads import IoThreads
 from odradek.broker.listeners import Listeners
@@ -29,7 +28,7 @@ from odradek.broker.loading import coordinate_groups_when_needed, load_the_rest
 from odradek.broker.log_cleaning import LogCleaning
 from odradek.broker.log_moves import LogMoves
 from odradek.broker.obedience import Obedience
-from odradek.broker.purgatory import Purgatory
+from odradek.broker.purgatory import CommitPurgatory, Purgatory
 from odradek.broker.services import Services
 from odradek.broker.topic_settings import TopicSettings
 from odradek.cluster.brokers import Broker
@@ -60,7 +59,6 @@ from odradek.transactions.producer_ids import ProducerIds
 if TYPE_CHECKING:
     from odradek.broker.metrics_listener import MetricsListener
 
-assert all((short_fetch, short_produce)), "importing a short way registers it"
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
@@ -295,7 +293,7 @@ class BrokerServer:
             pool=self._pool,
             replicas=replicas,
             fetch_sessions=FetchSessions(config.max_incremental_fetch_session_cache_slots),
-            waiting_produces=Purgatory(loop),
+            waiting_produces=CommitPurgatory(loop),
             waiting_fetches=Purgatory(loop),
             image=image,
             producer_ids=ProducerIds(lambda: self._node.store, self._node.broker_id),

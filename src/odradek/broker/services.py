@@ -14,8 +14,8 @@ from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.fetch_sessions import FetchSessions
 from odradek.broker.group_configs import GroupConfigs
 from odradek.broker.log_moves import LogMoves
-from odradek.broker.progress import Progress
-from odradek.broker.purgatory import Purgatory
+from odradek.broker.progress import PartitionListener
+from odradek.broker.purgatory import CommitPurgatory, Purgatory
 from odradek.broker.quotas import Quotas
 from odradek.broker.topic_settings import TopicSettings
 from odradek.cluster.metadata import MetadataImage, PartitionMetadata
@@ -46,7 +46,7 @@ class Services:
     pool: Executor
     replicas: ReplicaManager
     fetch_sessions: FetchSessions
-    waiting_produces: Purgatory
+    waiting_produces: CommitPurgatory
     waiting_fetches: Purgatory
     image: MetadataImage
     producer_ids: ProducerIds
@@ -70,7 +70,9 @@ class Services:
     on_progress: Callable[[Partition], None] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.on_progress = Progress(self.waiting_fetches, self.waiting_produces, self.leaderships).hear
+        self.on_progress = PartitionListener(
+            self.waiting_fetches, self.waiting_produces, self.leaderships
+        ).on_append
 
     @property
     def groups(self) -> GroupService:

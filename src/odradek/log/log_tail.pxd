@@ -5,9 +5,10 @@ cimport cython
 from odradek.log.producers cimport ProducerStates
 from odradek.log.segment_end cimport SegmentEnd
 from odradek.log.segments cimport Segments
-from odradek.records.acceptance cimport AcceptedBatch
+from odradek.records.acceptance cimport ValidBatch
 
 cdef Py_ssize_t _LOG_OVERHEAD
+cdef long long _CODEC_MASK
 
 
 @cython.final
@@ -22,13 +23,26 @@ cdef class AppendInfo:
 
 
 @cython.final
-cdef class Terms:
+@cython.freelist(8)
+cdef class LogBatch:
+    cdef readonly long long base_offset
+    cdef readonly long long last_offset
+    cdef readonly long long size
+    cdef readonly long long max_timestamp_ms
+    cdef readonly long long leader_epoch
+    cdef readonly object header
+    cdef readonly object marker
+
+
+@cython.final
+cdef class AppendLimits:
     cdef readonly object config
     cdef readonly object segment
     cdef readonly object epochs
     cdef readonly bint was_empty
-    cdef readonly bint is_ordinary
     cdef readonly long long leader_epoch
+    cdef readonly long long codec
+    cdef readonly bint keeps_times
     cdef readonly long long max_message_bytes
     cdef readonly long long max_decompressed_bytes
     cdef readonly long long max_index_bytes
@@ -49,15 +63,26 @@ cdef class LogTail:
     cdef public long long log_start_offset
     cdef public long long log_end_offset
     cdef public long long _hw
-    cdef public Terms terms
+    cdef public AppendLimits limits
 
+    @cython.locals(producers=ProducerStates)
+    cpdef long long stable_offset(self) except -1
     cpdef commit_all(self)
-    @cython.locals(info=AppendInfo)
-    cpdef AppendInfo append_from_client(self, records, long long leader_epoch, long long now_ms)
-    @cython.locals(
-        segment=SegmentEnd, terms=Terms, size="long long", accepted=AcceptedBatch, max_timestamp_ms="long long",
-        base_offset="long long", last_offset="long long", octets="unsigned char *",
+    cpdef long long update_high_watermark(self, long long offset) except -1
+    cpdef AppendInfo append_as_leader(
+        self, records, long long leader_epoch, long long now_ms, origin=*, long long transaction_version=*
     )
-    cpdef AppendInfo append_shortly(self, records, long long leader_epoch, long long now_ms)
-    @cython.locals(terms=Terms)
-    cdef Terms _terms_for(self, segment)
+    @cython.locals(
+        limits=AppendLimits, batch=ValidBatch, max_timestamp_ms="long long", log_append_time_ms="long long",
+        base_offset="long long", last_offset="long long", size="long long", octets="unsigned char *", batches=list,
+    )
+    cdef AppendInfo _append_from_client(self, view, long long leader_epoch, long long now_ms)
+    @cython.locals(batch=ValidBatch)
+    cdef ValidBatch _validate(self, view, AppendLimits limits, long long now_ms)
+    cdef AppendLimits _current_limits(self)
+    @cython.locals(limits=AppendLimits)
+    cdef AppendLimits _limits_for(self, SegmentEnd segment)
+    @cython.locals(last=LogBatch, size="long long", segment=SegmentEnd, limits=AppendLimits)
+    cpdef _append(self, payload, list batches, long long max_timestamp_ms, long long now_ms)
+    @cython.locals(position="long long", batch=LogBatch)
+    cdef _write(self, SegmentEnd segment, payload, list batches, long long now_ms)

@@ -2,8 +2,19 @@
 
 cimport cython
 
+from odradek.log.log_tail cimport LogTail
 from odradek.log.segment_reads cimport BatchSpan, Boundary, SegmentReads
 from odradek.log.segments cimport Segments
+
+
+@cython.final
+cdef class FetchData:
+    cdef readonly BatchRun run
+    cdef readonly long long high_watermark
+    cdef readonly long long last_stable_offset
+    cdef readonly long long log_start_offset
+    cdef readonly long long log_end_offset
+    cdef readonly tuple aborted
 
 
 @cython.final
@@ -22,6 +33,12 @@ cdef class BatchRun:
 
     cpdef range(self)
 
+
+@cython.locals(
+    active=SegmentReads, end=LogEnd, run=BatchRun, limit="long long", high_watermark="long long",
+    stable_offset="long long", aborted=tuple,
+)
+cpdef FetchData read_log(LogTail log, long long offset, long long max_bytes, isolation, bint min_one_batch)
 
 @cython.locals(
     segment=SegmentReads, following=SegmentReads, start="long long", size="long long", next_offset="long long",

@@ -15,14 +15,22 @@ cdef class Partition:
     cdef public LogTail log
     cdef public object on_progress
     cdef readonly TopicTraffic traffic
-    cdef public object state
+    cdef readonly object state
     cdef readonly long long leader_epoch
-    cdef readonly bint leads_alone
-    cdef dict _end_offsets
+    cdef readonly tuple isr
+    cdef readonly bint is_leader
+    cdef readonly bint is_sole_replica
+    cdef readonly dict end_offsets
 
-    cpdef append(self, records, long long required_acks, long long now_ms, origin=*)
+    @cython.locals(leader_epoch="long long")
+    cpdef require_leader(self, long long client_leader_epoch=*)
     @cython.locals(info=AppendInfo)
-    cpdef AppendInfo append_alone(self, records, long long now_ms)
-    cdef _appended(self, AppendInfo info, Py_ssize_t size)
+    cpdef AppendInfo append(self, records, long long required_acks, long long now_ms, origin=*)
     cdef _require_appendable(self, long long required_acks)
-    cdef _advance(self)
+    cpdef record_follower_fetch(self, long long replica_id, long long fetch_offset)
+    cpdef require_replica(self, long long replica_id, long long client_leader_epoch)
+    cpdef bint is_committed(self, long long last_offset) except -1
+    cpdef bint has_enough_in_sync(self) except -1
+    cdef Py_ssize_t _min_in_sync(self) except -1
+    @cython.locals(log=LogTail, current="long long", moved="long long")
+    cdef bint _advance(self) except -1

@@ -13,7 +13,6 @@ from odradek.common.ids import TopicPartition
 from odradek.log.leader_batches import Origin
 from odradek.log.log_tail import AppendInfo
 from odradek.log.partition_log import PartitionLog
-from odradek.log.reading import FetchData, Isolation
 from odradek.metrics.counters import TopicTraffic
 from odradek.records.batch import Buffer
 from odradek.replication.errors import (
@@ -22,11 +21,21 @@ from odradek.replication.errors import (
     NotLeaderOrFollower,
     UnknownLeaderEpoch,
 )
-from odradek.replication.watermark import high_watermark
+
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.replication.watermark import high_watermark
+else:
+    from odradek.replication.watermark import high_watermark
 
 ALL_IN_SYNC = -1
 NO_LEADER = -1
 NO_EPOCH = -1
+NO_OFFSET = -1
 
 
 class PartitionState(NamedTuple):
@@ -42,15 +51,18 @@ class PartitionState(NamedTuple):
 class Partition:
     """A partition that has a replica here. Owned by the replica manager, on the loop.
 
-    `on_progress` is called when more can be read than before, or when the partition has changed hands.
-    `leads_alone`: this broker leads, and there is no other replica to wait for.
+    `on_progress` is called after an append, and when the high watermark or the leader has changed.
+    `is_sole_replica`: this broker leads, and there is no other replica to wait for.
+    `end_offsets`: how far the replicas are, as their fetches in this leader epoch say, this one included.
     """
 
     __slots__ = (
-        "_end_offsets",
         "broker_id",
+        "end_offsets",
+        "is_leader",
+        "is_sole_replica",
+        "isr",
         "leader_epoch",
-        "leads_alone",
         "log",
         "on_progress",
         "state",
@@ -78,13 +90,10 @@ class Partition:
         self.traffic = traffic or TopicTraffic()
         self.state = PartitionState(NO_LEADER, NO_EPOCH, (), (), -1)
         self.leader_epoch = NO_EPOCH
-        self.leads_alone = False
-        self._end_offsets: dict[int, int] = {}
-
-    @property
-    def is_leader(self) -> bool:
-        """Whether this broker leads."""
-        return self.state.leader_id == self.broker_id
+        self.isr: tuple[int, ...] = ()
+        self.is_leader = False
+        self.is_sole_replica = False
+        self.end_offsets: dict[int, int] = {}
 
     def become(self, state: PartitionState) -> bool:
         """Take over the controller's decision; False if it is not newer than what is known."""
@@ -96,72 +105,61 @@ class Partition:
         was_leader_epoch = self.state.leader_epoch
         self.state = state
         self.leader_epoch = state.leader_epoch
-        self.leads_alone = self.is_leader and len(state.replicas) == 1
+        self.isr = tuple(state.isr)
+        self.is_leader = state.leader_id == self.broker_id
+        self.is_sole_replica = self.is_leader and len(state.replicas) == 1
         if self.is_leader and state.leader_epoch > was_leader_epoch:
             self.log.assign_leader_epoch(state.leader_epoch)
-            self._end_offsets = {}
+            self.end_offsets = {}
         if self.is_leader:
             self._advance()
         self.on_progress(self)
         return True
 
     def require_leader(self, client_leader_epoch: int = NO_EPOCH) -> None:
-        """Raise unless this broker leads, in the epoch that the client believes in (if it does in any)."""
-        state = self.state
-        if client_leader_epoch not in (NO_EPOCH, state.leader_epoch):
-            if client_leader_epoch < state.leader_epoch:
-                raise FencedLeaderEpoch(
-                    f"epoch {client_leader_epoch} is over, {state.leader_epoch} has begun"
-                )
+        """Raise unless this broker leads, in the epoch that the client knows (if it names one)."""
+        leader_epoch = self.leader_epoch
+        if client_leader_epoch not in (NO_EPOCH, leader_epoch):
+            if client_leader_epoch < leader_epoch:
+                raise FencedLeaderEpoch(f"epoch {client_leader_epoch} is over, {leader_epoch} has begun")
             raise UnknownLeaderEpoch(f"epoch {client_leader_epoch} is not known here yet")
-        if state.leader_id != self.broker_id:
-            raise NotLeaderOrFollower(self.topic_partition, state.leader_id, state.leader_epoch)
+        if not self.is_leader:
+            raise NotLeaderOrFollower(self.topic_partition, self.state.leader_id, leader_epoch)
 
     def append(
         self, records: Buffer, required_acks: int, now_ms: int, origin: Origin = Origin.CLIENT
     ) -> AppendInfo:
         """Write batches as the leader. Nothing was written if it raises."""
-        state = self.state
-        if not self.leads_alone:
+        if not self.is_sole_replica:
             self._require_appendable(required_acks)
-        if origin is Origin.CLIENT and isinstance(records, memoryview):
-            info = self.log.append_from_client(records, state.leader_epoch, now_ms)
-        else:
-            info = self.log.append_as_leader(records, state.leader_epoch, now_ms=now_ms, origin=origin)
-        self._appended(info, len(records))
-        return info
-
-    def append_alone(self, records: memoryview, now_ms: int) -> AppendInfo:
-        """Like `append` of what a client sent, where `leads_alone`."""
-        info = self.log.append_from_client(records, self.leader_epoch, now_ms)
-        self._appended(info, len(records))
-        return info
-
-    def _appended(self, info: AppendInfo, size: int) -> None:
+        info = self.log.append_as_leader(records, self.leader_epoch, now_ms, origin)
         self._advance()
         self.on_progress(self)
         if not info.is_duplicate:
-            self.traffic.bytes_in += size
+            self.traffic.bytes_in += len(records)
             self.traffic.messages_in += info.last_offset - info.base_offset + 1
+        return info
 
     def _require_appendable(self, required_acks: int) -> None:
         self.require_leader()
-        in_sync = len(self.state.isr)
-        if required_acks == ALL_IN_SYNC and in_sync < self._min_in_sync():
-            raise NotEnoughReplicas(self.topic_partition, in_sync, self._min_in_sync())
+        if required_acks == ALL_IN_SYNC and not self.has_enough_in_sync():
+            raise NotEnoughReplicas(self.topic_partition, len(self.isr), self._min_in_sync())
 
-    def read(
-        self,
-        offset: int,
-        max_bytes: int,
-        *,
-        isolation: Isolation,
-        client_leader_epoch: int = NO_EPOCH,
-        min_one_batch: bool = True,
-    ) -> FetchData:
-        """Whole batches for a consumer."""
-        self.require_leader(client_leader_epoch)
-        return self.log.read(offset, max_bytes, isolation=isolation, min_one_batch=min_one_batch)
+    def record_follower_fetch(self, replica_id: int, fetch_offset: int) -> None:
+        """A follower asks for `fetch_offset`: it has everything before, which may now be committed."""
+        if self.end_offsets.get(replica_id, NO_OFFSET) == fetch_offset:
+            return
+        self.end_offsets[replica_id] = fetch_offset
+        if self._advance():
+            self.on_progress(self)
+
+    def require_replica(self, replica_id: int, client_leader_epoch: int) -> None:
+        """Raise unless that broker is to have a replica; a newer assignment may not have come here yet."""
+        if replica_id in self.state.replicas:
+            return
+        if client_leader_epoch != NO_EPOCH:
+            raise UnknownLeaderEpoch(f"broker {replica_id} is no replica in epoch {self.leader_epoch}")
+        raise NotLeaderOrFollower(self.topic_partition, self.state.leader_id, self.leader_epoch)
 
     def is_committed(self, last_offset: int) -> bool:
         """Whether every replica in sync has the record at `last_offset`."""
@@ -169,19 +167,26 @@ class Partition:
 
     def in_sync_replicas(self) -> Sequence[int]:
         """The brokers that have everything that is committed."""
-        return self.state.isr
+        return self.isr
+
+    def has_enough_in_sync(self) -> bool:
+        """Whether as many replicas are in sync as `min.insync.replicas` demands."""
+        return self.is_sole_replica or len(self.isr) >= self._min_in_sync()
 
     def _min_in_sync(self) -> int:
-        # A topic with fewer replicas than its min ISR would never take anything.
+        # A topic with fewer replicas than its min ISR would never accept anything.
         return min(self.log.config.min_insync_replicas, max(1, len(self.state.replicas)))
 
-    def _advance(self) -> None:
-        """Move the high watermark as far as the replicas in sync allow."""
-        if self.leads_alone:
-            self.log.commit_all()
-            return
-        self._end_offsets[self.broker_id] = self.log.log_end_offset
-        current = self.log.high_watermark
-        moved = high_watermark(self._end_offsets, self.state.isr, current, min_in_sync=self._min_in_sync())
+    def _advance(self) -> bool:
+        """Move the high watermark as far as the replicas in sync allow; whether it moved."""
+        log = self.log
+        if self.is_sole_replica:
+            log.commit_all()
+            return True
+        self.end_offsets[self.broker_id] = log.log_end_offset
+        current = log.high_watermark
+        moved = high_watermark(self.end_offsets, self.isr, current, self._min_in_sync())
         if moved > current:
-            self.log.update_high_watermark(moved)
+            log.update_high_watermark(moved)
+            return True
+        return False

@@ -89,6 +89,7 @@ class Broker:
             replicas=replicas,
             fetch_sessions=FetchSessions(1000),
             waiting_produces=CommitPurgatory(loop),
+            waiting_flushes=CommitPurgatory(loop, until_flushed=True),
             waiting_fetches=Purgatory(loop),
             image=MetadataImage("test"),
             producer_ids=ProducerIds(lambda: self.store, BROKER_ID),

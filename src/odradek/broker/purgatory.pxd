@@ -62,6 +62,7 @@ cdef class PartitionWaits:
 @cython.final
 cdef class CommitPurgatory:
     cdef object _loop
+    cdef bint _until_flushed
     cdef readonly dict watching
     cdef dict _woken
     cdef Py_ssize_t _count
@@ -73,7 +74,7 @@ cdef class CommitPurgatory:
     cpdef wake(self, Partition partition)
     @cython.locals(queue=PartitionWaits, partition=Partition)
     cpdef run_woken(self)
-    @cython.locals(log=LogTail, high_watermark="long long", wait=CommitWait)
+    @cython.locals(log=LogTail, end_offset="long long", wait=CommitWait)
     cdef _complete_committed(self, key, PartitionWaits queue, Partition partition)
     @cython.locals(wait=CommitWait)
     cdef _fail(self, key, PartitionWaits queue)

@@ -195,11 +195,13 @@ class PartitionWaits:
 class CommitPurgatory:
     """Batches that wait for the high watermark (acks=all). Owned by the broker, on the loop.
 
+    `until_flushed`: they wait for the recovery point instead (acks=1 where `flush.messages` is set).
     A wake-up takes them in the order of their offsets and stops at the first that is not committed.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, until_flushed: bool = False) -> None:
         self._loop = loop
+        self._until_flushed = until_flushed
         self.watching: dict[Hashable, PartitionWaits] = {}
         self._woken: dict[Hashable, Partition] = {}
         self._count = 0
@@ -251,12 +253,17 @@ class CommitPurgatory:
         ):
             self._fail(key, queue)
             return
-        high_watermark = partition.log.high_watermark
-        error_code = _NONE if partition.has_enough_in_sync() else _NOT_ENOUGH_REPLICAS
+        error_code = _NONE
+        if self._until_flushed:
+            end_offset = partition.log.recovery_point
+        else:
+            end_offset = partition.log.high_watermark
+            if not partition.has_enough_in_sync():
+                error_code = _NOT_ENOUGH_REPLICAS
         waits = queue.waits
         while waits:
             wait = waits[0]
-            if wait.last_offset >= high_watermark:
+            if wait.last_offset >= end_offset:
                 break
             waits.popleft()
             self._settle(wait, error_code)
@@ -287,11 +294,15 @@ class CommitPurgatory:
 
     def _expire(self, waiter: CommitWaiter) -> None:
         for wait in waiter.waits:
-            is_committed = wait.partition.is_committed(wait.last_offset)
-            self._settle(wait, _NONE if is_committed else _TIMED_OUT)
+            self._settle(wait, _NONE if self._is_done(wait) else _TIMED_OUT)
             queue = self.watching.get(wait.partition.topic_partition)
             if queue is not None:
                 self._drop_settled(wait.partition.topic_partition, queue)
+
+    def _is_done(self, wait: CommitWait) -> bool:
+        if self._until_flushed:
+            return wait.partition.is_flushed(wait.last_offset)
+        return wait.partition.is_committed(wait.last_offset)
 
     def _drop_settled(self, key: Hashable, queue: PartitionWaits) -> None:
         """What has timed out at the front of a queue must not stay there until the watermark moves."""

@@ -62,12 +62,14 @@ cdef class LogTail:
     cdef public ProducerStates producers
     cdef public long long log_start_offset
     cdef public long long log_end_offset
+    cdef public long long recovery_point
     cdef public long long _hw
     cdef public AppendLimits limits
 
     @cython.locals(producers=ProducerStates)
     cpdef long long stable_offset(self) except -1
-    cpdef commit_all(self)
+    cpdef bint awaits_flush(self) except -1
+    cpdef commit_to(self, long long offset)
     cpdef long long update_high_watermark(self, long long offset) except -1
     cpdef AppendInfo append_as_leader(
         self, records, long long leader_epoch, long long now_ms, origin=*, long long transaction_version=*

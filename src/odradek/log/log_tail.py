@@ -197,6 +197,7 @@ class LogTail:
     producers: ProducerStates
     log_start_offset: int
     log_end_offset: int
+    recovery_point: int
     _hw: int
     limits: AppendLimits | None
 
@@ -217,6 +218,7 @@ class LogTail:
         self.producers = producers
         self.log_start_offset = log_start_offset
         self.log_end_offset = log_end_offset
+        self.recovery_point = log_start_offset
         self._hw = log_start_offset
         self.limits = None
 
@@ -240,11 +242,16 @@ class LogTail:
         first_unstable = producers.first_unstable_offset
         return self._hw if first_unstable is None else min(self._hw, first_unstable)
 
-    def commit_all(self) -> None:
-        """Move the high watermark to the log end, as there is no other replica."""
-        self._hw = self.log_end_offset
-        if self.producers.unreplicated:
-            self.producers.on_high_watermark(self._hw)
+    def awaits_flush(self) -> bool:
+        """Whether `flush.messages` records or more are not synced: the last append may not be answered."""
+        return bool(self.log_end_offset - self.recovery_point >= self.config.flush_messages)
+
+    def commit_to(self, offset: int) -> None:
+        """Move the high watermark forward to an offset of this log, as there is no other replica."""
+        if offset > self._hw:
+            self._hw = offset
+            if self.producers.unreplicated:
+                self.producers.on_high_watermark(offset)
 
     def update_high_watermark(self, offset: int) -> int:
         """Move it to `offset`, as far as that lies inside the log; where it is then."""

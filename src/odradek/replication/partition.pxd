@@ -20,6 +20,7 @@ cdef class Partition:
     cdef readonly tuple isr
     cdef readonly bint is_leader
     cdef readonly bint is_sole_replica
+    cdef readonly bint awaits_flush
     cdef readonly dict end_offsets
 
     @cython.locals(leader_epoch="long long")
@@ -30,7 +31,9 @@ cdef class Partition:
     cpdef record_follower_fetch(self, long long replica_id, long long fetch_offset)
     cpdef require_replica(self, long long replica_id, long long client_leader_epoch)
     cpdef bint is_committed(self, long long last_offset) except -1
+    cpdef bint is_flushed(self, long long last_offset) except -1
+    cpdef on_flushed(self)
     cpdef bint has_enough_in_sync(self) except -1
     cdef Py_ssize_t _min_in_sync(self) except -1
-    @cython.locals(log=LogTail, current="long long", moved="long long")
+    @cython.locals(log=LogTail, end_offset="long long", current="long long", moved="long long")
     cdef bint _advance(self) except -1

@@ -54,9 +54,11 @@ class Partition:
     `on_progress` is called after an append, and when the high watermark or the leader has changed.
     `is_sole_replica`: this broker leads, and there is no other replica to wait for.
     `end_offsets`: how far the replicas are, as their fetches in this leader epoch say, this one included.
+    `awaits_flush`: `flush.messages` asks for a sync before the last append may be answered or read.
     """
 
     __slots__ = (
+        "awaits_flush",
         "broker_id",
         "end_offsets",
         "is_leader",
@@ -93,6 +95,7 @@ class Partition:
         self.isr: tuple[int, ...] = ()
         self.is_leader = False
         self.is_sole_replica = False
+        self.awaits_flush = False
         self.end_offsets: dict[int, int] = {}
 
     def become(self, state: PartitionState) -> bool:
@@ -111,6 +114,7 @@ class Partition:
         if self.is_leader and state.leader_epoch > was_leader_epoch:
             self.log.assign_leader_epoch(state.leader_epoch)
             self.end_offsets = {}
+        self.awaits_flush = False
         if self.is_leader:
             self._advance()
         self.on_progress(self)
@@ -165,6 +169,16 @@ class Partition:
         """Whether every replica in sync has the record at `last_offset`."""
         return self.log.high_watermark > last_offset
 
+    def is_flushed(self, last_offset: int) -> bool:
+        """Whether an append up to `last_offset` is synced, where `flush.messages` asks for that."""
+        return not self.awaits_flush or self.log.recovery_point > last_offset
+
+    def on_flushed(self) -> None:
+        """The recovery point of the log has moved: what waited for it may be committed and answered."""
+        if self.is_leader:
+            self._advance()
+            self.on_progress(self)
+
     def in_sync_replicas(self) -> Sequence[int]:
         """The brokers that have everything that is committed."""
         return self.isr
@@ -178,12 +192,14 @@ class Partition:
         return min(self.log.config.min_insync_replicas, max(1, len(self.state.replicas)))
 
     def _advance(self) -> bool:
-        """Move the high watermark as far as the replicas in sync allow; whether it moved."""
+        """Move the high watermark as far as replicas in sync and a flush that is due allow; whether it moved."""
         log = self.log
+        self.awaits_flush = log.awaits_flush()
+        end_offset = log.recovery_point if self.awaits_flush else log.log_end_offset
         if self.is_sole_replica:
-            log.commit_all()
+            log.commit_to(end_offset)
             return True
-        self.end_offsets[self.broker_id] = log.log_end_offset
+        self.end_offsets[self.broker_id] = end_offset
         current = log.high_watermark
         moved = high_watermark(self.end_offsets, self.isr, current, self._min_in_sync())
         if moved > current:

@@ -127,7 +127,7 @@ class DelayedFetch(Waiter):
         self.session = session
         self.is_incremental = is_incremental
         self.min_bytes = request.min_bytes
-        self.max_bytes = request.max_bytes
+        self.max_bytes = min(request.max_bytes, services.fetch_max_bytes)
         self.max_wait_ms = request.max_wait_ms
         has_state = context.version >= _REPLICA_STATE_FROM
         self.replica_id = request.replica_state.replica_id if has_state else request.replica_id

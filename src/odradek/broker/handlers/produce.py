@@ -219,7 +219,10 @@ class Appending:
         row.base_offset = info.base_offset
         row.log_append_time_ms = info.log_append_time_ms
         row.log_start_offset = info.log_start_offset
-        if acks == _ALL_IN_SYNC and not partition.is_committed(info.last_offset):
+        if acks == _ALL_IN_SYNC:
+            if not partition.is_committed(info.last_offset):
+                self._wait_for(partition, info.last_offset, row)
+        elif acks == 1 and partition.awaits_flush and not partition.is_flushed(info.last_offset):
             self._wait_for(partition, info.last_offset, row)
 
     def _check_attributes(self, attributes: int) -> None:
@@ -241,13 +244,15 @@ class Appending:
         self._waiter.wait_for(partition, last_offset, partition.leader_epoch, row)
 
     def answer(self) -> ProduceResponse | None:
-        """The response; None if the client wants none, or if it waits for replicas."""
+        """The response; None if the client wants none, or if it waits for replicas or a flush."""
         if self._acks == 0:
             self._answer_nothing()
             return None
         if self._waiter is None:
             return self.response
-        self.services.waiting_produces.add(self._waiter, self.request.timeout_ms)
+        services = self.services
+        waiting = services.waiting_produces if self._acks == _ALL_IN_SYNC else services.waiting_flushes
+        waiting.add(self._waiter, self.request.timeout_ms)
         return None
 
     def _answer_nothing(self) -> None:
@@ -261,7 +266,7 @@ class Appending:
 
 
 class DelayedProduce(CommitWaiter):
-    """A produce with acks=all that waits for the replicas in sync."""
+    """A produce that waits for the replicas in sync (acks=all), or for a flush."""
 
     __slots__ = ("_context", "_response")
 

@@ -2,7 +2,7 @@
 
 cimport cython
 
-from odradek.log.log_tail cimport AppendInfo, LogTail
+from odradek.log.partition.log_appender cimport AppendInfo, LogAppender
 from odradek.metrics.counters cimport TopicTraffic
 
 
@@ -12,7 +12,7 @@ cdef class Partition:
     cdef readonly str topic
     cdef readonly bytes topic_id
     cdef readonly long long broker_id
-    cdef public LogTail log
+    cdef public LogAppender log
     cdef public object on_progress
     cdef readonly TopicTraffic traffic
     cdef readonly object state
@@ -35,5 +35,5 @@ cdef class Partition:
     cpdef on_flushed(self)
     cpdef bint has_enough_in_sync(self) except -1
     cdef Py_ssize_t _min_in_sync(self) except -1
-    @cython.locals(log=LogTail, end_offset="long long", current="long long", moved="long long")
+    @cython.locals(log=LogAppender, end_offset="long long", current="long long", moved="long long")
     cdef bint _advance(self) except -1

@@ -2,12 +2,12 @@
 
 cimport cython
 
-from odradek.broker.context cimport RequestContext
-from odradek.broker.fetch_sessions cimport FetchPartition, FetchSession
-from odradek.broker.purgatory cimport Purgatory, Waiter
-from odradek.log.log_tail cimport LogTail
-from odradek.log.reading cimport BatchRun, FetchData
-from odradek.log.segment_reads cimport SegmentReads
+from odradek.broker.requests.context cimport RequestContext
+from odradek.broker.requests.fetch_sessions cimport FetchPartition, FetchSession
+from odradek.broker.requests.purgatory cimport Purgatory, Waiter
+from odradek.log.partition.log_appender cimport LogAppender
+from odradek.log.partition.reading cimport BatchRun, FetchData
+from odradek.log.segment.segment_reader cimport SegmentReader
 from odradek.replication.partition cimport Partition
 
 cdef long long _STEPS_PER_TURN, _TOPIC_IDS_FROM, _REPLICA_STATE_FROM, _SMALL_FILE_BYTES
@@ -46,9 +46,9 @@ cdef class DelayedFetch(Waiter):
     @cython.locals(builder=FetchResponseBuilder, wanted=FetchPartition)
     cdef _response(self)
     cdef _read_one(self, key, FetchPartition wanted)
-    @cython.locals(log=LogTail, offset="long long", max_bytes="long long", fetched=FetchData, aborted=tuple)
+    @cython.locals(log=LogAppender, offset="long long", max_bytes="long long", fetched=FetchData, aborted=tuple)
     cdef _read_into(self, row, Partition partition, FetchPartition wanted)
-    @cython.locals(log=LogTail, epoch="long long", offset="long long")
+    @cython.locals(log=LogAppender, epoch="long long", offset="long long")
     cdef bint _diverges(self, row, Partition partition, FetchPartition wanted) except -1
 
 

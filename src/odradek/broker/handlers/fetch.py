@@ -14,21 +14,21 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from odradek.broker.acls import CLUSTER, Operation, Resource, ResourceType
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
-from odradek.broker.fetch_sessions import FetchPartition, FetchSession, FetchSessionError, Key
-from odradek.broker.file_parts import LogPart
-from odradek.broker.purgatory import Waiter
-from odradek.broker.turns import STEPS_PER_TURN, Turns
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.cooperative_yield import STEPS_PER_YIELD, CooperativeYield
+from odradek.broker.requests.dispatch import handles
+from odradek.broker.requests.fetch_sessions import FetchPartition, FetchSession, FetchSessionError, Key
+from odradek.broker.requests.file_parts import LogPart
+from odradek.broker.requests.purgatory import Waiter
+from odradek.broker.security.acls import CLUSTER, Operation, Resource, ResourceType
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.log.errors import OffsetOutOfRange, StorageError
-from odradek.log.partition_log import PartitionLog
-from odradek.log.reading import BatchRun, Isolation
-from odradek.log.warming import notice_cached, warm_up
-from odradek.net.outgoing import SMALL_FILE_BYTES
+from odradek.log.partition.partition_log import PartitionLog
+from odradek.log.partition.read_ahead import notice_cached, warm_up
+from odradek.log.partition.reading import BatchRun, Isolation
+from odradek.net.send_queue import SMALL_FILE_BYTES
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.codec import new_struct
 from odradek.protocol.messages import FetchRequest, FetchResponse
@@ -42,11 +42,11 @@ except ImportError:
     from odradek.common import cython_shim as cython
 
 if cython.compiled:
-    from cython.cimports.odradek.log.reading import read_log
-    from cython.cimports.odradek.log.warming import is_warm
+    from cython.cimports.odradek.log.partition.read_ahead import is_warm
+    from cython.cimports.odradek.log.partition.reading import read_log
 else:
-    from odradek.log.reading import read_log
-    from odradek.log.warming import is_warm
+    from odradek.log.partition.read_ahead import is_warm
+    from odradek.log.partition.reading import read_log
 
 Row = FetchResponse.Responses.Partitions
 Answer = FetchResponse | None | Coroutine[Any, Any, FetchResponse | None]
@@ -60,7 +60,7 @@ READ_COMMITTED = 1
 _RESPONSE = default_plan(FetchResponse)
 _TOPIC = default_plan(FetchResponse, "responses")
 _ROW = default_plan(FetchResponse, "responses", "partitions")
-_STEPS_PER_TURN = STEPS_PER_TURN
+_STEPS_PER_TURN = STEPS_PER_YIELD
 _TOPIC_IDS_FROM, _REPLICA_STATE_FROM = TOPIC_IDS_FROM, REPLICA_STATE_FROM
 _SMALL_FILE_BYTES = SMALL_FILE_BYTES
 _LOG_END, _UNCOMMITTED, _COMMITTED = Isolation.LOG_END, Isolation.HIGH_WATERMARK, Isolation.COMMITTED
@@ -169,7 +169,7 @@ class DelayedFetch(Waiter):
 
         A client that goes on with its session meanwhile may change what it wants.
         """
-        turns = Turns()
+        turns = CooperativeYield()
         items = list(self.session.wanted.items())
         self._cold = cold = []
         async for key, wanted in turns.over(items):

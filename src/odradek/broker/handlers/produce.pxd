@@ -2,9 +2,9 @@
 
 cimport cython
 
-from odradek.broker.context cimport RequestContext
-from odradek.broker.purgatory cimport CommitWaiter
-from odradek.log.log_tail cimport AppendInfo
+from odradek.broker.requests.context cimport RequestContext
+from odradek.broker.requests.purgatory cimport CommitWaiter
+from odradek.log.partition.log_appender cimport AppendInfo
 from odradek.replication.partition cimport Partition
 
 cdef long long _STEPS_PER_TURN, _TOPIC_IDS_FROM, _ZSTD_FROM, _ALL_IN_SYNC, _ATTRIBUTES_AT, _TRANSACTIONAL, _CODEC_MASK

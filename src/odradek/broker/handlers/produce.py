@@ -13,12 +13,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from odradek.broker.acls import AccessDenied, Operation, Resource, ResourceType
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import Answer, handles
-from odradek.broker.purgatory import CommitWaiter
-from odradek.broker.services import Services
-from odradek.broker.turns import STEPS_PER_TURN, Turns
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.cooperative_yield import STEPS_PER_YIELD, CooperativeYield
+from odradek.broker.requests.dispatch import Answer, handles
+from odradek.broker.requests.purgatory import CommitWaiter
+from odradek.broker.requests.services import Services
+from odradek.broker.security.acls import AccessDenied, Operation, Resource, ResourceType
 from odradek.cluster.metadata_answers import INTERNAL_TOPICS
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
@@ -41,9 +41,9 @@ except ImportError:
     from odradek.common import cython_shim as cython
 
 if cython.compiled:
-    from cython.cimports.odradek.common.ticks import monotonic_seconds
+    from cython.cimports.odradek.common.c_clocks import monotonic_seconds
 else:
-    from odradek.common.ticks import monotonic_seconds
+    from odradek.common.c_clocks import monotonic_seconds
 
 Row = ProduceResponse.Responses.PartitionResponses
 # Of a request for very many partitions.
@@ -60,7 +60,7 @@ LOW_ATTRIBUTES_POSITION = ATTRIBUTES_POSITION + 1
 _RESPONSE = default_plan(ProduceResponse)
 _TOPIC = default_plan(ProduceResponse, "responses")
 _ROW = default_plan(ProduceResponse, "responses", "partition_responses")
-_STEPS_PER_TURN = STEPS_PER_TURN
+_STEPS_PER_TURN = STEPS_PER_YIELD
 _MAX_SECONDS = MAX_SECONDS
 _TOPIC_IDS_FROM, _ZSTD_FROM = TOPIC_IDS_FROM, ZSTD_FROM
 _ALL_IN_SYNC = ALL_IN_SYNC
@@ -92,7 +92,7 @@ def produce(context: RequestContext, request: ProduceRequest) -> Answer:
 
 async def _produce_in_turns(appending: Appending) -> ProduceResponse | None:
     """The same for very many partitions, while others are served."""
-    turns = Turns(BATCHES_PER_TURN)
+    turns = CooperativeYield(BATCHES_PER_TURN)
     try:
         for topic in appending.request.topic_data:
             appending.begin_topic(topic)
@@ -182,7 +182,9 @@ class Appending:
         else:
             answered.name = name = topic.name
         self._name = name
-        if self.services.authorizer is not None and not context.is_allowed(_WRITE, Resource(_TOPIC_TYPE, name)):
+        if self.services.authorizer is not None and not context.is_allowed(
+            _WRITE, Resource(_TOPIC_TYPE, name)
+        ):
             self._refusal = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif name in _INTERNAL_TOPICS and context.client_id != ADMIN_CLIENT_ID:
             self._refusal = ErrorCode.INVALID_TOPIC_EXCEPTION

@@ -1,0 +1,51 @@
+# cython: annotation_typing=False
+"""Wakes requests that wait for a partition, and tells the coordinators of internal topics about theirs.
+
+Called after every append, when most often nobody waits. Compiled by Cython (progress.pxd has the C types), or
+interpreted as is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from odradek.broker.requests.purgatory import CommitPurgatory, Purgatory
+from odradek.replication.partition import Partition
+
+
+class PartitionListener:
+    """Notified after every append, follower fetch or leadership change. Owned by the broker, on the loop.
+
+    `leaderships`: who is to be called for the partitions of an internal topic, by its name.
+    """
+
+    def __init__(
+        self,
+        waiting_fetches: Purgatory,
+        waiting_produces: CommitPurgatory,
+        waiting_flushes: CommitPurgatory,
+        leaderships: dict[str, Callable[[Partition], None]],
+        flush_soon: Callable[[Partition], None],
+    ) -> None:
+        self._waiting_fetches = waiting_fetches
+        self._waiting_produces = waiting_produces
+        self._waiting_flushes = waiting_flushes
+        self._watched_by_fetches = waiting_fetches.watching
+        self._watched_by_produces = waiting_produces.watching
+        self._watched_by_flushes = waiting_flushes.watching
+        self._leaderships = leaderships
+        self._flush_soon = flush_soon
+
+    def on_append(self, partition: Partition) -> None:
+        """More can be read, or the high watermark or the leader of the partition has changed."""
+        if partition.awaits_flush:
+            self._flush_soon(partition)
+        if self._watched_by_fetches:
+            self._waiting_fetches.wake(partition.topic_partition)
+        if self._watched_by_produces:
+            self._waiting_produces.wake(partition)
+        if self._watched_by_flushes:
+            self._waiting_flushes.wake(partition)
+        coordinator = self._leaderships.get(partition.topic)
+        if coordinator is not None:
+            coordinator(partition)

@@ -1,7 +1,7 @@
 # cython: annotation_typing=False
 """How batches enter the log of a partition: validated once, numbered, stamped, written, indexed.
 
-Compiled by Cython (log_tail.pxd has the C types), or interpreted as is. A base class of the log, so that
+Compiled by Cython (log_appender.pxd has the C types), or interpreted as is. A base class of the log, so that
 nothing lies between an append and the segment. What happens rarely is in `log_writer.py`.
 """
 

@@ -1,6 +1,6 @@
 """What an append needs now and then: batches of coordinators and of the leader, leader epochs, new segments.
 
-Every append itself is in `log_tail.py`, from which this inherits.
+Every append itself is in `log_appender.py`, from which this inherits.
 """
 
 from __future__ import annotations

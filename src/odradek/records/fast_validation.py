@@ -73,8 +73,8 @@ _ENDLESS_MS = ENDLESS_MS
 class ValidBatch:
     """What an append has to know of a valid batch.
 
-    `max_timestamp_ms` is the header's, `greatest_ms` that of its records (-1 without any). `plain`: its records
-    without compression, if they are to be compressed by another codec.
+    `max_timestamp_ms` is the header's, `greatest_ms` that of its records (-1 without any). `plain`: its
+    records without compression, if they are to be compressed by another codec.
     """
 
     __slots__ = (

@@ -120,6 +120,11 @@ class Partition:
         self.on_progress(self)
         return True
 
+    def stop(self) -> None:
+        """This broker has no replica of it any more: nothing can be appended, and who waits is woken."""
+        self.is_leader = self.is_sole_replica = False
+        self.on_progress(self)
+
     def require_leader(self, client_leader_epoch: int = NO_EPOCH) -> None:
         """Raise unless this broker leads, in the epoch that the client knows (if it names one)."""
         leader_epoch = self.leader_epoch
@@ -192,7 +197,7 @@ class Partition:
         return min(self.log.config.min_insync_replicas, max(1, len(self.state.replicas)))
 
     def _advance(self) -> bool:
-        """Move the high watermark as far as replicas in sync and a flush that is due allow; whether it moved."""
+        """Move the high watermark as far as replicas in sync and a due flush allow; whether it moved."""
         log = self.log
         self.awaits_flush = log.awaits_flush()
         end_offset = log.recovery_point if self.awaits_flush else log.log_end_offset

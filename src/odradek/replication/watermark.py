@@ -22,6 +22,6 @@ def high_watermark(
     least = end_offsets.get(in_sync[0], -1)
     for replica in in_sync:
         end = end_offsets.get(replica, -1)
-        if end < least:
+        if end < least:  # noqa: PLR1730
             least = end
     return max(current, least)

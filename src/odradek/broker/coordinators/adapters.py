@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Any
 
-from odradek.broker.requests.purgatory import CommitPurgatory, CommitWaiter
+from odradek.broker.requests.purgatory import CommitPurgatory, CommitWait, CommitWaiter
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.coordinator.ports import RunningTimer
@@ -102,7 +102,7 @@ class _Committed(CommitWaiter):
         super().__init__()
         self.done = done
 
-    def on_outcome(self, row: Any, error_code: ErrorCode) -> None:
+    def on_outcome(self, wait: CommitWait, error_code: ErrorCode) -> None:
         """Committed, or the leader epoch or the time is over."""
         if not self.done.done():
             self.done.set_result(error_code)

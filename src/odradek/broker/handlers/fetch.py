@@ -135,7 +135,7 @@ class DelayedFetch(Waiter):
             self.isolation = _LOG_END
         else:
             self.isolation = _COMMITTED if request.isolation_level == READ_COMMITTED else _UNCOMMITTED
-        self._partitions = services.replicas.partitions
+        self._partitions: dict[Any, Partition] = services.replicas.partitions
         self._topic_names = services.replicas.topic_names
         self._allowed: dict[str, bool] = {}
         self._cold: list[ColdRead] | None = None
@@ -149,7 +149,8 @@ class DelayedFetch(Waiter):
 
     def answer_or_wait(self) -> Answer:
         """The response, if there is enough for one; else None, and it comes when there is."""
-        self._cold = cold = []
+        cold: list[ColdRead] = []
+        self._cold = cold
         self.read()
         self._cold = None
         if cold:
@@ -171,7 +172,8 @@ class DelayedFetch(Waiter):
         """
         turns = CooperativeYield()
         items = list(self.session.wanted.items())
-        self._cold = cold = []
+        cold: list[ColdRead] = []
+        self._cold = cold
         async for key, wanted in turns.over(items):
             self._read_one(key, wanted)
         self._cold = None
@@ -288,10 +290,14 @@ class DelayedFetch(Waiter):
             return
         log, offset = partition.log, wanted.fetch_offset
         max_bytes = min(wanted.max_bytes, max(self.max_bytes - self.bytes_read, 0))
-        if self._cold is not None and not is_warm(log, offset, max_bytes):
-            if not notice_cached(log, offset, max_bytes):
-                self._cold.append((log, offset, max_bytes))
-                return
+        cold = self._cold
+        if (
+            cold is not None
+            and not is_warm(log, offset, max_bytes)
+            and not notice_cached(log, offset, max_bytes)
+        ):
+            cold.append((log, offset, max_bytes))
+            return
         # Only the first partition with data may pass the limits, else a response could have any size.
         fetched = read_log(log, offset, max_bytes, self.isolation, self.bytes_read == 0)
         if self.replica_id >= 0:
@@ -361,7 +367,7 @@ class FetchResponseBuilder:
             topic.topic_id = wanted.topic_id
             self._topics[key[0]] = topic
         topic.partitions.append(row)
-        size = len(row.records)
+        size = len(row.records or b"")
         if size:
             self._sent.append(key)
             if wanted.replica is not None:

@@ -3,14 +3,14 @@
 cimport cython
 
 from odradek.broker.requests.context cimport RequestContext
-from odradek.broker.requests.purgatory cimport CommitWaiter
+from odradek.broker.requests.purgatory cimport CommitWait, CommitWaiter
 from odradek.log.partition.log_appender cimport AppendInfo
 from odradek.replication.partition cimport Partition
 
 cdef long long _STEPS_PER_TURN, _TOPIC_IDS_FROM, _ZSTD_FROM, _ALL_IN_SYNC, _ATTRIBUTES_AT, _TRANSACTIONAL, _CODEC_MASK
 cdef long long _ZSTD
 cdef double _MAX_SECONDS
-cdef object _RESPONSE, _TOPIC, _ROW, _INTERNAL_TOPICS, _WRITE, _TOPIC_TYPE, _NONE
+cdef object _RESPONSE, _TOPIC, _ROW, _INTERNAL_TOPICS, _WRITE, _TOPIC_TYPE, _NONE, _NOT_LEADER
 
 
 @cython.locals(count=Py_ssize_t)
@@ -45,5 +45,5 @@ cdef class DelayedProduce(CommitWaiter):
     cdef RequestContext _context
     cdef object _response
 
-    cpdef on_outcome(self, row, error_code)
+    cpdef on_outcome(self, CommitWait wait, error_code)
     cpdef on_complete(self)

@@ -16,7 +16,7 @@ from typing import Any
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.cooperative_yield import STEPS_PER_YIELD, CooperativeYield
 from odradek.broker.requests.dispatch import Answer, handles
-from odradek.broker.requests.purgatory import CommitWaiter
+from odradek.broker.requests.purgatory import CommitWait, CommitWaiter
 from odradek.broker.requests.services import Services
 from odradek.broker.security.acls import AccessDenied, Operation, Resource, ResourceType
 from odradek.cluster.metadata_answers import INTERNAL_TOPICS
@@ -69,6 +69,7 @@ _TRANSACTIONAL, _CODEC_MASK, _ZSTD = TRANSACTIONAL_FLAG, CODEC_MASK, Codec.ZSTD
 _INTERNAL_TOPICS = INTERNAL_TOPICS
 _WRITE, _TOPIC_TYPE = Operation.WRITE, ResourceType.TOPIC
 _NONE = ErrorCode.NONE
+_NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 @handles(ApiKey.PRODUCE, versions=(3, 13))
@@ -126,9 +127,10 @@ def _authorize_transaction(context: RequestContext, request: ProduceRequest) -> 
     for topic in request.topic_data:
         for part in topic.partition_data:
             records = part.records
-            if records is not None and len(records) > _ATTRIBUTES_AT:
-                if records[_ATTRIBUTES_AT] & _TRANSACTIONAL:
-                    raise AccessDenied(context.principal, Operation.WRITE, transaction)
+            if records is None or len(records) <= _ATTRIBUTES_AT:
+                continue
+            if records[_ATTRIBUTES_AT] & _TRANSACTIONAL:
+                raise AccessDenied(context.principal, Operation.WRITE, transaction)
 
 
 class Appending:
@@ -159,7 +161,7 @@ class Appending:
         self.context = context
         self.services = context.services
         self.request = request
-        self.response = new_struct(_RESPONSE)
+        self.response: ProduceResponse = new_struct(_RESPONSE)
         self.deadline = math.inf
         self.now_ms = context.services.clock.now_ms()
         self._acks = request.acks
@@ -209,7 +211,8 @@ class Appending:
         acks = self._acks
         if acks < -1 or acks > 1:
             raise KafkaError(f"acks={acks}", error_code=ErrorCode.INVALID_REQUIRED_ACKS)
-        partition = self.services.replicas.partitions.get((self._name, part.index))
+        partitions: dict[Any, Partition] = self.services.replicas.partitions
+        partition = partitions.get((self._name, part.index))
         if partition is None:
             raise UnknownPartition(f"{self._name}-{part.index} is not on this broker")
         records = part.records
@@ -277,9 +280,14 @@ class DelayedProduce(CommitWaiter):
         self._context = context
         self._response = response
 
-    def on_outcome(self, row: Any, error_code: ErrorCode) -> None:
+    def on_outcome(self, wait: CommitWait, error_code: ErrorCode) -> None:
         """A batch is committed, or its leader epoch or the time is over."""
-        row.error_code = error_code
+        if error_code is _NOT_LEADER:
+            services = self._context.services
+            topic_partition = wait.partition.topic_partition
+            if services.replicas.partitions.get(topic_partition) is not wait.partition:
+                error_code = services.why_not_here(*topic_partition)
+        wait.row.error_code = error_code
 
     def on_complete(self) -> None:
         """Answer, if the client is still there."""

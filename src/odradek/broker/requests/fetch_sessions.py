@@ -170,7 +170,7 @@ class FetchSessions:
         A session whose id is 0 is of this request only. FetchSessionError if the client must begin anew.
         """
         epoch = request.session_epoch
-        if epoch == _FINAL_EPOCH or epoch == _INITIAL_EPOCH:  # noqa: PLR1714
+        if epoch == _FINAL_EPOCH or epoch == _INITIAL_EPOCH:  # noqa: PLR1714, SIM109
             self._sessions.pop(request.session_id, None)
             return self._begin(request, uses_topic_ids, now_ms), False
         session = self._sessions.get(request.session_id)

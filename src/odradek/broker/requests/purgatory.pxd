@@ -45,7 +45,7 @@ cdef class CommitWaiter:
     cdef public long long pending
 
     cpdef wait_for(self, Partition partition, long long last_offset, long long leader_epoch, row=*)
-    cpdef on_outcome(self, row, error_code)
+    cpdef on_outcome(self, CommitWait wait, error_code)
     cpdef on_complete(self)
 
 

@@ -161,7 +161,7 @@ class CommitWaiter:
         """Also wait for the batch that ends at `last_offset`, appended in `leader_epoch`."""
         self.waits.append(CommitWait(partition, last_offset, leader_epoch, self, row))
 
-    def on_outcome(self, row: Any, error_code: ErrorCode) -> None:
+    def on_outcome(self, wait: CommitWait, error_code: ErrorCode) -> None:
         """A batch is committed, or will not be as far as this broker can tell."""
         raise NotImplementedError
 
@@ -283,7 +283,7 @@ class CommitPurgatory:
         waiter = wait.waiter
         waiter.pending -= 1
         try:
-            waiter.on_outcome(wait.row, error_code)
+            waiter.on_outcome(wait, error_code)
             if waiter.pending == 0:
                 self._count -= 1
                 if waiter.timer is not None:

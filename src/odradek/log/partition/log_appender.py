@@ -103,7 +103,7 @@ class AppendInfo:
 
 
 class LogBatch:
-    """A batch as it goes into the log. `header` only if a producer id is in it, `marker` only if it is one."""
+    """A batch as it goes into the log. `header` only if it has a producer id, `marker` only if it is one."""
 
     __slots__ = (
         "base_offset",
@@ -137,8 +137,8 @@ class LogBatch:
 class AppendLimits:
     """What the configuration, the active segment and the leader epoch allow; kept until one of them changes.
 
-    Limits are inclusive. A batch beyond `max_size`, `max_timestamp_ms` or `max_offset` may need a new segment.
-    `was_empty`: the segment had no batch, and so no time to roll by yet.
+    Limits are inclusive. A batch beyond `max_size`, `max_timestamp_ms` or `max_offset` may need a new
+    segment. `was_empty`: the segment had no batch, and so no time to roll by yet.
     """
 
     config: LogConfig
@@ -295,7 +295,7 @@ class LogAppender:
         log_append_time_ms = -1
         if limits.codec >= 0 and batch.attributes & _CODEC_MASK != limits.codec:
             max_timestamp_ms = batch.greatest_ms
-            view = recompress(view, batch.plain, max_timestamp_ms, limits.config)
+            view = recompress(view, batch.plain or b"", max_timestamp_ms, limits.config)
         if not limits.keeps_times:
             max_timestamp_ms = log_append_time_ms = now_ms
             stamp_log_append_time(view, 0, now_ms)

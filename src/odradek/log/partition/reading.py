@@ -17,7 +17,7 @@ from odradek.log.segment.segments import Segments
 from odradek.log.segment.txn_index import AbortedTxn
 
 if TYPE_CHECKING:
-    from odradek.log.partition.partition_log import PartitionLog
+    from odradek.log.partition.log_appender import LogAppender
 
 
 class Isolation(Enum):
@@ -97,7 +97,7 @@ class BatchRun:
 
 
 def read_log(
-    log: PartitionLog, offset: int, max_bytes: int, isolation: Isolation, min_one_batch: bool
+    log: LogAppender, offset: int, max_bytes: int, isolation: Isolation, min_one_batch: bool
 ) -> FetchData:
     """What `PartitionLog.read` returns."""
     try:

@@ -65,7 +65,7 @@ class RequestContext:
     @property
     def client_host(self) -> str:
         """Where the client is, as Java prints an address without a name."""
-        return "/" + self.connection.peer.rpartition(":")[0]
+        return "/" + self.connection.host
 
     def answers(self) -> MetadataAnswers:
         """What the clients of this listener are told of the cluster."""
@@ -109,7 +109,7 @@ class RequestContext:
         authorizer = self.services.authorizer
         if authorizer is None:
             return True
-        return authorizer.allows(self.principal, self.client_host, operation, resource)
+        return authorizer.allows(self.principal, self.connection.host, operation, resource)
 
     def authorize(self, operation: Operation, resource: Resource = CLUSTER) -> None:
         """AccessDenied unless the client may do that."""

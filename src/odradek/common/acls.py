@@ -1,6 +1,6 @@
 """Kafka's access control lists as values: resources, patterns, entries, and the filters that find them.
 
-    an ACL      "principal P is allowed or denied operation O from host H on the resources that match pattern R"
+    an ACL      "principal P is allowed (or denied) operation O from host H on what pattern R matches"
     a pattern   a resource type, a name and how the name is meant: literally, or as a prefix
 
 The numbers are those of the protocol; `title` is the word that Kafka's znodes and its kafka-acls tool use.

@@ -15,6 +15,8 @@ from odradek.records.record import Record, read_records
 from odradek.replication.partition import PartitionState
 
 from .conftest import TOPIC_ID
+from .on_this_loop import a_broker, create_topic
+from .on_this_loop import run as run_here
 
 TopicData = ProduceRequest.TopicData
 Wanted = FetchRequest.Topics.Partitions
@@ -262,3 +264,17 @@ def test_a_read_that_waits_for_the_disk_keeps_nobody_else_waiting(run):
         assert values_in(the_row(await wire.ask(ApiKey.FETCH, 12, a_fetch(1)))) == [b"new"]
 
     run(scenario)
+
+
+def test_fetch_max_bytes_of_the_broker_caps_what_a_client_asks_for(tmp_path):
+    async def main():
+        async with a_broker(tmp_path, "fetch.max.bytes=1024") as (_, wire):
+            await create_topic(wire, "orders")
+            for _ in range(4):
+                await wire.ask(ApiKey.PRODUCE, 9, a_produce(a_batch(bytes(400))))
+            sessions = ({}, {"session_epoch": -1})  # a session, and none: two ways through the broker
+            for session in sessions:
+                answer = await wire.ask(ApiKey.FETCH, 12, a_fetch(max_bytes=1 << 30, **session))
+                assert len(values_in(the_row(answer))) == 2
+
+    run_here(main)

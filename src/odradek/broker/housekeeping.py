@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Executor
 
 from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.log_flusher import LogFlusher
 from odradek.common.clock import Clock
 from odradek.log.errors import StorageError
 from odradek.log.log_directory import CheckpointJob
@@ -37,6 +38,7 @@ class Housekeeping:
         config: BrokerConfig,
         clock: Clock,
         pool: Executor,
+        flusher: LogFlusher,
         on_room: Callable[[], Awaitable[None]],
     ) -> None:
         """`on_room`: called every few seconds while a directory takes writes."""
@@ -46,6 +48,7 @@ class Housekeeping:
         self._config = config
         self._clock = clock
         self._pool = pool
+        self._flusher = flusher
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -100,16 +103,7 @@ class Housekeeping:
         async for logs in self._some_logs():
             for log in logs:
                 if log.wants_flush(self._clock.now_ms()) and self._serves(log):
-                    await self._flush(log)
-
-    async def _flush(self, log: PartitionLog) -> None:
-        try:
-            job = log.begin_flush(self._clock.now_ms())
-            await self._in_pool(job.run)
-        except StorageError as error:
-            self._failed(log, error)
-        else:
-            log.complete_flush(job)
+                    await self._flusher.flush(log)
 
     def _failed(self, log: PartitionLog, error: StorageError) -> None:
         if self._serves(log):  # else its files went while they were synced

@@ -13,5 +13,6 @@ cdef class Progress:
     cdef dict _watched_by_fetches
     cdef dict _watched_by_produces
     cdef dict _leaderships
+    cdef object _flush_soon
 
     cpdef hear(self, Partition partition)

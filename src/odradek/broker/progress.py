@@ -24,15 +24,19 @@ class Progress:
         waiting_fetches: Purgatory,
         waiting_produces: Purgatory,
         leaderships: dict[str, Callable[[Partition], None]],
+        flush_soon: Callable[[Partition], None],
     ) -> None:
         self._waiting_fetches = waiting_fetches
         self._waiting_produces = waiting_produces
         self._watched_by_fetches = waiting_fetches.watching
         self._watched_by_produces = waiting_produces.watching
         self._leaderships = leaderships
+        self._flush_soon = flush_soon
 
     def hear(self, partition: Partition) -> None:
         """More can be read, or something was committed, or the partition changed hands."""
+        if partition.awaits_flush:
+            self._flush_soon(partition)
         if self._watched_by_fetches:
             self._waiting_fetches.wake(partition.topic_partition)
         if self._watched_by_produces:

@@ -13,6 +13,7 @@ from odradek.broker.broker_settings import BrokerSettings
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.fetch_sessions import FetchSessions
 from odradek.broker.group_configs import GroupConfigs
+from odradek.broker.log_flusher import LogFlusher
 from odradek.broker.log_moves import LogMoves
 from odradek.broker.progress import Progress
 from odradek.broker.purgatory import Purgatory
@@ -68,9 +69,16 @@ class Services:
     _groups: GroupService | None = None
     # Called whenever more can be read from a partition, something was committed, or it changed hands.
     on_progress: Callable[[Partition], None] = field(init=False)
+    # Of every fetch response, whatever the client asks for; a first batch may be larger.
+    fetch_max_bytes: int = field(init=False)
+    flusher: LogFlusher = field(init=False)
 
     def __post_init__(self) -> None:
-        self.on_progress = Progress(self.waiting_fetches, self.waiting_produces, self.leaderships).hear
+        self.fetch_max_bytes = self.config().fetch_max_bytes
+        self.flusher = LogFlusher(self.replicas, self.clock, self.pool)
+        self.on_progress = Progress(
+            self.waiting_fetches, self.waiting_produces, self.leaderships, self.flusher.flush_soon
+        ).hear
 
     @property
     def groups(self) -> GroupService:

@@ -16,6 +16,7 @@ cdef class Reads:
     cdef FetchFrame request
     cdef dict _partitions
     cdef dict _topic_names
+    cdef long long _max_bytes
     cdef readonly long long bytes_read
     cdef list _sent
 

@@ -40,6 +40,7 @@ class Reads:
         self.request = request
         self._partitions: dict[Any, Partition] = services.replicas.partitions
         self._topic_names: dict[Any, str] = services.replicas.topic_names
+        self._max_bytes = min(request.max_bytes, services.fetch_max_bytes)
         self.bytes_read = 0
         self._sent: list[Any] = []
 
@@ -82,10 +83,10 @@ class Reads:
         Few are bytes, more are a part of their file: a copy is cheaper than one more call and packet.
         """
         request = self.request
-        max_bytes = min(max_bytes, request.max_bytes)
+        max_bytes = min(max_bytes, self._max_bytes)
         if not is_warm(log, offset, max_bytes) and not notice_cached(log, offset, max_bytes):
             return None
-        max_bytes = min(max_bytes, max(request.max_bytes - self.bytes_read, 0))
+        max_bytes = min(max_bytes, max(self._max_bytes - self.bytes_read, 0))
         active = log.segments.active
         end = LogEnd(active, active.size, log.log_end_offset)
         limit = log.high_watermark

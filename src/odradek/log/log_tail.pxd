@@ -48,10 +48,12 @@ cdef class LogTail:
     cdef public ProducerStates producers
     cdef public long long log_start_offset
     cdef public long long log_end_offset
+    cdef public long long recovery_point
     cdef public long long _hw
     cdef public Terms terms
 
-    cpdef commit_all(self)
+    cpdef bint awaits_flush(self) except -1
+    cpdef commit_to(self, long long offset)
     @cython.locals(info=AppendInfo)
     cpdef AppendInfo append_from_client(self, records, long long leader_epoch, long long now_ms)
     @cython.locals(

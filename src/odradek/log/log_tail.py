@@ -141,6 +141,7 @@ class LogTail:
     producers: ProducerStates
     log_start_offset: int
     log_end_offset: int
+    recovery_point: int
     _hw: int
     terms: Terms | None
 
@@ -161,6 +162,7 @@ class LogTail:
         self.producers = producers
         self.log_start_offset = log_start_offset
         self.log_end_offset = log_end_offset
+        self.recovery_point = log_start_offset
         self._hw = log_start_offset
         self.terms = None
 
@@ -169,11 +171,16 @@ class LogTail:
         """Everything below it is on every replica in sync."""
         return self._hw
 
-    def commit_all(self) -> None:
-        """Move the high watermark to the log end, as there is no other replica."""
-        self._hw = self.log_end_offset
-        if self.producers.unreplicated:
-            self.producers.on_high_watermark(self._hw)
+    def awaits_flush(self) -> bool:
+        """Whether `flush.messages` records or more are not synced: the last append may not be answered."""
+        return bool(self.log_end_offset - self.recovery_point >= self.config.flush_messages)
+
+    def commit_to(self, offset: int) -> None:
+        """Move the high watermark forward to an offset of this log, as there is no other replica."""
+        if offset > self._hw:
+            self._hw = offset
+            if self.producers.unreplicated:
+                self.producers.on_high_watermark(offset)
 
     def append_from_client(self, records: memoryview, leader_epoch: int, now_ms: int) -> AppendInfo:
         """Like `PartitionLog.append_as_leader`, for what came in a request."""

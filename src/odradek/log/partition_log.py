@@ -48,7 +48,6 @@ class PartitionLog(LogWriter):
         "_leaving",
         "last_flush_ms",
         "partition",
-        "recovery_point",
         "topic_id",
         "truncation_count",
         "warmth",
@@ -288,7 +287,7 @@ class PartitionLog(LogWriter):
         if unflushed <= 0:
             return False
         return (
-            unflushed >= self.config.flush_messages
+            self.awaits_flush()
             or now_ms - self.last_flush_ms >= self.config.flush_ms
             or self.recovery_point < self.segments.active.base_offset
         )

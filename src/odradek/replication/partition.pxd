@@ -18,6 +18,7 @@ cdef class Partition:
     cdef public object state
     cdef readonly long long leader_epoch
     cdef readonly bint leads_alone
+    cdef readonly bint awaits_flush
     cdef dict _end_offsets
 
     cpdef append(self, records, long long required_acks, long long now_ms, origin=*)
@@ -25,4 +26,6 @@ cdef class Partition:
     cpdef AppendInfo append_alone(self, records, long long now_ms)
     cdef _appended(self, AppendInfo info, Py_ssize_t size)
     cdef _require_appendable(self, long long required_acks)
+    cpdef bint may_acknowledge(self, long long last_offset, long long required_acks) except -1
+    @cython.locals(log=LogTail, end_offset="long long")
     cdef _advance(self)

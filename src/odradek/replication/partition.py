@@ -44,10 +44,12 @@ class Partition:
 
     `on_progress` is called when more can be read than before, or when the partition has changed hands.
     `leads_alone`: this broker leads, and there is no other replica to wait for.
+    `awaits_flush`: `flush.messages` asks for a sync before the last append may be answered or read.
     """
 
     __slots__ = (
         "_end_offsets",
+        "awaits_flush",
         "broker_id",
         "leader_epoch",
         "leads_alone",
@@ -79,6 +81,7 @@ class Partition:
         self.state = PartitionState(NO_LEADER, NO_EPOCH, (), (), -1)
         self.leader_epoch = NO_EPOCH
         self.leads_alone = False
+        self.awaits_flush = False
         self._end_offsets: dict[int, int] = {}
 
     @property
@@ -100,6 +103,7 @@ class Partition:
         if self.is_leader and state.leader_epoch > was_leader_epoch:
             self.log.assign_leader_epoch(state.leader_epoch)
             self._end_offsets = {}
+        self.awaits_flush = False
         if self.is_leader:
             self._advance()
         self.on_progress(self)
@@ -167,6 +171,20 @@ class Partition:
         """Whether every replica in sync has the record at `last_offset`."""
         return self.log.high_watermark > last_offset
 
+    def may_acknowledge(self, last_offset: int, required_acks: int) -> bool:
+        """Whether an append up to `last_offset` can be answered: synced where that is due, and with acks=all
+        committed, which includes it.
+        """
+        if required_acks == ALL_IN_SYNC:
+            return self.is_committed(last_offset)
+        return not self.awaits_flush or self.log.recovery_point > last_offset
+
+    def on_flushed(self) -> None:
+        """The recovery point of the log has moved: what waited for it may be committed and answered."""
+        if self.is_leader:
+            self._advance()
+            self.on_progress(self)
+
     def in_sync_replicas(self) -> Sequence[int]:
         """The brokers that have everything that is committed."""
         return self.state.isr
@@ -176,11 +194,14 @@ class Partition:
         return min(self.log.config.min_insync_replicas, max(1, len(self.state.replicas)))
 
     def _advance(self) -> None:
-        """Move the high watermark as far as the replicas in sync allow."""
+        """Move the high watermark as far as the replicas in sync, and a flush that is due, allow."""
+        log = self.log
+        self.awaits_flush = log.awaits_flush()
+        end_offset = log.recovery_point if self.awaits_flush else log.log_end_offset
         if self.leads_alone:
-            self.log.commit_all()
+            log.commit_to(end_offset)
             return
-        self._end_offsets[self.broker_id] = self.log.log_end_offset
+        self._end_offsets[self.broker_id] = end_offset
         current = self.log.high_watermark
         moved = high_watermark(self._end_offsets, self.state.isr, current, min_in_sync=self._min_in_sync())
         if moved > current:

@@ -93,7 +93,7 @@ class Fetching:
         self.rows: list[tuple[Key, WantedPartition, Row]] = []
         self.bytes_read = 0
         self.has_faults = False
-        self.room_bytes = self.request.max_bytes
+        self.room_bytes = min(self.request.max_bytes, self.context.services.fetch_max_bytes)
 
     def cold_reads(self) -> list[ColdRead]:
         """The reads that may have to wait for a disk."""

@@ -27,7 +27,7 @@ from odradek.records.batch import ATTRIBUTES_POSITION, CODEC_MASK, TRANSACTIONAL
 from odradek.records.compression import Codec
 from odradek.records.errors import InvalidRecord
 from odradek.replication.errors import NotLeaderOrFollower
-from odradek.replication.partition import ALL_IN_SYNC, Partition
+from odradek.replication.partition import Partition
 from odradek.replication.replica_manager import UnknownPartition
 
 Row = ProduceResponse.Responses.PartitionResponses
@@ -89,7 +89,7 @@ def _answer(
     if request.acks == 0:
         _answer_silently(context, response)
         return None
-    if request.acks == ALL_IN_SYNC and not _all_committed(appended):
+    if not all(partition.may_acknowledge(last, request.acks) for partition, last, _ in appended):
         _park(context, request, response, appended)
         return None
     return response
@@ -203,10 +203,6 @@ def tell_error(services: Services, topic: str, row: Row, error: KafkaError) -> N
         row.error_code = services.why_not_here(topic, row.index)
 
 
-def _all_committed(appended: Appended) -> bool:
-    return all(partition.is_committed(last_offset) for partition, last_offset, _ in appended)
-
-
 def _answer_silently(context: RequestContext, response: ProduceResponse) -> None:
     """With acks=0 nobody reads an answer; an error can only be told by closing the connection."""
     context.answer_nothing()
@@ -221,24 +217,31 @@ def _park(
     response: ProduceResponse,
     appended: Appended,
 ) -> None:
-    """Wait until every batch is committed; those that are not in time are told so."""
+    """Wait until every batch may be acknowledged; those that are not in time are told so."""
+    services, acks = context.services, request.acks
 
     def try_complete() -> bool:
-        for partition, _, row in appended:
-            if not partition.is_leader:
+        for partition, last, row in appended:
+            if partition.may_acknowledge(last, acks):
+                continue
+            if services.replicas.partitions.get(partition.topic_partition) is not partition:
+                row.error_code = services.why_not_here(*partition.topic_partition)
+            elif not partition.is_leader:
                 row.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if not all(row.error_code or partition.is_committed(last) for partition, last, row in appended):
+        if not all(
+            row.error_code or partition.may_acknowledge(last, acks) for partition, last, row in appended
+        ):
             return False
         context.answer(response)
         return True
 
     def give_up() -> None:
         for partition, last_offset, row in appended:
-            if not partition.is_committed(last_offset) and not row.error_code:
+            if not partition.may_acknowledge(last_offset, acks) and not row.error_code:
                 row.error_code = ErrorCode.REQUEST_TIMED_OUT
         context.answer(response)
 
-    context.services.waiting_produces.park(
+    services.waiting_produces.park(
         (partition.topic_partition for partition, _, _ in appended),
         try_complete=try_complete,
         timeout_ms=request.timeout_ms,

@@ -20,6 +20,7 @@ from odradek.broker.handlers.produce import (
 from odradek.broker.services import Services
 from odradek.broker.short_ways import answers_shortly
 from odradek.cluster.metadata_answers import INTERNAL_TOPICS
+from odradek.common.config import LONG_MAX
 from odradek.common.errors import KafkaError
 from odradek.log.log_tail import AppendInfo
 from odradek.protocol.api_key import ApiKey
@@ -63,6 +64,8 @@ def answer_shortly(services: Services, frame: memoryview) -> Sequence[Any] | Non
             partition = partitions.get((name, index))
             if partition is None or not partition.leads_alone:
                 return None
+            if partition.log.config.flush_messages != LONG_MAX:
+                return None  # the answer may have to wait for a flush
             appends.append((partition, records))
     return _append_all(services, request, appends)
 

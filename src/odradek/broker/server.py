@@ -30,8 +30,10 @@ from odradek.broker.log_cleaning import LogCleaning
 from odradek.broker.log_moves import LogMoves
 from odradek.broker.obedience import Obedience
 from odradek.broker.purgatory import Purgatory
+from odradek.broker.security.authorizer import configured_authorizer
 from odradek.broker.services import Services
 from odradek.broker.topic_settings import TopicSettings
+from odradek.cluster.acls import ClusterAcls
 from odradek.cluster.brokers import Broker
 from odradek.cluster.control_fence import ControlFence
 from odradek.cluster.controller.channels import BrokerChannel, DeliveryFailed, LocalChannel
@@ -88,6 +90,10 @@ class BrokerServer:
         self._pool = IoThreads(config.num_io_threads)
         self._fence = ControlFence()
         self._listeners = Listeners(config)
+        self._authorizer = configured_authorizer(config)
+        self._acls = (
+            None if self._authorizer is None else ClusterAcls(lambda: self._node.store, self._authorizer)
+        )
         self._node = self._make_node()
         self._broker_settings = BrokerSettings(
             lambda: self._node.store, lambda: self._node.broker_id, lambda: self.config, self._apply_config
@@ -276,6 +282,7 @@ class BrokerServer:
             on_brokers=self._brokers_changed,
             on_config_change=self._config_changed,
             on_fatal=self._on_fatal,
+            acls=self._acls,
             allows_unclean=lambda topic: (
                 self._topic_settings.log_config(topic).unclean_leader_election_enable
             ),
@@ -324,6 +331,8 @@ class BrokerServer:
             ),
             moves=moves,
             gate=self._listeners.gate,
+            authorizer=self._authorizer,
+            acls=self._acls,
         )
 
     def _check_topic_configs(self, topic: str, configs: Mapping[str, str]) -> None:

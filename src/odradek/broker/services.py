@@ -19,6 +19,7 @@ from odradek.broker.progress import Progress
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.quotas import Quotas
 from odradek.broker.topic_settings import TopicSettings
+from odradek.cluster.acls import ClusterAcls
 from odradek.cluster.metadata import MetadataImage, PartitionMetadata
 from odradek.cluster.metadata_answers import MetadataAnswers
 from odradek.cluster.topics import TopicAdmin
@@ -60,6 +61,7 @@ class Services:
     gate: RequestGate
     # None: everybody may do everything, and nobody is held back.
     authorizer: Authorizer | None = None
+    acls: ClusterAcls | None = None
     quotas: Quotas | None = None
     # Makes the group coordinator, which works with all of this; called by `groups`, once.
     make_groups: Callable[[], GroupService] = field(init=False)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Protocol
 
 from odradek.cluster.change_notifications import ChangeNotifications
@@ -81,11 +83,10 @@ async def change_acls(
     """
     path = paths.acls(pattern)
     while True:
-        try:
+        version: int | None = None
+        before: Entries = ()
+        with suppress(NoNode):
             node = await store.get(path)
-        except NoNode:
-            version, before = None, ()
-        else:
             version, before = node.stat.version, decode_acls(node.payload)
         after = tuple(dict.fromkeys(change(before)))
         if set(after) == set(before):
@@ -106,12 +107,40 @@ def _write(path: str, version: int | None, entries: Entries) -> Operation:
     return SetData(path, encode_acls(entries), version) if entries else Delete(path, version)
 
 
-class AclChanges:
-    """Keeps a listener up to date with the store. Owned by the broker's event loop; made for one session."""
+class ClusterAcls:
+    """Reads and changes the ACLs in the store, and keeps a listener up to date with them.
 
-    def __init__(self, store: Store, listener: AclListener, clock: Clock | None = None) -> None:
+    Owned by the broker's event loop; `store` returns the present session. Reads are made one at a time, so
+    that the listener is never left with the older of two answers.
+    """
+
+    def __init__(self, store: Callable[[], Store], listener: AclListener) -> None:
         self._store = store
         self._listener = listener
+        self._reading = asyncio.Lock()
+
+    async def load_all(self) -> None:
+        """Read every ACL."""
+        async with self._reading:
+            self._listener.replace_all(await read_all_acls(self._store()))
+
+    async def load(self, pattern: ResourcePattern) -> None:
+        """Read the ACLs of one pattern."""
+        async with self._reading:
+            self._listener.update(pattern, await read_acls(self._store(), pattern))
+
+    async def change(self, pattern: ResourcePattern, change: Callable[[Entries], Entries]) -> None:
+        """Change the ACLs of one pattern; the change is in force here when this returns."""
+        await change_acls(self._store(), pattern, change)
+        await self.load(pattern)
+
+
+class AclChanges:
+    """Has ACLs read again when they were changed. Owned by the broker's event loop; made for one session."""
+
+    def __init__(self, store: Store, acls: ClusterAcls, clock: Clock | None = None) -> None:
+        self._store = store
+        self._acls = acls
         self._notifications = tuple(
             ChangeNotifications(store, parent, self._on_change, clock)
             for parent in (paths.ACL_CHANGES, paths.EXTENDED_ACL_CHANGES)
@@ -123,7 +152,7 @@ class AclChanges:
             await self._store.ensure_path(path)
         for one in self._notifications:
             await one.start()
-        self._listener.replace_all(await read_all_acls(self._store))
+        await self._acls.load_all()
 
     async def stop(self) -> None:
         """Watch no longer."""
@@ -131,5 +160,4 @@ class AclChanges:
             await one.stop()
 
     async def _on_change(self, payload: bytes) -> None:
-        pattern = decode_acl_change(payload)
-        self._listener.update(pattern, await read_acls(self._store, pattern))
+        await self._acls.load(decode_acl_change(payload))

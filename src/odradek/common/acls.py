@@ -135,6 +135,21 @@ class Resource(NamedTuple):
     type: ResourceType
     name: str
 
+    @classmethod
+    def topic(cls, name: str) -> Resource:
+        """A topic."""
+        return cls(ResourceType.TOPIC, name)
+
+    @classmethod
+    def group(cls, group_id: str) -> Resource:
+        """A group."""
+        return cls(ResourceType.GROUP, group_id)
+
+    @classmethod
+    def transaction(cls, transactional_id: str) -> Resource:
+        """A transactional id."""
+        return cls(ResourceType.TRANSACTIONAL_ID, transactional_id)
+
 
 CLUSTER = Resource(ResourceType.CLUSTER, CLUSTER_NAME)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from odradek.broker.acls import Operation, Resource
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.broker.store_calls import from_store
@@ -49,6 +50,7 @@ async def create_partitions(
 
 async def _grow(context: RequestContext, asked: Asked, deadline: float, *, validate_only: bool) -> None:
     services = context.services
+    context.authorize(Operation.ALTER, Resource.topic(asked.name))
     if services.loop.time() > deadline:
         raise KafkaError("Its turn did not come in time.", error_code=ErrorCode.REQUEST_TIMED_OUT)
     known = services.image.topics.get(asked.name)

@@ -5,6 +5,7 @@ Versions 0-2.  2: flexible.
 
 from __future__ import annotations
 
+from odradek.broker.acls import Operation, Resource
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.broker.turns import Turns
@@ -23,6 +24,7 @@ async def delete_groups(context: RequestContext, request: DeleteGroupsRequest) -
 async def _delete(context: RequestContext, group_id: str) -> DeleteGroupsResponse.Results:
     row = DeleteGroupsResponse.Results(group_id=group_id)
     try:
+        context.authorize(Operation.DELETE, Resource.group(group_id))
         await context.services.groups.delete(group_id)
     except KafkaError as error:
         row.error_code = error.error_code

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from odradek.broker.acls import Operation, Resource
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.broker.turns import Turns
@@ -40,6 +41,7 @@ async def delete_records(context: RequestContext, request: DeleteRecordsRequest)
 def _delete(context: RequestContext, topic: str, asked: Any) -> Row:
     row = Row(partition_index=asked.partition_index, low_watermark=-1)
     try:
+        context.authorize(Operation.DELETE, Resource.topic(topic))
         partition = context.services.replicas.get(topic, asked.partition_index)
         partition.require_leader()
         log = partition.log

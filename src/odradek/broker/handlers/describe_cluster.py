@@ -5,7 +5,7 @@ Versions 0-2.  1: endpoint type.  2: fenced brokers, of which there are none on 
 
 from __future__ import annotations
 
-from odradek.broker import authorized_operations
+from odradek.broker.authorized_operations import authorized_on_cluster
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.common.error_codes import ErrorCode
@@ -25,5 +25,5 @@ def describe_cluster(context: RequestContext, request: DescribeClusterRequest) -
         )
     response = context.answers().describe_cluster()
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = authorized_operations.ON_CLUSTER
+        response.cluster_authorized_operations = authorized_on_cluster(context)
     return response

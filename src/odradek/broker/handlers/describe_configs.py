@@ -5,6 +5,7 @@ Versions 1-4, as Kafka 4.  1: sources and synonyms.  3: types and documents.  4:
 
 from __future__ import annotations
 
+from odradek.broker.acls import Operation
 from odradek.broker.config.describe import (
     Row,
     describe_broker,
@@ -14,6 +15,7 @@ from odradek.broker.config.describe import (
 )
 from odradek.broker.config_resources import (
     ResourceType,
+    authorize_configs,
     is_default_broker,
     require_group_name,
     require_topic,
@@ -64,6 +66,7 @@ async def _rows(context: RequestContext, asked: Asked) -> list[Row]:
     """From the store, so that whoever has changed something sees it at once."""
     services = context.services
     kind = resource_type(asked.resource_type)
+    authorize_configs(context, kind, asked.resource_name, Operation.DESCRIBE_CONFIGS)
     if kind is ResourceType.TOPIC:
         require_topic(services, asked.resource_name)
         overrides = await from_store(services.topics.read_configs(asked.resource_name))

@@ -5,6 +5,8 @@ Versions 0-6.  3: authorised operations.  4: instance ids.  5: flexible.  6: no 
 
 from __future__ import annotations
 
+from odradek.broker.acls import Operation, Resource
+from odradek.broker.authorized_operations import authorized_operations
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.broker.turns import Turns
@@ -18,13 +20,20 @@ GROUP_ERRORS_FROM = 6
 @handles(ApiKey.DESCRIBE_GROUPS, versions=(0, 6))
 async def describe_groups(context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     """Each group has its own answer."""
-    rows = [await _describe(context, group_id) async for group_id in Turns().over(request.groups)]
+    rows = [await _describe(context, request, group_id) async for group_id in Turns().over(request.groups)]
     return DescribeGroupsResponse(groups=rows)
 
 
-async def _describe(context: RequestContext, group_id: str) -> DescribeGroupsResponse.Groups:
+async def _describe(
+    context: RequestContext, request: DescribeGroupsRequest, group_id: str
+) -> DescribeGroupsResponse.Groups:
+    resource = Resource.group(group_id)
     knows_group_errors = context.version >= GROUP_ERRORS_FROM
     try:
-        return await context.services.groups.describe(group_id, knows_group_errors=knows_group_errors)
+        context.authorize(Operation.DESCRIBE, resource)
+        row = await context.services.groups.describe(group_id, knows_group_errors=knows_group_errors)
     except KafkaError as error:
         return DescribeGroupsResponse.Groups(group_id=group_id, error_code=error.error_code)
+    if request.include_authorized_operations and not row.error_code:
+        row.authorized_operations = authorized_operations(context, resource)
+    return row

@@ -5,6 +5,7 @@ Version 0.
 
 from __future__ import annotations
 
+from odradek.broker.acls import Operation, Resource
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.broker.turns import Turns
@@ -41,6 +42,7 @@ async def describe_producers(
 def _describe(context: RequestContext, topic: str, index: int) -> Row:
     row = Row(partition_index=index)
     try:
+        context.authorize(Operation.READ, Resource.topic(topic))
         partition = context.services.replicas.get(topic, index)
         partition.require_leader()
         row.active_producers = [_producer(entry) for entry in partition.log.producers.entries.values()]

@@ -6,6 +6,7 @@ yet, and share groups are not served.
 
 from __future__ import annotations
 
+from odradek.broker.acls import Operation, Resource
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.broker.internal_topics import consumer_offsets, partition_of
@@ -57,9 +58,11 @@ async def _find(context: RequestContext, key_type: int, key: str) -> Row:
 async def _fill(context: RequestContext, key_type: int, row: Row) -> None:
     services = context.services
     if key_type == TRANSACTION:
+        context.authorize(Operation.DESCRIBE, Resource.transaction(row.key))
         raise KafkaError("transactions have no coordinator", error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
     if key_type != GROUP:
         raise KafkaError(f"coordinator type {key_type}", error_code=ErrorCode.INVALID_REQUEST)
+    context.authorize(Operation.DESCRIBE, Resource.group(row.key))
     plan = consumer_offsets(services.config())
     partition = await partition_of(services, plan, row.key)
     broker = services.image.brokers.get(partition.leader)

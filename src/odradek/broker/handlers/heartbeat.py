@@ -5,6 +5,7 @@ Versions 0-4.  1: throttle time.  3: static members.  4: flexible.
 
 from __future__ import annotations
 
+from odradek.broker.acls import Operation, Resource
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.protocol.api_key import ApiKey
@@ -14,4 +15,5 @@ from odradek.protocol.messages import HeartbeatRequest, HeartbeatResponse
 @handles(ApiKey.HEARTBEAT, versions=(0, 4))
 async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
     """The session begins anew; REBALANCE_IN_PROGRESS asks the member to join again."""
+    context.authorize(Operation.READ, Resource.group(request.group_id))
     return await context.services.groups.heartbeat(request)

@@ -6,6 +6,7 @@ which is not kept.
 
 from __future__ import annotations
 
+from odradek.broker.acls import Operation, Resource
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.protocol.api_key import ApiKey
@@ -17,6 +18,7 @@ SEVERAL_MEMBERS_FROM = 3
 @handles(ApiKey.LEAVE_GROUP, versions=(0, 5))
 async def leave_group(context: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
     """Each member has its own verdict; with only one, it is the verdict of the request."""
+    context.authorize(Operation.READ, Resource.group(request.group_id))
     if context.version >= SEVERAL_MEMBERS_FROM:
         return await context.services.groups.leave(request)
     request.members = [LeaveGroupRequest.Members(member_id=request.member_id)]

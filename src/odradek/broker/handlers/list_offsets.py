@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from odradek.broker.acls import Operation, Resource
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.broker.turns import Turns
@@ -47,6 +48,7 @@ async def list_offsets(context: RequestContext, request: ListOffsetsRequest) -> 
 async def _answer(context: RequestContext, request: ListOffsetsRequest, topic: str, asked: Any) -> Row:
     row = Row(partition_index=asked.partition_index)
     try:
+        context.authorize(Operation.DESCRIBE, Resource.topic(topic))
         partition = context.services.replicas.get(topic, asked.partition_index)
         partition.require_leader(asked.current_leader_epoch)
         found = await _find(context, partition, asked.timestamp, request.isolation_level)

@@ -6,6 +6,7 @@ Versions 2-10, as Kafka 4.  2-4: a retention of its own.  6: leader epochs.  7: 
 
 from __future__ import annotations
 
+from odradek.broker.acls import Operation, Resource
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.broker.offset_topics import asked_topic
@@ -26,13 +27,14 @@ GROUP_ERRORS_FROM = 9
 @handles(ApiKey.OFFSET_COMMIT, versions=(2, 10))
 async def offset_commit(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
     """Each partition has its own verdict; a fault of the group is everybody's."""
+    context.authorize(Operation.READ, Resource.group(request.group_id))
     response = OffsetCommitResponse()
     offsets: dict[TopicPartition, OffsetAndMetadata] = {}
     waiting: dict[TopicPartition, Row] = {}
     now_ms = context.services.clock.now_ms()
     turns = Turns()
     async for topic in turns.over(request.topics):
-        known = asked_topic(context, topic.name, topic.topic_id)
+        known = asked_topic(context, topic.name, topic.topic_id, Operation.READ)
         rows = []
         async for asked in turns.over(topic.partitions):
             row = Row(

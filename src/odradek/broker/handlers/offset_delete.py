@@ -5,6 +5,7 @@ Version 0.
 
 from __future__ import annotations
 
+from odradek.broker.acls import Operation, Resource
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.broker.offset_topics import NO_TOPIC_ID, asked_topic
@@ -20,11 +21,12 @@ Row = OffsetDeleteResponse.Topics.Partitions
 @handles(ApiKey.OFFSET_DELETE, versions=(0, 0))
 async def offset_delete(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     """Each partition has its own verdict; a fault of the group is told once."""
+    context.authorize(Operation.DELETE, Resource.group(request.group_id))
     response = OffsetDeleteResponse()
     waiting: dict[TopicPartition, Row] = {}
     turns = Turns()
     async for topic in turns.over(request.topics):
-        known = asked_topic(context, topic.name, NO_TOPIC_ID)
+        known = asked_topic(context, topic.name, NO_TOPIC_ID, Operation.READ)
         rows = []
         async for asked in turns.over(topic.partitions):
             row = Row(

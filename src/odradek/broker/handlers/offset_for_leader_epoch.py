@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from odradek.broker.acls import CLUSTER, Operation, Resource
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.broker.turns import Turns
@@ -40,6 +41,8 @@ async def offset_for_leader_epoch(
 def _answer(context: RequestContext, topic: str, asked: Any) -> Row:
     row = Row(partition=asked.partition)
     try:
+        if not context.is_allowed(Operation.CLUSTER_ACTION, CLUSTER):
+            context.authorize(Operation.DESCRIBE, Resource.topic(topic))
         partition = context.services.replicas.get(topic, asked.partition)
         partition.require_leader(asked.current_leader_epoch)
     except UnknownPartition:

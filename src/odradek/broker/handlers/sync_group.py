@@ -5,6 +5,7 @@ Versions 0-5.  1: throttle time.  3: static members.  4: flexible.  5: protocol 
 
 from __future__ import annotations
 
+from odradek.broker.acls import Operation, Resource
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import handles
 from odradek.common.error_codes import ErrorCode
@@ -17,6 +18,7 @@ PROTOCOLS_FROM = 5
 @handles(ApiKey.SYNC_GROUP, versions=(0, 5))
 async def sync_group(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
     """Wait until the leader has assigned."""
+    context.authorize(Operation.READ, Resource.group(request.group_id))
     if context.version >= PROTOCOLS_FROM and None in (request.protocol_type, request.protocol_name):
         return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     return await context.services.groups.sync(request)

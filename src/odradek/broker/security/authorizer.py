@@ -15,6 +15,7 @@ import logging
 import socket
 from collections.abc import Iterable, Iterator, Mapping
 
+from odradek.broker.config.broker_config import BrokerConfig
 from odradek.common.acls import (
     WILDCARD_HOST,
     WILDCARD_PRINCIPAL,
@@ -229,3 +230,16 @@ def canonical_host(host: str) -> str:
 def parse_super_users(text: str) -> frozenset[str]:
     """The principals of `super.users`, which are separated by semicolons since names may have commas."""
     return frozenset(name.strip() for name in text.split(";") if name.strip())
+
+
+def configured_authorizer(config: BrokerConfig) -> AclAuthorizer | None:
+    """The authorizer that `authorizer.class.name` asks for; None lets everybody do everything.
+
+    Both of Kafka's class names mean this one: they decide alike.
+    """
+    if not config.authorizer_class_name:
+        return None
+    return AclAuthorizer(
+        parse_super_users(config.super_users),
+        allow_everyone_if_no_acl_found=config.allow_everyone_if_no_acl_found,
+    )

@@ -5,10 +5,10 @@ Versions 0-1.  1: subscriptions by pattern; the client makes its member id.
 
 from __future__ import annotations
 
-from odradek.broker.acls import Operation, Resource
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
-from odradek.groups.consumer_protocol import Beat
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.dispatch import handles
+from odradek.broker.security.acls import Operation, Resource
+from odradek.groups.consumer.consumer_protocol import ConsumerHeartbeat
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 
@@ -28,7 +28,7 @@ async def consumer_group_heartbeat(
     names, owned = request.subscribed_topic_names, request.topic_partitions
     for name in names or ():
         context.authorize(Operation.DESCRIBE, Resource.topic(name))
-    beat = Beat(
+    beat = ConsumerHeartbeat(
         member_id=member_id,
         member_epoch=request.member_epoch,
         instance_id=request.instance_id,

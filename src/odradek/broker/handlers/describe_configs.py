@@ -5,15 +5,7 @@ Versions 1-4, as Kafka 4.  1: sources and synonyms.  3: types and documents.  4:
 
 from __future__ import annotations
 
-from odradek.broker.acls import Operation
-from odradek.broker.config.describe import (
-    Row,
-    describe_broker,
-    describe_default_broker,
-    describe_group,
-    describe_topic,
-)
-from odradek.broker.config_resources import (
+from odradek.broker.requests.config_resources import (
     ResourceType,
     authorize_configs,
     is_default_broker,
@@ -21,10 +13,18 @@ from odradek.broker.config_resources import (
     require_topic,
     resource_type,
 )
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
-from odradek.broker.store_calls import from_store
-from odradek.broker.turns import Turns
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.cooperative_yield import CooperativeYield
+from odradek.broker.requests.dispatch import handles
+from odradek.broker.requests.store_calls import from_store
+from odradek.broker.security.acls import Operation
+from odradek.broker.settings.describe import (
+    Row,
+    describe_broker,
+    describe_default_broker,
+    describe_group,
+    describe_topic,
+)
 from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse
@@ -42,7 +42,7 @@ async def describe_configs(
 ) -> DescribeConfigsResponse:
     """Each resource has its own answer, once: repeating one would only make the response larger."""
     wanted = {(asked.resource_type, asked.resource_name): asked for asked in reversed(request.resources)}
-    turns = Turns(RESULTS_PER_TURN)
+    turns = CooperativeYield(RESULTS_PER_TURN)
     results = [
         await _describe(context, request, asked) async for asked in turns.over(reversed(wanted.values()))
     ]

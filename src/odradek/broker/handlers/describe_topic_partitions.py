@@ -5,10 +5,10 @@ Version 0.
 
 from __future__ import annotations
 
-from odradek.broker.acls import Operation, Resource
-from odradek.broker.authorized_operations import authorized_operations
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.dispatch import handles
+from odradek.broker.security.acls import Operation, Resource
+from odradek.broker.security.authorized_operations import authorized_operations
 from odradek.cluster.metadata_answers import Cursor
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError

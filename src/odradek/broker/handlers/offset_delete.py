@@ -5,11 +5,11 @@ Version 0.
 
 from __future__ import annotations
 
-from odradek.broker.acls import Operation, Resource
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
-from odradek.broker.offset_topics import NO_TOPIC_ID, asked_topic
-from odradek.broker.turns import Turns
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.cooperative_yield import CooperativeYield
+from odradek.broker.requests.dispatch import handles
+from odradek.broker.requests.offset_topics import NO_TOPIC_ID, asked_topic
+from odradek.broker.security.acls import Operation, Resource
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 from odradek.protocol.api_key import ApiKey
@@ -24,7 +24,7 @@ async def offset_delete(context: RequestContext, request: OffsetDeleteRequest) -
     context.authorize(Operation.DELETE, Resource.group(request.group_id))
     response = OffsetDeleteResponse()
     waiting: dict[TopicPartition, Row] = {}
-    turns = Turns()
+    turns = CooperativeYield()
     async for topic in turns.over(request.topics):
         known = asked_topic(context, topic.name, NO_TOPIC_ID, Operation.READ)
         rows = []

@@ -15,7 +15,7 @@ import logging
 import socket
 from collections.abc import Iterable, Iterator, Mapping
 
-from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.settings.broker_config import BrokerConfig
 from odradek.common.acls import (
     WILDCARD_HOST,
     WILDCARD_PRINCIPAL,

@@ -41,7 +41,7 @@ async def _describe(
             group_id=group_id, error_code=error.error_code, error_message=str(error)
         )
     if request.include_authorized_operations and not row.error_code:
-        row.authorized_operations = authorized_operations(context, resource)
+        row.authorized_operations = authorized_operations(context.is_allowed, resource)
     return row
 
 

@@ -25,5 +25,5 @@ def describe_cluster(context: RequestContext, request: DescribeClusterRequest) -
         )
     response = context.answers().describe_cluster()
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = authorized_on_cluster(context)
+        response.cluster_authorized_operations = authorized_on_cluster(context.is_allowed)
     return response

@@ -38,5 +38,5 @@ async def _describe(
     except KafkaError as error:
         return DescribeGroupsResponse.Groups(group_id=group_id, error_code=error.error_code)
     if request.include_authorized_operations and not row.error_code:
-        row.authorized_operations = authorized_operations(context, resource)
+        row.authorized_operations = authorized_operations(context.is_allowed, resource)
     return row

@@ -40,5 +40,5 @@ def describe_topic_partitions(
     for topic in response.topics:
         if topic.error_code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             resource = Resource.topic(topic.name or "")
-            topic.topic_authorized_operations = authorized_operations(context, resource)
+            topic.topic_authorized_operations = authorized_operations(context.is_allowed, resource)
     return response

@@ -42,7 +42,7 @@ async def metadata(context: RequestContext, request: MetadataRequest) -> Metadat
     if request.include_topic_authorized_operations:
         response.topics = [_with_operations(context, topic) for topic in response.topics]
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = authorized_on_cluster(context)
+        response.cluster_authorized_operations = authorized_on_cluster(context.is_allowed)
     return response
 
 
@@ -62,7 +62,7 @@ def _with_operations(context: RequestContext, topic: TopicAnswer) -> TopicAnswer
         return topic
     answer = TopicAnswer(**{name: getattr(topic, name) for name in TopicAnswer.__slots__})
     resource = Resource.topic(topic.name or "")
-    answer.topic_authorized_operations = authorized_operations(context, resource)
+    answer.topic_authorized_operations = authorized_operations(context.is_allowed, resource)
     return answer
 
 

@@ -5,19 +5,22 @@ Bit n stands for operation n of Kafka's ACLs, see `common/acls.py`.
 
 from __future__ import annotations
 
-from odradek.broker.requests.context import RequestContext
+from collections.abc import Callable
+
 from odradek.broker.security.acls import CLUSTER, Operation, Resource
 from odradek.common.acls import OPERATIONS
 
+IsAllowed = Callable[[Operation, Resource], bool]
 
-def authorized_operations(context: RequestContext, resource: Resource) -> int:
+
+def authorized_operations(is_allowed: IsAllowed, resource: Resource) -> int:
     """The operations on the resource that the client is allowed; all there are without an authorizer."""
-    allowed = (one for one in OPERATIONS[resource.type] if context.is_allowed(one, resource))
+    allowed = (one for one in OPERATIONS[resource.type] if is_allowed(one, resource))
     return sum(1 << operation for operation in allowed)
 
 
-def authorized_on_cluster(context: RequestContext) -> int:
+def authorized_on_cluster(is_allowed: IsAllowed) -> int:
     """The same for the cluster; none for whoever may not describe it."""
-    if not context.is_allowed(Operation.DESCRIBE, CLUSTER):
+    if not is_allowed(Operation.DESCRIBE, CLUSTER):
         return 0
-    return authorized_operations(context, CLUSTER)
+    return authorized_operations(is_allowed, CLUSTER)

@@ -12,12 +12,12 @@ import pytest
 from broker.wire import a_batch
 from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig
-from odradek.log.epochs import EpochEntry
+from odradek.log.directories.log_manager import LogManager
 from odradek.log.errors import StorageError
-from odradek.log.manager import LogManager
+from odradek.log.leader_epochs import EpochEntry
 from odradek.replication.errors import LeaderEpochPending
-from odradek.replication.partition import Partition, PartitionState
-from odradek.replication.replica_manager import Hosting, ReplicaManager
+from odradek.replication.partition import LeaderAndIsrState, Partition
+from odradek.replication.replica_manager import ReplicaManager, ReplicaSetup
 from odradek.testing.faulty_files import FaultyFiles
 
 BROKER_ID = 0
@@ -25,8 +25,8 @@ ORDERS = TopicPartition("orders", 0)
 TOPIC_ID = UUID(int=7).bytes
 
 
-def led_in(leader_epoch: int, replicas: tuple[int, ...] = (BROKER_ID,)) -> PartitionState:
-    return PartitionState(BROKER_ID, leader_epoch, (BROKER_ID,), replicas, partition_epoch=leader_epoch)
+def led_in(leader_epoch: int, replicas: tuple[int, ...] = (BROKER_ID,)) -> LeaderAndIsrState:
+    return LeaderAndIsrState(BROKER_ID, leader_epoch, (BROKER_ID,), replicas, partition_epoch=leader_epoch)
 
 
 class Given:
@@ -36,10 +36,10 @@ class Given:
         self.logs.start(0, lambda topic: LogConfig())
         self.replicas = ReplicaManager(BROKER_ID, self.logs, lambda partition: None)
 
-    def host(self, state: PartitionState) -> Partition:
+    def host(self, state: LeaderAndIsrState) -> Partition:
         return self.replicas.host(ORDERS, TOPIC_ID, state, LogConfig(), now_ms=0)
 
-    def begin(self, state: PartitionState) -> Hosting:
+    def begin(self, state: LeaderAndIsrState) -> ReplicaSetup:
         return self.replicas.begin_hosting(ORDERS, TOPIC_ID, state, LogConfig(), now_ms=0)
 
 

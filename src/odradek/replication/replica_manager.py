@@ -10,13 +10,13 @@ from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig
-from odradek.log.creation import Creation
+from odradek.log.directories.creation import Creation
+from odradek.log.directories.log_directory import LogDirectory
+from odradek.log.directories.log_manager import LogManager
 from odradek.log.errors import StorageError
-from odradek.log.log_directory import LogDirectory
-from odradek.log.manager import LogManager
-from odradek.log.partition_log import PartitionLog
+from odradek.log.partition.partition_log import PartitionLog
 from odradek.metrics.counters import TopicTraffic
-from odradek.replication.partition import NO_EPOCH, Partition, PartitionState
+from odradek.replication.partition import NO_EPOCH, LeaderAndIsrState, Partition
 
 NO_TOPIC_ID = bytes(16)
 
@@ -27,7 +27,7 @@ class UnknownPartition(KafkaError):
     error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-class Hosting(NamedTuple):
+class ReplicaSetup(NamedTuple):
     """A replica to be served once its log is there, and its leader epoch written if this broker leads.
 
     `start_offset`: where the epoch begins; the log end of a log that is not there yet if None.
@@ -35,7 +35,7 @@ class Hosting(NamedTuple):
 
     topic_partition: TopicPartition
     topic_id: bytes
-    state: PartitionState
+    state: LeaderAndIsrState
     log: PartitionLog | None
     creation: Creation | None
     led_epoch: int
@@ -95,7 +95,7 @@ class ReplicaManager:
         self,
         topic_partition: TopicPartition,
         topic_id: bytes,
-        state: PartitionState,
+        state: LeaderAndIsrState,
         config: LogConfig,
         *,
         now_ms: int,
@@ -113,11 +113,11 @@ class ReplicaManager:
         self,
         topic_partition: TopicPartition,
         topic_id: bytes,
-        state: PartitionState,
+        state: LeaderAndIsrState,
         config: LogConfig,
         *,
         now_ms: int,
-    ) -> Hosting:
+    ) -> ReplicaSetup:
         """Decide what a replica in this state needs on the disk; `run` makes it where blocking is allowed.
 
         If a new leader epoch has to be written, it begins at the log end of this moment: appends are refused
@@ -133,15 +133,15 @@ class ReplicaManager:
         start_offset = None
         if log is not None and led_epoch > log.epochs.latest:
             start_offset = log.log_end_offset if partition is None else partition.suspend_appends()
-        return Hosting(topic_partition, topic_id, state, log, creation, led_epoch, start_offset)
+        return ReplicaSetup(topic_partition, topic_id, state, log, creation, led_epoch, start_offset)
 
-    def cancel_hosting(self, hosting: Hosting) -> None:
+    def cancel_hosting(self, hosting: ReplicaSetup) -> None:
         """The disk is not ready: go on as before."""
         partition = self.partitions.get(hosting.topic_partition)
         if partition is not None:
             partition.resume_appends()
 
-    def complete_hosting(self, hosting: Hosting) -> Partition:
+    def complete_hosting(self, hosting: ReplicaSetup) -> Partition:
         """The disk is ready: serve the partition, in the state that the controller decided."""
         topic_partition, topic_id = hosting.topic_partition, hosting.topic_id
         log = hosting.log

@@ -51,7 +51,7 @@ def given(tmp_path: Path) -> Iterator[Given]:
 
 
 def append(partition: Partition) -> int:
-    return partition.append(memoryview(bytearray(a_batch(b"x"))), 1, 0).base_offset
+    return partition.append(memoryview(bytearray(a_batch(b"x", timestamp_ms=0))), 1, 0).base_offset
 
 
 @pytest.mark.parametrize("replicas", [(BROKER_ID,), (BROKER_ID, 1)])
@@ -90,9 +90,22 @@ def test_a_full_disk_leaves_the_old_epoch_in_force(given: Given) -> None:
 
     with pytest.raises(StorageError):
         given.host(led_in(1))
-    given.files.fault = None
+    given.files.fault = lambda call, path: 0
 
     assert append(partition) == 0
     assert partition.state == led_in(0)
     assert given.host(led_in(2)) is partition
     assert list(partition.log.epochs) == [EpochEntry(0, 0), EpochEntry(2, 1)]
+
+
+def test_a_state_of_the_past_changes_nothing_on_the_disk(given: Given) -> None:
+    given.host(led_in(3))
+    followed = LeaderAndIsrState(1, 7, (1, BROKER_ID), (1, BROKER_ID), partition_epoch=7)
+    partition = given.host(followed)
+
+    hosting = given.begin(led_in(5))
+
+    assert not hosting.blocks
+    given.replicas.complete_hosting(hosting)
+    assert partition.state == followed
+    assert list(partition.log.epochs) == [EpochEntry(3, 0)]

@@ -129,7 +129,8 @@ class ReplicaManager:
         if log is None:
             known_id = UUID(bytes=topic_id) if topic_id != NO_TOPIC_ID else None
             creation = self.logs.begin_creation(topic_partition, config, now_ms=now_ms, topic_id=known_id)
-        led_epoch = state.leader_epoch if state.leader_id == self.broker_id else NO_EPOCH
+        is_new = partition is None or state.leader_epoch > partition.state.leader_epoch
+        led_epoch = state.leader_epoch if is_new and state.leader_id == self.broker_id else NO_EPOCH
         start_offset = None
         if log is not None and led_epoch > log.epochs.latest:
             start_offset = log.log_end_offset if partition is None else partition.suspend_appends()

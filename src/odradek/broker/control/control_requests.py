@@ -117,7 +117,7 @@ class ControlRequestHandler:
     async def _run(self, hosting: ReplicaSetup) -> None:
         try:
             await self._in_pool(hosting.run)
-        except BaseException:
+        except StorageError:
             self._replicas.cancel_hosting(hosting)
             raise
 

@@ -63,5 +63,5 @@ def test_everything_is_there_after_a_restart(tmp_path):
 def test_the_directories_of_another_broker_are_refused_where_no_id_is_configured(tmp_path):
     with RunningBroker(tmp_path, "broker.id=7"):
         pass
-    with pytest.raises(InconsistentMetaProperties, match="belongs to broker 7, .* set broker.id=7"):
+    with pytest.raises(InconsistentMetaProperties, match=r"belongs to broker 7, .* set broker.id=7"):
         RunningBroker(tmp_path).start()

@@ -265,7 +265,6 @@ class BrokerServer:
 
         settings = NodeSettings(
             broker_id=config.given_broker_id,
-            default_broker_id=config.default_broker_id,
             reserved_broker_max_id=config.reserved_broker_max_id,
             rack=config.broker_rack,
             session_timeout_ms=timeout_ms,

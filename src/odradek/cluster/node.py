@@ -41,13 +41,9 @@ REJOIN_BACKOFF_S = 0.5
 
 
 class NodeSettings(NamedTuple):
-    """What a broker's configuration says of its place in the cluster.
-
-    `default_broker_id` is for a new broker without a configured id; one is generated if that is None, too.
-    """
+    """What a broker's configuration says of its place in the cluster; an id of None is generated."""
 
     broker_id: int | None = None
-    default_broker_id: int | None = None
     reserved_broker_max_id: int = 1000
     rack: str | None = None
     session_timeout_ms: int = 18_000
@@ -111,14 +107,14 @@ class ClusterNode:
     async def connect(self, known_broker_id: int | None = None) -> None:
         """Open a session and learn both ids.
 
-        `known_broker_id` is the one in meta.properties: a broker without a configured id keeps it.
+        `known_broker_id` is the one in meta.properties: a broker whose id was generated keeps it. A given id
+        goes first, so that the log directories refuse to be used by another broker.
         """
         self._store = await self._open_store()
         await ensure_persistent_paths(self._store)
         self.cluster_id = await ensure_cluster_id(self._store)
         settings = self._settings
-        candidates = (settings.broker_id, known_broker_id, settings.default_broker_id)
-        broker_id = next((one for one in candidates if one is not None), None)
+        broker_id = known_broker_id if settings.broker_id is None else settings.broker_id
         if broker_id is None:
             broker_id = await generate_broker_id(self._store, settings.reserved_broker_max_id)
         self.broker_id = broker_id

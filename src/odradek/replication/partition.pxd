@@ -19,6 +19,7 @@ cdef class Partition:
     cdef readonly long long leader_epoch
     cdef readonly bint leads_alone
     cdef readonly bint awaits_flush
+    cdef readonly bint is_suspended
     cdef dict _end_offsets
 
     cpdef append(self, records, long long required_acks, long long now_ms, origin=*)

@@ -18,6 +18,7 @@ from odradek.metrics.counters import TopicTraffic
 from odradek.records.batch import Buffer
 from odradek.replication.errors import (
     FencedLeaderEpoch,
+    LeaderEpochPending,
     NotEnoughReplicas,
     NotLeaderOrFollower,
     UnknownLeaderEpoch,
@@ -44,6 +45,7 @@ class Partition:
 
     `on_progress` is called when more can be read than before, or when the partition has changed hands.
     `leads_alone`: this broker leads, and there is no other replica to wait for.
+    `is_suspended`: a new leader epoch is being written to the disk, and appends are refused until it begins.
     `awaits_flush`: `flush.messages` asks for a sync before the last append may be answered or read.
     """
 
@@ -51,6 +53,7 @@ class Partition:
         "_end_offsets",
         "awaits_flush",
         "broker_id",
+        "is_suspended",
         "leader_epoch",
         "leads_alone",
         "log",
@@ -82,6 +85,7 @@ class Partition:
         self.leader_epoch = NO_EPOCH
         self.leads_alone = False
         self.awaits_flush = False
+        self.is_suspended = False
         self._end_offsets: dict[int, int] = {}
 
     @property
@@ -95,11 +99,12 @@ class Partition:
             self.state.leader_epoch,
             self.state.partition_epoch,
         ):
+            self.resume_appends()
             return False
         was_leader_epoch = self.state.leader_epoch
         self.state = state
         self.leader_epoch = state.leader_epoch
-        self.leads_alone = self.is_leader and len(state.replicas) == 1
+        self.resume_appends()
         if self.is_leader and state.leader_epoch > was_leader_epoch:
             self.log.assign_leader_epoch(state.leader_epoch)
             self._end_offsets = {}
@@ -108,6 +113,21 @@ class Partition:
             self._advance()
         self.on_progress(self)
         return True
+
+    def suspend_appends(self) -> int:
+        """Refuse appends until `become` or `resume_appends`; the log end, where the next epoch begins.
+
+        The epoch is written to the disk in another thread meanwhile: a batch of the older epoch behind its
+        start would look like one that was truncated.
+        """
+        self.is_suspended = True
+        self.leads_alone = False
+        return self.log.log_end_offset
+
+    def resume_appends(self) -> None:
+        """Accept appends again, in the epoch of `state`."""
+        self.is_suspended = False
+        self.leads_alone = self.is_leader and len(self.state.replicas) == 1
 
     def require_leader(self, client_leader_epoch: int = NO_EPOCH) -> None:
         """Raise unless this broker leads, in the epoch that the client believes in (if it does in any)."""
@@ -150,6 +170,8 @@ class Partition:
 
     def _require_appendable(self, required_acks: int) -> None:
         self.require_leader()
+        if self.is_suspended:
+            raise LeaderEpochPending(f"{self.topic_partition} begins a new leader epoch: try again")
         in_sync = len(self.state.isr)
         if required_acks == ALL_IN_SYNC and in_sync < self._min_in_sync():
             raise NotEnoughReplicas(self.topic_partition, in_sync, self._min_in_sync())

@@ -25,7 +25,7 @@ from odradek.protocol.messages import (
     UpdateMetadataResponse,
 )
 from odradek.replication.partition import LeaderAndIsrState
-from odradek.replication.replica_manager import ReplicaManager
+from odradek.replication.replica_manager import ReplicaManager, ReplicaSetup
 
 Step = Callable[[], Any]
 InPool = Callable[[Step], Awaitable[Any]]
@@ -102,7 +102,7 @@ class ControlRequestHandler:
                 now_ms=self._clock.now_ms(),
             )
             if hosting.blocks:
-                await self._in_pool(hosting.run)
+                await self._run(hosting)
             self._replicas.complete_hosting(hosting)
             self.without_room.discard(topic_partition)
         except StorageError as error:
@@ -113,6 +113,13 @@ class ControlRequestHandler:
         except KafkaError as error:
             row.error_code = error.error_code
         return row
+
+    async def _run(self, hosting: ReplicaSetup) -> None:
+        try:
+            await self._in_pool(hosting.run)
+        except StorageError:
+            self._replicas.cancel_hosting(hosting)
+            raise
 
     async def _set_aside_strays(self, request: LeaderAndIsrRequest) -> None:
         """The controller has named all partitions of this broker: others are strays, kept but not served."""

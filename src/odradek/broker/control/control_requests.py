@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
+from uuid import UUID
 
 from odradek.broker.background.log_cleaning import LogCleaning
 from odradek.broker.background.log_moves import LogMoves
@@ -13,7 +15,7 @@ from odradek.cluster.metadata import UPDATE_TYPE_FULL, MetadataImage
 from odradek.common.clock import Clock
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
-from odradek.common.ids import TopicPartition
+from odradek.common.ids import TopicPartition, uuid_to_text
 from odradek.log.config import LogConfig
 from odradek.log.errors import StorageError
 from odradek.protocol.messages import (
@@ -26,6 +28,8 @@ from odradek.protocol.messages import (
 )
 from odradek.replication.partition import LeaderAndIsrState
 from odradek.replication.replica_manager import ReplicaManager, ReplicaSetup
+
+logger = logging.getLogger(__name__)
 
 Step = Callable[[], Any]
 InPool = Callable[[Step], Awaitable[Any]]
@@ -94,6 +98,7 @@ class ControlRequestHandler:
         )
         row = _LeaderError(partition_index=told.partition_index)
         try:
+            await self._set_aside_other_topic(topic_partition, topic.topic_id)
             hosting = self._replicas.begin_hosting(
                 topic_partition,
                 topic.topic_id,
@@ -120,6 +125,23 @@ class ControlRequestHandler:
         except StorageError:
             self._replicas.cancel_hosting(hosting)
             raise
+
+    async def _set_aside_other_topic(self, topic_partition: TopicPartition, topic_id: bytes) -> None:
+        log = self._replicas.log_of_other_topic(topic_partition, topic_id)
+        if log is None or log.topic_id is None:
+            return
+        await self._moves.cancel(topic_partition)
+        self._replicas.drop(topic_partition)
+        rename = self._replicas.logs.begin_setting_aside(topic_partition)
+        await self._in_pool(self._cleaning.removed(log))
+        logger.warning(
+            "The log of %s belongs to a deleted topic of the same name (id %s, now %s): it is kept as %s and "
+            "not served. Remove that directory when its records are not needed.",
+            topic_partition,
+            uuid_to_text(log.topic_id),
+            uuid_to_text(UUID(bytes=topic_id)),
+            await self._in_pool(rename),
+        )
 
     async def _set_aside_strays(self, request: LeaderAndIsrRequest) -> None:
         """The controller has named all partitions of this broker: others are strays, kept but not served."""

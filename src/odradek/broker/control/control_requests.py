@@ -43,7 +43,7 @@ class ControlRequestHandler:
     """Carries out the controller's requests, unless a deposed one sent them. Lives on the broker's loop.
 
     One request at a time, in the order in which they came: what blocks is done in the pool, by `in_pool`, and
-    the next request must find it done.
+    the next request must find it done. `on_applied` is called after each of them.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class ControlRequestHandler:
         in_pool: InPool,
         cleaning: LogCleaning,
         moves: LogMoves,
+        on_applied: Callable[[], None],
     ) -> None:
         self._fence = fence
         self._replicas = replicas
@@ -65,6 +66,7 @@ class ControlRequestHandler:
         self._in_pool = in_pool
         self._cleaning = cleaning
         self._moves = moves
+        self._on_applied = on_applied
         self._turn = asyncio.Lock()
         # Told to be here, and the disk was full; whoever finds room has the controller name them again.
         self.without_room: set[TopicPartition] = set()
@@ -85,6 +87,7 @@ class ControlRequestHandler:
                 topics.append(_LeaderTopic(topic_id=topic.topic_id, partition_errors=list(rows)))
             if request.type == UPDATE_TYPE_FULL:
                 await self._set_aside_strays(request)
+            self._on_applied()
             return LeaderAndIsrResponse(topics=topics)
 
     async def _host(
@@ -168,7 +171,9 @@ class ControlRequestHandler:
                 for topic in request.topic_states
                 for told in topic.partition_states
             )
-            return StopReplicaResponse(partition_errors=list(await asyncio.gather(*stopping)))
+            rows = await asyncio.gather(*stopping)
+            self._on_applied()
+            return StopReplicaResponse(partition_errors=list(rows))
 
     async def _stop(
         self, topic_partition: TopicPartition, told: StopReplicaRequest.TopicStates.PartitionStates
@@ -206,4 +211,5 @@ class ControlRequestHandler:
             if refused:
                 return UpdateMetadataResponse(error_code=refused)
             self._image.update(request)
+            self._on_applied()
             return UpdateMetadataResponse()

@@ -27,11 +27,13 @@ from odradek.broker.loading import coordinate_groups_when_needed, load_the_rest
 from odradek.broker.requests.fetch_sessions import FetchSessions
 from odradek.broker.requests.purgatory import Purgatory
 from odradek.broker.requests.services import Services
+from odradek.broker.security.authorizer import configured_authorizer
 from odradek.broker.settings.alter import check_topic
 from odradek.broker.settings.broker_config import BrokerConfig
 from odradek.broker.settings.dynamic.broker_settings import BrokerSettings
 from odradek.broker.settings.dynamic.group_configs import GroupConfigs
 from odradek.broker.settings.dynamic.topic_settings import TopicSettings
+from odradek.cluster.acls import ClusterAcls
 from odradek.cluster.brokers import Broker
 from odradek.cluster.control_fence import ControlFence
 from odradek.cluster.controller.active_controller import ActiveControllerSettings
@@ -86,6 +88,10 @@ class BrokerServer:
         self._pool = IoThreads(config.num_io_threads)
         self._fence = ControlFence()
         self._listeners = Listeners(config)
+        self._authorizer = configured_authorizer(config)
+        self._acls = (
+            None if self._authorizer is None else ClusterAcls(lambda: self._node.store, self._authorizer)
+        )
         self._node = self._make_node()
         self._broker_settings = BrokerSettings(
             lambda: self._node.store, lambda: self._node.broker_id, lambda: self.config, self._apply_config
@@ -276,6 +282,7 @@ class BrokerServer:
             on_brokers=self._brokers_changed,
             on_config_change=self._config_changed,
             on_fatal=self._on_fatal,
+            acls=self._acls,
             allows_unclean=lambda topic: (
                 self._topic_settings.log_config(topic).unclean_leader_election_enable
             ),
@@ -324,6 +331,8 @@ class BrokerServer:
             ),
             moves=moves,
             gate=self._listeners.gate,
+            authorizer=self._authorizer,
+            acls=self._acls,
         )
 
     def _check_topic_configs(self, topic: str, configs: Mapping[str, str]) -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from odradek.cluster import tasks
+from odradek.cluster.acls import AclChanges, ClusterAcls
 from odradek.cluster.brokers import UNKNOWN_BROKER_EPOCH, Broker
 from odradek.cluster.config_changes import ConfigChanges
 from odradek.cluster.controller.channels import Connect
@@ -59,6 +60,8 @@ class NodeHooks(NamedTuple):
     # The broker cannot go on: its id is another's now.
     on_fatal: Callable[[Exception], None]
     allows_unclean: Callable[[str], bool] = never_unclean
+    # None without an authorizer: then nobody reads the ACLs.
+    acls: ClusterAcls | None = None
 
 
 class ClusterNode:
@@ -169,6 +172,7 @@ class _Parts:
 
     membership: Membership
     config_changes: ConfigChanges
+    acl_changes: AclChanges | None
     controller: Controller
 
     @classmethod
@@ -178,6 +182,7 @@ class _Parts:
         return cls(
             membership=Membership(store, hooks.on_brokers),
             config_changes=ConfigChanges(store, hooks.on_config_change, clock),
+            acl_changes=None if hooks.acls is None else AclChanges(store, hooks.acls, clock),
             controller=Controller(
                 store,
                 broker_id,
@@ -192,9 +197,13 @@ class _Parts:
     async def start(self) -> None:
         await self.membership.start()
         await self.config_changes.start()
+        if self.acl_changes is not None:
+            await self.acl_changes.start()
         await self.controller.start()
 
     async def stop(self) -> None:
         await self.controller.stop()
+        if self.acl_changes is not None:
+            await self.acl_changes.stop()
         await self.config_changes.stop()
         await self.membership.stop()

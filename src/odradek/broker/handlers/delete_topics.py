@@ -14,6 +14,7 @@ from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.cooperative_yield import CooperativeYield
 from odradek.broker.requests.dispatch import handles
 from odradek.broker.requests.store_calls import StoreNotReached, from_store
+from odradek.broker.security.acls import Operation, Resource
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.coordination.store import Watcher
@@ -63,11 +64,15 @@ async def _mark(context: RequestContext, row: Row, deadline: float) -> UUID | No
     """Have the deletion written down; the id of the topic that will go."""
     services = context.services
     if row.name is None:
-        row.name = _name_of(context, row.topic_id)
+        name = _name_of(context, row.topic_id)
+        # An id is no secret, but the name that belongs to it is.
+        context.authorize(Operation.DESCRIBE, Resource.topic(name))
+        row.name = name
     elif row.topic_id != NO_TOPIC_ID:
         raise KafkaError(
             "You may not specify both topic name and topic id.", error_code=ErrorCode.INVALID_REQUEST
         )
+    context.authorize(Operation.DELETE, Resource.topic(row.name))
     if services.loop.time() > deadline:
         raise KafkaError("Its turn did not come in time.", error_code=ErrorCode.REQUEST_TIMED_OUT)
     topic_id = await from_store(services.topics.topic_id(row.name), deadline - services.loop.time())

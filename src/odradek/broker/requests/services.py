@@ -20,6 +20,7 @@ from odradek.broker.settings.broker_config import BrokerConfig
 from odradek.broker.settings.dynamic.broker_settings import BrokerSettings
 from odradek.broker.settings.dynamic.group_configs import GroupConfigs
 from odradek.broker.settings.dynamic.topic_settings import TopicSettings
+from odradek.cluster.acls import ClusterAcls
 from odradek.cluster.metadata import MetadataImage, PartitionMetadata
 from odradek.cluster.metadata_answers import MetadataAnswers
 from odradek.cluster.topics import TopicAdmin
@@ -59,6 +60,7 @@ class Services:
     gate: RequestLimit
     # None: everybody may do everything, and nobody is held back.
     authorizer: Authorizer | None = None
+    acls: ClusterAcls | None = None
     quotas: Quotas | None = None
     # Makes the group coordinator, which works with all of this; called by `groups`, once.
     make_groups: Callable[[], GroupService] = field(init=False)

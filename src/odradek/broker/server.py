@@ -67,8 +67,6 @@ assert all((short_fetch, short_produce)), "importing a short way registers it"
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
-READY_POLL_SECONDS = 0.001
-
 
 class BrokerServer:
     """One broker. Lives on one event loop, which calls `start`, then `stop`."""
@@ -187,12 +185,13 @@ class BrokerServer:
             self._in_pool,
             self._cleaning,
             self._moves,
+            self._services.state_changes.notify,
         )
         self._listeners.open(self._services)
         await self._tell_metrics()
         await self._node.join(tuple(self._listeners.advertised()))
-        while self._node.broker_id not in self._services.image.brokers:
-            await asyncio.sleep(READY_POLL_SECONDS)
+        image = self._services.image
+        await self._services.state_changes.wait_until(lambda: self._node.broker_id in image.brokers)
         # Not before: told of a cluster without brokers, librdkafka forgets all addresses and asks no more.
         self._listeners.start_accepting()
         self._housekeeping = Housekeeping(

@@ -91,6 +91,16 @@ class ReplicaManager:
         """The name of a topic that has a partition here."""
         return self.topic_names.get(topic_id)
 
+    def log_of_other_topic(self, topic_partition: TopicPartition, topic_id: bytes) -> PartitionLog | None:
+        """The log of this partition if it belongs to another topic of the same name, by `partition.metadata`.
+
+        So it is where this broker slept while the topic was deleted and created again.
+        """
+        log = self.logs.get(topic_partition)
+        if log is None or log.topic_id is None or topic_id in (NO_TOPIC_ID, log.topic_id.bytes):
+            return None
+        return log
+
     def host(
         self,
         topic_partition: TopicPartition,

@@ -26,11 +26,13 @@ from odradek.broker.loading import coordinate_groups_when_needed, load_the_rest
 from odradek.broker.requests.fetch_sessions import FetchSessions
 from odradek.broker.requests.purgatory import CommitPurgatory, Purgatory
 from odradek.broker.requests.services import Services
+from odradek.broker.security.authorizer import configured_authorizer
 from odradek.broker.settings.alter import check_topic
 from odradek.broker.settings.broker_config import BrokerConfig
 from odradek.broker.settings.dynamic.broker_settings import BrokerSettings
 from odradek.broker.settings.dynamic.group_configs import GroupConfigs
 from odradek.broker.settings.dynamic.topic_settings import TopicSettings
+from odradek.cluster.acls import ClusterAcls
 from odradek.cluster.brokers import Broker
 from odradek.cluster.control_fence import ControlFence
 from odradek.cluster.controller.active_controller import ActiveControllerSettings
@@ -63,8 +65,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
-READY_POLL_SECONDS = 0.001
-
 
 class BrokerServer:
     """One broker. Lives on one event loop, which calls `start`, then `stop`."""
@@ -86,6 +86,10 @@ class BrokerServer:
         self._pool = IoThreads(config.num_io_threads)
         self._fence = ControlFence()
         self._listeners = Listeners(config)
+        self._authorizer = configured_authorizer(config)
+        self._acls = (
+            None if self._authorizer is None else ClusterAcls(lambda: self._node.store, self._authorizer)
+        )
         self._node = self._make_node()
         self._broker_settings = BrokerSettings(
             lambda: self._node.store, lambda: self._node.broker_id, lambda: self.config, self._apply_config
@@ -179,12 +183,13 @@ class BrokerServer:
             self._in_pool,
             self._cleaning,
             self._moves,
+            self._services.state_changes.notify,
         )
         self._listeners.open(self._services)
         await self._tell_metrics()
         await self._node.join(tuple(self._listeners.advertised()))
-        while self._node.broker_id not in self._services.image.brokers:
-            await asyncio.sleep(READY_POLL_SECONDS)
+        image = self._services.image
+        await self._services.state_changes.wait_until(lambda: self._node.broker_id in image.brokers)
         # Not before: told of a cluster without brokers, librdkafka forgets all addresses and asks no more.
         self._listeners.start_accepting()
         self._housekeeping = Housekeeping(
@@ -257,7 +262,6 @@ class BrokerServer:
 
         settings = NodeSettings(
             broker_id=config.given_broker_id,
-            default_broker_id=config.default_broker_id,
             reserved_broker_max_id=config.reserved_broker_max_id,
             rack=config.broker_rack,
             session_timeout_ms=timeout_ms,
@@ -276,6 +280,7 @@ class BrokerServer:
             on_brokers=self._brokers_changed,
             on_config_change=self._config_changed,
             on_fatal=self._on_fatal,
+            acls=self._acls,
             allows_unclean=lambda topic: (
                 self._topic_settings.log_config(topic).unclean_leader_election_enable
             ),
@@ -325,6 +330,8 @@ class BrokerServer:
             ),
             moves=moves,
             gate=self._listeners.gate,
+            authorizer=self._authorizer,
+            acls=self._acls,
         )
 
     def _check_topic_configs(self, topic: str, configs: Mapping[str, str]) -> None:

@@ -21,6 +21,7 @@ cdef class Partition:
     cdef readonly bint is_leader
     cdef readonly bint is_sole_replica
     cdef readonly bint awaits_flush
+    cdef readonly bint is_suspended
     cdef readonly dict end_offsets
 
     @cython.locals(leader_epoch="long long")

@@ -17,6 +17,7 @@ from odradek.metrics.counters import TopicTraffic
 from odradek.records.batch import Buffer
 from odradek.replication.errors import (
     FencedLeaderEpoch,
+    LeaderEpochPending,
     NotEnoughReplicas,
     NotLeaderOrFollower,
     UnknownLeaderEpoch,
@@ -54,6 +55,7 @@ class Partition:
     `on_progress` is called after an append, and when the high watermark or the leader has changed.
     `is_sole_replica`: this broker leads, and there is no other replica to wait for.
     `end_offsets`: how far the replicas are, as their fetches in this leader epoch say, this one included.
+    `is_suspended`: a new leader epoch is being written to the disk, and appends are refused until it begins.
     `awaits_flush`: `flush.messages` asks for a sync before the last append may be answered or read.
     """
 
@@ -63,6 +65,7 @@ class Partition:
         "end_offsets",
         "is_leader",
         "is_sole_replica",
+        "is_suspended",
         "isr",
         "leader_epoch",
         "log",
@@ -96,6 +99,7 @@ class Partition:
         self.is_leader = False
         self.is_sole_replica = False
         self.awaits_flush = False
+        self.is_suspended = False
         self.end_offsets: dict[int, int] = {}
 
     def become(self, state: LeaderAndIsrState) -> bool:
@@ -104,13 +108,14 @@ class Partition:
             self.state.leader_epoch,
             self.state.partition_epoch,
         ):
+            self.resume_appends()
             return False
         was_leader_epoch = self.state.leader_epoch
         self.state = state
         self.leader_epoch = state.leader_epoch
         self.isr = tuple(state.isr)
         self.is_leader = state.leader_id == self.broker_id
-        self.is_sole_replica = self.is_leader and len(state.replicas) == 1
+        self.resume_appends()
         if self.is_leader and state.leader_epoch > was_leader_epoch:
             self.log.assign_leader_epoch(state.leader_epoch)
             self.end_offsets = {}
@@ -124,6 +129,21 @@ class Partition:
         """This broker has no replica of it any more: nothing can be appended, and who waits is woken."""
         self.is_leader = self.is_sole_replica = False
         self.on_progress(self)
+
+    def suspend_appends(self) -> int:
+        """Refuse appends until `become` or `resume_appends`; the log end, where the next epoch begins.
+
+        The epoch is written to the disk in another thread meanwhile: a batch of the older epoch behind its
+        start would look like one that was truncated.
+        """
+        self.is_suspended = True
+        self.is_sole_replica = False
+        return self.log.log_end_offset
+
+    def resume_appends(self) -> None:
+        """Accept appends again, in the epoch of `state`."""
+        self.is_suspended = False
+        self.is_sole_replica = self.is_leader and len(self.state.replicas) == 1
 
     def require_leader(self, client_leader_epoch: int = NO_EPOCH) -> None:
         """Raise unless this broker leads, in the epoch that the client knows (if it names one)."""
@@ -151,6 +171,8 @@ class Partition:
 
     def _require_appendable(self, required_acks: int) -> None:
         self.require_leader()
+        if self.is_suspended:
+            raise LeaderEpochPending(f"{self.topic_partition} begins a new leader epoch: try again")
         if required_acks == ALL_IN_SYNC and not self.has_enough_in_sync():
             raise NotEnoughReplicas(self.topic_partition, len(self.isr), self._min_in_sync())
 

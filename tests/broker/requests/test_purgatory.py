@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from broker.on_this_loop import until
 from broker.wire import a_fetch
 from odradek.broker.requests.purgatory import Purgatory, Waiter
 from odradek.protocol.api_key import ApiKey
@@ -16,16 +17,11 @@ def test_a_fetch_waits_no_longer_than_its_client_is_there(run):
         gone = await broker.connect()
         for client in (wire, gone, gone):
             client.send(ApiKey.FETCH, 12, a_fetch("orders", max_wait_ms=HOURS_MS))
-        await broker.services.wait_until(lambda: len(broker.services.waiting_fetches) == 3, patience(broker))
+        await until(lambda: len(broker.services.waiting_fetches) == 3)
         gone.writer.close()
-        await broker.services.wait_until(lambda: len(broker.services.waiting_fetches) == 1, patience(broker))
-        assert len(broker.services.waiting_fetches) == 1
+        await until(lambda: len(broker.services.waiting_fetches) == 1)
 
     run(scenario)
-
-
-def patience(broker) -> float:
-    return broker.services.loop.time() + 15
 
 
 class FakeConnection:

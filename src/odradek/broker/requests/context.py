@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from odradek.broker.security.acls import ANONYMOUS, CLUSTER, AccessDenied, Operation, Resource
+from odradek.broker.security.acls import ANONYMOUS, CLUSTER, AccessDenied, Operation, Resource, ResourceType
 from odradek.broker.security.quotas import Quotas
 from odradek.cluster.metadata_answers import MetadataAnswers
 from odradek.metrics.counters import RequestCounters
@@ -109,7 +109,7 @@ class RequestContext:
     @property
     def client_host(self) -> str:
         """The client's address, as Java prints one without a name."""
-        return "/" + self.connection.peer.rpartition(":")[0]
+        return "/" + self.connection.host
 
     def answers(self) -> MetadataAnswers:
         """The cluster's metadata as clients of this listener see it."""
@@ -160,7 +160,14 @@ class RequestContext:
         authorizer = self.services.authorizer
         if authorizer is None:
             return True
-        return authorizer.allows(self.principal, self.client_host, operation, resource)
+        return authorizer.allows(self.principal, self.connection.host, operation, resource)
+
+    def is_allowed_anywhere(self, operation: Operation, resource_type: ResourceType) -> bool:
+        """Whether the client may do that to at least one resource of the type."""
+        authorizer = self.services.authorizer
+        if authorizer is None:
+            return True
+        return authorizer.allows_any(self.principal, self.connection.host, operation, resource_type)
 
     def authorize(self, operation: Operation, resource: Resource = CLUSTER) -> None:
         """AccessDenied unless the client may do that."""

@@ -148,17 +148,17 @@ class LogWriter(LogAppender):
 
         self._change_epochs(assign)
 
-    def assign_leader_epoch(self, leader_epoch: int) -> None:
-        """This broker leads from the log end on; written and synced, so it may block. Any thread.
+    def assign_leader_epoch(self, leader_epoch: int, start_offset: int | None = None) -> None:
+        """This broker leads from `start_offset` on, by default the log end; written and synced: blocks.
 
-        An append would do it as well; doing it when leadership begins spares the first producer the wait.
+        Any thread, if nothing is appended in an older epoch meanwhile. An append would do it as well; doing
+        it when leadership begins spares the first producer the wait.
         """
         if leader_epoch > self.epochs.latest:
+            start = self.log_end_offset if start_offset is None else start_offset
             with storage_errors(self.directory.path):
                 self._change_epochs(
-                    lambda epochs: (
-                        leader_epoch > epochs.latest and epochs.assign(leader_epoch, self.log_end_offset)
-                    )
+                    lambda epochs: leader_epoch > epochs.latest and epochs.assign(leader_epoch, start)
                 )
 
     def adopt_epochs(self, epochs: Iterable[EpochEntry]) -> None:

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-COMPILED := $(shell sed -n 's/.*": "\(src[^"]*\)",/\1/p' setup.py) $(shell find src -name '*.pxd')
+COMPILED := $(shell sed -n 's/.*": "\(src[^"]*\)",.*/\1/p' setup.py) $(shell find src -name '*.pxd')
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install -c constraints.txt
 # Empty files whose age says when .venv was last set up: for running odradek, and for working on it.
 RUN    := $(VENV)/.ready-to-run

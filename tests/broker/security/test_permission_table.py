@@ -370,7 +370,10 @@ class Secured(NamedTuple):
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    settings = ("authorizer.class.name=kafka.security.authorizer.AclAuthorizer",)
+    settings = (
+        "authorizer.class.name=kafka.security.authorizer.AclAuthorizer",
+        "group.consumer.assignment.interval.ms=0",
+    )
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         running = a_broker(tmp_path_factory.mktemp("broker"), *settings)
         server, wire = runner.run(running.__aenter__())
@@ -457,6 +460,27 @@ def test_a_topic_id_does_not_reveal_a_name(broker: Secured) -> None:
     by_id = m.DeleteTopicsRequest(topics=[m.DeleteTopicsRequest.Topics(topic_id=topic_id)])
     (deleted,) = broker.ask(ApiKey.DELETE_TOPICS, by_id).responses
     assert (deleted.name, deleted.topic_id) == (None, topic_id)
+
+
+def test_a_pattern_finds_only_topics_that_may_be_described(broker: Secured) -> None:
+    def subscribe(group_id: str) -> set[str]:
+        request = heartbeat()
+        request.group_id = group_id
+        request.subscribed_topic_names, request.subscribed_topic_regex = None, "ord.*"
+        assert broker.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, request).error_code == 0
+        described = m.ConsumerGroupDescribeRequest(group_ids=[group_id])
+        broker.deny()
+        (group,) = broker.ask(ApiKey.CONSUMER_GROUP_DESCRIBE, described).groups
+        return {
+            topic.topic_name
+            for member in group.members
+            for topic in member.target_assignment.topic_partitions
+        }
+
+    broker.deny()
+    assert subscribe("by-pattern") == {"orders"}
+    broker.deny((DESCRIBE, TOPIC))
+    assert subscribe("by-pattern-denied") == set()
 
 
 def bits(*operations: Operation) -> int:

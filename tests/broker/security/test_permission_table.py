@@ -57,10 +57,10 @@ class Case(NamedTuple):
     version: int | None = None
 
 
-def produce(**fields: Any) -> m.ProduceRequest:
-    request = a_produce(a_batch(b"x"), "orders")
-    for name, value in fields.items():
-        setattr(request, name, value)
+def produce_in_transaction() -> m.ProduceRequest:
+    batch = a_batch(b"x", producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True)
+    request = a_produce(batch, "orders")
+    request.transactional_id = "x"
     return request
 
 
@@ -122,10 +122,8 @@ def new_topics(name: str = "fresh") -> m.CreateTopicsRequest:
 
 
 CASES = [
-    Case(ApiKey.PRODUCE, ((WRITE, TOPIC),), NO_TOPIC, lambda _: produce(), 12),
-    Case(
-        ApiKey.PRODUCE, ((WRITE, TRANSACTION),), NO_TRANSACTION, lambda _: produce(transactional_id="x"), 12
-    ),
+    Case(ApiKey.PRODUCE, ((WRITE, TOPIC),), NO_TOPIC, lambda _: a_produce(a_batch(b"x"), "orders"), 12),
+    Case(ApiKey.PRODUCE, ((WRITE, TRANSACTION),), NO_TRANSACTION, lambda _: produce_in_transaction(), 12),
     Case(ApiKey.FETCH, ((READ, TOPIC),), NO_TOPIC, lambda _: a_fetch("orders"), 12),
     Case(ApiKey.FETCH, ((CLUSTER_ACTION, CLUSTER),), NO_TOPIC, lambda _: a_fetch("orders", replica_id=1), 12),
     Case(

@@ -40,7 +40,7 @@ class Change(NamedTuple):
 
 
 # A pool cannot grow or shrink further than this in one step.
-_POOLS = ("num.io.threads", "num.replica.fetchers", "num.recovery.threads.per.data.dir")
+_POOLS = ("num.io.threads", "num.recovery.threads.per.data.dir")
 _NOT_A_LIST = "Can't {0} to key {1} because its type is not LIST."
 _NOT_A_LIST_OF_BROKERS = "Config value {0} is not allowed for config key: {1}"
 
@@ -101,10 +101,6 @@ def check_broker(sources: Sources, overrides: Mapping[str, str], *, is_default: 
     _check_known(overrides)
     read_only = [name for name in overrides if _mode(name) is UpdateMode.READ_ONLY]
     _refuse_all("Cannot update these configs dynamically", read_only)
-    _refuse_all(
-        "These security configs can be dynamically updated only per-listener using the listener prefix",
-        [name for name in overrides if _is_security(name)],
-    )
     try:
         for name, text in overrides.items():
             _setting(name).parse(text)
@@ -112,10 +108,6 @@ def check_broker(sources: Sources, overrides: Mapping[str, str], *, is_default: 
             per_broker = [name for name in overrides if _mode(name) is UpdateMode.PER_BROKER]
             message = "Cannot update these configs at default cluster level, broker id must be specified"
             _refuse_all(message, per_broker)
-        _refuse_all(
-            "These configs take effect only where the broker starts",
-            [name for name in overrides if _is_of_sockets(name)],
-        )
         changed = {"dynamic_default": overrides} if is_default else {"dynamic_broker": overrides}
         _check_pools(broker_config(sources), broker_config(replace(sources, **changed)))
     except ConfigError as problem:
@@ -160,8 +152,6 @@ def _check_known(overrides: Mapping[str, str]) -> None:
             message = f"{name} is not offered: {known.reason}"
         elif known is None and name not in catalog.DYNAMIC_ONLY:
             message = catalog.unknown_setting(name, catalog.BROKER)
-        elif known is not None and known.is_sensitive:
-            message = f"{name} is a password: it can only be set where the broker starts"
         else:
             continue
         raise _refusal(ErrorCode.INVALID_CONFIG, message)
@@ -185,17 +175,6 @@ def _setting(name: str) -> Setting:
 
 def _mode(name: str) -> UpdateMode:
     return _setting(name).update_mode
-
-
-def _is_security(name: str) -> bool:
-    """Key and trust stores belong to a listener; the ones of all listeners stay as they were at the start."""
-    return name.startswith(("ssl.keystore.", "ssl.truststore.", "ssl.key."))
-
-
-def _is_of_sockets(name: str) -> bool:
-    """Kafka opens and closes listeners while it runs, and reads their keys anew; we do not."""
-    base = catalog.base_name(name)
-    return base in {"listeners", "listener.security.protocol.map"} or base.startswith(("ssl.", "sasl."))
 
 
 def _is_list(setting: Setting | None) -> bool:

@@ -21,7 +21,6 @@ from odradek.broker.config.replication import ReplicationSettings
 from odradek.broker.config.security import SecuritySettings
 from odradek.broker.config.sources import Sources, effective
 from odradek.broker.config.topic import topic_config
-from odradek.broker.config.transactions import TransactionSettings
 from odradek.common.config import LONG_MAX, Value, settings_of
 from odradek.log.cleaner.config import CleanerConfig
 from odradek.log.config import LogConfig
@@ -37,7 +36,6 @@ class BrokerConfig(
     LogSettings,
     ReplicationSettings,
     GroupSettings,
-    TransactionSettings,
     SecuritySettings,
 ):
     """One key is one field, dots as underscores; what rooms declare themselves is in objects of theirs.
@@ -171,7 +169,6 @@ def broker_config(sources: Sources) -> BrokerConfig:
     checks.check_identity(config, config.is_explicit)
     checks.check_log(config)
     checks.check_network(config, config.connection_limits)
-    checks.check_replication(config)
     checks.check_groups(config)
     config.topic({})
     return config

@@ -18,7 +18,6 @@ from odradek.broker.config.network import NetworkSettings
 from odradek.broker.config.not_offered import NotOffered, read_table
 from odradek.broker.config.replication import ReplicationSettings
 from odradek.broker.config.security import SecuritySettings
-from odradek.broker.config.transactions import TransactionSettings
 from odradek.common.config import LONG_MAX, Kind, Setting, UpdateMode, at_least, settings_of
 from odradek.log.cleaner.config import CleanerConfig
 from odradek.log.config import LogConfig
@@ -30,7 +29,6 @@ THEMES: dict[str, tuple[type[Any], ...]] = {
     "Log": (LogSettings, LogManagerConfig, CleanerConfig),
     "Replication": (ReplicationSettings,),
     "Groups": (GroupSettings,),
-    "Transactions": (TransactionSettings,),
     "Security": (SecuritySettings,),
 }
 
@@ -43,10 +41,6 @@ def _rate(key: str, doc: str) -> Setting:
 DYNAMIC_ONLY: dict[str, Setting] = {
     one.key: one
     for one in (
-        _rate(
-            "leader.replication.throttled.rate", "Bytes per second that leaders send to throttled replicas."
-        ),
-        _rate("follower.replication.throttled.rate", "Bytes per second that throttled replicas fetch."),
         _rate(
             "replica.alter.log.dirs.io.max.bytes.per.second",
             "Bytes per second that moves between the log directories of a broker may copy.",

@@ -9,7 +9,6 @@ from odradek.broker.config.groups import GroupSettings
 from odradek.broker.config.listeners import Contradiction
 from odradek.broker.config.log import LogSettings
 from odradek.broker.config.network import NetworkSettings
-from odradek.broker.config.replication import ReplicationSettings
 
 _HIGHEST_CODEC = 4
 
@@ -78,11 +77,6 @@ def check_network(config: NetworkSettings, limits: Mapping[str, int]) -> None:
             "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides is set",
             *("max.connections.per.ip", "max.connections.per.ip.overrides"),
         )
-    if 0 <= config.connections_max_idle_ms <= config.connection_failed_authentication_delay_ms:
-        raise Contradiction(
-            "connection.failed.authentication.delay.ms must be less than connections.max.idle.ms",
-            *("connection.failed.authentication.delay.ms", "connections.max.idle.ms"),
-        )
 
 
 def parse_connection_limits(text: str) -> dict[str, int]:
@@ -95,20 +89,6 @@ def parse_connection_limits(text: str) -> dict[str, int]:
             raise Contradiction(f"{key}={text}: {pair} is not host:count", key)
         limits[host.strip().strip("[]")] = int(count)
     return limits
-
-
-def check_replication(config: ReplicationSettings) -> None:
-    """A follower must be able to wait for its answer without being taken for dead."""
-    if config.replica_fetch_wait_max_ms > config.replica_socket_timeout_ms:
-        raise Contradiction(
-            "replica.socket.timeout.ms must be at least replica.fetch.wait.max.ms",
-            *("replica.socket.timeout.ms", "replica.fetch.wait.max.ms"),
-        )
-    if config.replica_fetch_wait_max_ms > config.replica_lag_time_max_ms:
-        raise Contradiction(
-            "replica.fetch.wait.max.ms must be at most replica.lag.time.max.ms",
-            *("replica.fetch.wait.max.ms", "replica.lag.time.max.ms"),
-        )
 
 
 def check_groups(config: GroupSettings) -> None:

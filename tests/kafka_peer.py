@@ -14,7 +14,7 @@ PEERS = Path(__file__).resolve().parents[1] / "bench" / "peers"
 @contextmanager
 def running_kafka(directory: Path) -> Iterator[str]:
     """The address of a broker that lives as long as the block."""
-    port = _free_port()
+    port = free_port()
     subprocess.run([str(PEERS / "start"), str(directory), str(port)], check=True, capture_output=True)
     try:
         yield f"localhost:{port}"
@@ -29,7 +29,7 @@ def restart_kafka(directory: Path, address: str) -> None:
     subprocess.run([str(PEERS / "start"), str(directory), port], check=True, capture_output=True)
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """A port whose neighbour a thousand above is free as well: the controller listens there."""
     while True:
         with socket.socket() as one, socket.socket() as other:

@@ -185,7 +185,7 @@ def create_topics(port: int) -> None:
 
 async def measure(scratch: Path, is_profiled: bool) -> None:
     places = [f"log.dirs={scratch / 'data'}", "listeners=PLAINTEXT://127.0.0.1:0"]
-    server = BrokerServer(load(None, places).config)
+    server = BrokerServer(load(None, places).config, on_fatal=print)
     await server.start()
     try:
         (address,) = server.addresses()

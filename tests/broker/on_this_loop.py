@@ -46,7 +46,11 @@ def unstarted_broker(directory: Path, *settings: str, files: FileSystem | None =
         f"odradek.coordination=sqlite:{directory}/coordination.db?synchronous=off",
     )
     directory.mkdir(exist_ok=True)
-    return BrokerServer(load(None, [*defaults, *settings]).config, files=files)
+    return BrokerServer(load(None, [*defaults, *settings]).config, files=files, on_fatal=_fail)
+
+
+def _fail(error: Exception) -> None:
+    raise AssertionError("the broker cannot go on") from error
 
 
 async def connect(server: BrokerServer) -> Wire:

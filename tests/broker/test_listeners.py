@@ -43,7 +43,7 @@ TLS = ("ssl.keystore.type=PEM", "ssl.keystore.location=keys.pem")
 def test_a_listener_that_would_have_to_be_safe_is_refused_until_it_is(settings: tuple[str, ...]) -> None:
     config = load(None, settings).config
     with pytest.raises(ConfigError, match="is not served yet, only PLAINTEXT is"):
-        BrokerServer(config)
+        BrokerServer(config, on_fatal=pytest.fail)
 
 
 def test_a_listener_for_other_machines_needs_the_explicit_word() -> None:

@@ -57,3 +57,10 @@ def test_everything_is_there_after_a_restart(tmp_path):
     with RunningBroker(tmp_path) as second:
         produce(second, "orders", 100)
         assert consume(second, "orders", 200) == [b"value %d" % number for number in range(100)] * 2
+
+
+def test_a_broker_without_a_configured_id_keeps_the_one_of_its_directories(tmp_path):
+    with RunningBroker(tmp_path, "broker.id=7"):
+        pass
+    with RunningBroker(tmp_path) as again:
+        assert again.look(lambda server: server.node.broker_id) == 7

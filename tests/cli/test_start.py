@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import signal
 import socket
@@ -13,6 +14,9 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+
+from odradek.coordination import paths
+from odradek.coordination.sqlite import SqliteStore
 
 pytestmark = pytest.mark.slow  # each of them takes a second or more
 
@@ -112,3 +116,25 @@ def test_a_file_of_settings_is_read(tmp_path):
         metadata = producer.list_topics("orders", timeout=20)
     assert list(metadata.brokers) == [7]
     assert len(metadata.topics["orders"].partitions) == 3
+
+
+def test_a_broker_whose_id_was_taken_while_it_hung_stops_with_an_error(tmp_path):
+    async def take_the_id() -> None:
+        store = await SqliteStore.open(tmp_path / "store")
+        gone = asyncio.Event()
+        if await store.exists(paths.broker_id(0), lambda _: gone.set()) is not None:
+            await asyncio.wait_for(gone.wait(), 20)
+        await store.create(paths.broker_id(0), b"{}", ephemeral=True)
+        process.send_signal(signal.SIGCONT)
+        await asyncio.to_thread(process.wait, 30)
+        await store.close()
+
+    options = ("--coordination", f"sqlite:{tmp_path / 'store'}", "--set", "zookeeper.session.timeout.ms=1000")
+    with running(tmp_path / "data", *options) as (process, _):
+        process.send_signal(signal.SIGSTOP)
+        asyncio.run(take_the_id())
+        _, errors = process.communicate()
+
+    assert process.returncode == 1
+    assert "Error: broker id 0 is taken by a live broker" in errors
+    assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()

@@ -81,7 +81,7 @@ def test_a_second_live_broker_with_the_same_id_is_refused_and_told_who_has_it():
     run_in_virtual_time(scenario())
 
 
-def test_an_earlier_life_that_is_about_to_expire_is_waited_for():
+def test_the_registration_of_an_earlier_run_is_waited_for_and_that_is_logged(caplog):
     async def scenario() -> None:
         ensemble, store = await a_store()
         earlier_epoch = await register_broker(store, 7, REGISTRATION)
@@ -90,6 +90,8 @@ def test_an_earlier_life_that_is_about_to_expire_is_waited_for():
         )
         await asyncio.sleep(3)
         assert not registering.done()
+        (line,) = caplog.messages
+        assert "broker id 7 is still registered (PLAINTEXT://host:9092); waiting up to 10 s" in line
         store.expire()
         assert await registering > earlier_epoch
 

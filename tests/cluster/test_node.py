@@ -49,7 +49,7 @@ class Member:
             on_config_change=self.config_changed,
             on_fatal=pytest.fail,
         )
-        settings = NodeSettings(broker_id=broker_id, registration_wait_ms=50)
+        settings = NodeSettings(broker_id=broker_id)
         self.node = ClusterNode(lambda: SqliteStore.open(path / "store"), settings, hooks)
 
     async def start(self) -> None:
@@ -152,6 +152,10 @@ def test_brokers_without_an_id_get_one_and_keep_what_their_disks_remember(tmp_pa
         await again.node.connect(known_broker_id=1001)
         assert again.node.broker_id == 1001
         await again.node.leave()
+        configured = Member(tmp_path, peers, 7)
+        await configured.node.connect(known_broker_id=1001)
+        assert configured.node.broker_id == 7, "so that the data of another broker is refused"
+        await configured.node.leave()
         await second.stop()
 
     asyncio.run(scenario())

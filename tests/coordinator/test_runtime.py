@@ -164,6 +164,29 @@ def test_nobody_hears_anything_before_it_is_committed():
     run(scenario)
 
 
+def test_after_loading_reads_wait_until_what_was_replayed_is_committed():
+    async def scenario(given: Given) -> None:
+        await given.lead()
+        await given.add("one")
+        await given.add("two")
+        given.log.committed = 1
+        later = Given(given.log)
+        later.runtime.lead(3, 1)
+        while not later.alarms.set:
+            await asyncio.sleep(0)
+        looked = asyncio.create_task(later.runtime.read(3, lambda state, _: list(state.words)))
+        asked = asyncio.create_task(later.runtime.run(3, lambda state, _: Result(list(state.words))))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert later.state.words == ["one", "two"]
+        assert not looked.done()
+        assert not asked.done(), "a decision without records must not show more than a read does"
+        given.log.commit()
+        assert (await looked, await asked) == (["one", "two"], ["one", "two"])
+
+    run(scenario)
+
+
 def test_a_write_that_fails_leaves_the_state_alone():
     async def scenario(given: Given) -> None:
         await given.lead()

@@ -40,6 +40,9 @@ class KafkasTopic:
     def end_offset(self, partition: int) -> int:
         return 1
 
+    def is_committed(self, partition: int, offset: int) -> bool:
+        return True
+
     async def read(self, partition: int, end_offset: int) -> AsyncIterator[bytes]:
         yield kafkas_log()
 

@@ -10,7 +10,6 @@ from odradek.broker.adapters import InternalTopic, LoopTimer, follow_leadership
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.services import Services
 from odradek.cluster.metadata import ImageChange, MetadataImage
-from odradek.cluster.metadata_answers import INTERNAL_TOPICS
 from odradek.coordinator.runtime import CoordinatorRuntime
 from odradek.groups.partitions import CONSUMER_OFFSETS
 from odradek.groups.service import GroupService
@@ -41,8 +40,8 @@ class ImageTopics:
         return self._image.names_by_id.get(topic_id)
 
     def names(self) -> Iterable[str]:
-        """The names of all topics that are not ours."""
-        return (name for name in self._image.topics if name not in INTERNAL_TOPICS)
+        """The names of all topics; a pattern matches internal ones too, as in Kafka."""
+        return self._image.topics
 
     def _changed(self, change: ImageChange) -> None:
         shape = self._shape()

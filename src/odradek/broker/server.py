@@ -50,6 +50,7 @@ from odradek.coordination.paths import ConfigEntity, EntityType
 from odradek.coordination.store import Store
 from odradek.coordination.urls import open_store
 from odradek.log.file_system import FileSystem
+from odradek.log.log_directory import recorded_broker_id
 from odradek.log.manager import LogManager
 from odradek.log.unusable import make_directory
 from odradek.protocol.messages import LeaderAndIsrRequest, StopReplicaRequest
@@ -76,12 +77,13 @@ class BrokerServer:
         *,
         clock: Clock | None = None,
         files: FileSystem | None = None,
-        on_fatal: Callable[[Exception], None] | None = None,
+        on_fatal: Callable[[Exception], None],
     ) -> None:
+        """`on_fatal` is called with the reason when the broker cannot go on: its owner must stop it."""
         self.config = config
         self._files = files
         self._clock = clock or SystemClock()
-        self._on_fatal = on_fatal or (lambda error: logger.critical("the broker cannot go on: %s", error))
+        self._on_fatal = on_fatal
         self._topic_settings = TopicSettings(lambda: self.config)
         self._pool = IoThreads(config.num_io_threads)
         self._fence = ControlFence()
@@ -149,7 +151,8 @@ class BrokerServer:
         loop = asyncio.get_running_loop()
         for path in self.config.data_dirs:
             make_directory(path)
-        await self._node.connect()
+        recorded = await self._in_pool(lambda: recorded_broker_id(self.config.data_dirs, self._files))
+        await self._node.connect(recorded)
         await self._broker_settings.load()
         await self._topic_settings.load_all(self._node.store)
         await self._group_configs.load_all()
@@ -256,6 +259,7 @@ class BrokerServer:
 
         settings = NodeSettings(
             broker_id=config.given_broker_id,
+            default_broker_id=config.default_broker_id,
             reserved_broker_max_id=config.reserved_broker_max_id,
             rack=config.broker_rack,
             session_timeout_ms=timeout_ms,

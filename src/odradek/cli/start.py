@@ -10,6 +10,7 @@ import signal
 import click
 import uvloop
 
+from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.load import Given, load
 from odradek.broker.server import BrokerServer
 
@@ -65,23 +66,33 @@ def command(
     for warning in loaded.warnings:
         click.echo(f"Warning: {warning}", err=True)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(BrokerServer(loaded.config)))
+        runner.run(_serve(loaded.config))
 
 
-async def _serve(server: BrokerServer) -> None:
+async def _serve(config: BrokerConfig) -> None:
+    """Run a broker until a signal stops it; raises the error if it cannot go on, after an orderly stop."""
+    failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def on_fatal(error: Exception) -> None:
+        if not failed.done():
+            failed.set_exception(error)
+
+    server = BrokerServer(config, on_fatal=on_fatal)
     stopping = asyncio.ensure_future(_told_to_stop())
     starting = asyncio.ensure_future(server.start())
-    await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
-    if not starting.done():
+    await asyncio.wait((starting, stopping, failed), return_when=asyncio.FIRST_COMPLETED)
+    if starting.done():
+        starting.result()
+        click.echo(f"ready: {','.join(server.addresses())}")
+        await server.load_the_rest()
+        _collect_rarely()
+        await asyncio.wait((stopping, failed), return_when=asyncio.FIRST_COMPLETED)
+        await server.stop()
+    else:
         starting.cancel()
         await asyncio.wait((starting,))
-        return
-    starting.result()
-    click.echo(f"ready: {','.join(server.addresses())}")
-    await server.load_the_rest()
-    _collect_rarely()
-    await stopping
-    await server.stop()
+    if failed.done():
+        failed.result()
 
 
 def _collect_rarely() -> None:

@@ -87,10 +87,12 @@ async def register_broker(
 ) -> int:
     """Register on this session and return the broker epoch; BrokerIdInUse if another holds the id.
 
-    `wait_s`: how long an earlier life of ours may take to expire.
+    A broker that was killed stays registered until its session expires: for `wait_s` a registration may be
+    that of our own earlier run, and is waited for.
     """
     path = paths.broker_id(broker_id)
     deadline = asyncio.get_running_loop().time() + wait_s
+    is_announced = False
     while True:
         try:
             return (await store.create(path, registration.encode(), ephemeral=True)).stat.czxid
@@ -103,6 +105,15 @@ async def register_broker(
             # Our own: an earlier try whose answer got lost.
             await store.set(path, registration.encode())
             return stat.czxid
+        if not is_announced and wait_s > 0:
+            is_announced = True
+            logger.warning(
+                "broker id %d is still registered (%s); waiting up to %.0f s for that registration to expire,"
+                " as it does if it is of an earlier run of this broker",
+                broker_id,
+                await _holder(store, path),
+                wait_s,
+            )
         try:
             await asyncio.wait_for(gone.wait(), deadline - asyncio.get_running_loop().time())
         except TimeoutError:

@@ -40,15 +40,16 @@ REJOIN_BACKOFF_S = 0.5
 
 
 class NodeSettings(NamedTuple):
-    """What a broker's configuration says of its place in the cluster; an id of None is generated."""
+    """What a broker's configuration says of its place in the cluster.
+
+    `default_broker_id` is for a new broker without a configured id; one is generated if that is None, too.
+    """
 
     broker_id: int | None = None
+    default_broker_id: int | None = None
     reserved_broker_max_id: int = 1000
     rack: str | None = None
     session_timeout_ms: int = 18_000
-    # How long an earlier life under our id may take to go. The embedded store sees a death at once; on
-    # ZooKeeper after a kill it takes up to the session time-out.
-    registration_wait_ms: int = 1000
     controller: ControllerSettings = ControllerSettings()
 
 
@@ -105,13 +106,18 @@ class ClusterNode:
         return self._parts.membership
 
     async def connect(self, known_broker_id: int | None = None) -> None:
-        """Open a session and learn both ids; `known_broker_id` is what the data directories remember."""
+        """Open a session and learn both ids.
+
+        `known_broker_id` is the one in meta.properties: a broker without a configured id keeps it.
+        """
         self._store = await self._open_store()
         await ensure_persistent_paths(self._store)
         self.cluster_id = await ensure_cluster_id(self._store)
-        broker_id = self._settings.broker_id if known_broker_id is None else known_broker_id
+        settings = self._settings
+        candidates = (settings.broker_id, known_broker_id, settings.default_broker_id)
+        broker_id = next((one for one in candidates if one is not None), None)
         if broker_id is None:
-            broker_id = await generate_broker_id(self._store, self._settings.reserved_broker_max_id)
+            broker_id = await generate_broker_id(self._store, settings.reserved_broker_max_id)
         self.broker_id = broker_id
 
     async def join(self, listeners: tuple[Listener, ...]) -> None:
@@ -128,8 +134,9 @@ class ClusterNode:
 
     async def _join(self, store: Store) -> None:
         registration = BrokerRegistration(self._listeners, self._clock.now_ms(), self._settings.rack)
-        wait_s = self._settings.registration_wait_ms / 1000
-        self.broker_epoch = await register_broker(store, self.broker_id, registration, wait_s=wait_s)
+        self.broker_epoch = await register_broker(
+            store, self.broker_id, registration, wait_s=store.crash_detection_ms / 1000
+        )
         self._hooks.on_registered(self.broker_epoch)
         self._parts = _Parts.of(store, self.broker_id, self._settings, self._hooks, self._clock)
         await self._parts.start()

@@ -34,6 +34,9 @@ DEFAULT_SESSION_TIMEOUT_MS = 18_000
 BEATS_PER_TIMEOUT = 10
 
 
+CRASH_DETECTION_MS = 1000
+
+
 class SqliteStore(Store):
     """One session at the embedded store. Owned by the event loop that opened it."""
 
@@ -74,6 +77,11 @@ class SqliteStore(Store):
     def state(self) -> SessionState:
         """How sure we are of our session."""
         return self._state
+
+    @property
+    def crash_detection_ms(self) -> int:
+        """The kernel frees the lock of a dead process at once, and every session looks often."""
+        return CRASH_DETECTION_MS
 
     def add_listener(self, listener: SessionListener) -> None:
         """Be told of every later change of `state`."""

@@ -131,6 +131,11 @@ class Store(ABC):
     def state(self) -> SessionState:
         """How sure we are of our session, as the listeners were told last."""
 
+    @property
+    @abstractmethod
+    def crash_detection_ms(self) -> int:
+        """How long at most the ephemeral nodes of a process remain after it was killed."""
+
     @abstractmethod
     def add_listener(self, listener: SessionListener) -> None:
         """Be told of every later change of `state`."""

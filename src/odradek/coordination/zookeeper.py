@@ -72,6 +72,10 @@ _EVENT_TYPES = {
 }
 
 
+# minSessionTimeout is two ticks; Kafka's zookeeper.properties and most ensembles have ticks of 2-3 s.
+USUAL_MIN_SESSION_TIMEOUT_MS = 6000
+
+
 class _AtOnce:
     """Stands where kazoo expects a queue that a thread empties: what is put in is called on the spot."""
 
@@ -97,6 +101,7 @@ class ZooKeeperStore(Store):
     def __init__(self, hosts: str, session_timeout_ms: int) -> None:
         self._loop = asyncio.get_running_loop()
         self._hosts = hosts
+        self._session_timeout_ms = session_timeout_ms
         self._client = KazooClient(
             hosts=hosts, timeout=session_timeout_ms / 1000, handler=_InOrderHandler(), randomize_hosts=True
         )
@@ -139,6 +144,15 @@ class ZooKeeperStore(Store):
     def state(self) -> SessionState:
         """How sure we are of our session."""
         return self._state
+
+    @property
+    def crash_detection_ms(self) -> int:
+        """The session time-out, rounded up to a tick of the ensemble.
+
+        A tick is at most half of the shortest time-out that the ensemble grants, and kazoo does not say what
+        was granted: where we asked for less than the usual minimum, that minimum counts.
+        """
+        return max(self._session_timeout_ms, USUAL_MIN_SESSION_TIMEOUT_MS) * 3 // 2
 
     def add_listener(self, listener: SessionListener) -> None:
         """Be told of every later change of `state`."""

@@ -118,6 +118,8 @@ class CoordinatorRuntime(Generic[State]):
                 await asyncio.sleep(RETRY_MS / 1000)
                 shard.state = self._new_state()
             else:
+                # What was replayed may lie above the high watermark: reads wait until it is committed.
+                shard.last_offset = max(shard.last_offset, end_offset - 1)
                 self._loaded(shard)
                 return
 
@@ -130,6 +132,7 @@ class CoordinatorRuntime(Generic[State]):
         replayed = 0
         for position, header in iterate_headers(piece):
             replayed += header.record_count
+            shard.last_offset = max(shard.last_offset, header.last_offset)
             if replayed > RECORDS_AT_A_TIME:
                 # Others are served meanwhile.
                 await asyncio.sleep(0)
@@ -203,8 +206,10 @@ class CoordinatorRuntime(Generic[State]):
         self._tell_once_committed(shard, offset, result.answers)
 
     def _write(self, shard: Shard[State], result: Result[Any], now_ms: int) -> int:
+        """Append the records; the offset that must be committed before anybody is answered."""
         if not result.records:
-            return NOTHING_WRITTEN
+            # The decision may rest on records that are written but not committed yet.
+            return shard.last_offset
         producer = result.producer
         batch = build_batch_from_columns(
             [record.key for record in result.records],

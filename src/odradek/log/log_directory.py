@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import logging
 import os
 import threading
+from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
@@ -227,3 +229,21 @@ class LogDirectory:
             else:
                 partitions[name] = parsed
         return Listing(partitions, unknown)
+
+
+def recorded_broker_id(paths: Sequence[str], files: FileSystem | None = None) -> int | None:
+    """The broker id in the `meta.properties` of these directories; None if all are new. Blocks.
+
+    InconsistentMetaProperties if they name different brokers. One that cannot be read does not count.
+    """
+    found: dict[int, str] = {}
+    for path in paths:
+        directory = LogDirectory(path, files or FileSystem())
+        with contextlib.suppress(OSError):
+            properties = directory.read_meta_properties()
+            if properties is not None:
+                found.setdefault(properties.broker_id, directory.path)
+    if len(found) > 1:
+        owners = ", ".join(f"{path} to broker {broker_id}" for broker_id, path in found.items())
+        raise InconsistentMetaProperties(f"the directories of log.dirs belong to different brokers: {owners}")
+    return next(iter(found), None)

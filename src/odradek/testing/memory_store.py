@@ -99,6 +99,11 @@ class MemoryStore(Store):
         """As the test set it last."""
         return self._state
 
+    @property
+    def crash_detection_ms(self) -> int:
+        """As the embedded store has it."""
+        return 1000
+
     def add_listener(self, listener: SessionListener) -> None:
         """Be told of every later change of `state`."""
         self._listeners.append(listener)

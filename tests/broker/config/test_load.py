@@ -26,7 +26,7 @@ def test_nothing_given_is_a_broker_on_this_machine_alone() -> None:
     loaded = load()
 
     assert [str(endpoint) for endpoint in loaded.config.endpoints] == ["PLAINTEXT://127.0.0.1:9092"]
-    assert loaded.config.given_broker_id == 0
+    assert loaded.config.default_broker_id == 0
     assert loaded.warnings == ()
 
 
@@ -171,12 +171,13 @@ def test_kafkas_own_file_for_kraft_is_refused_with_the_reason(server_properties:
 
 @pytest.mark.parametrize(
     ("lines", "number"),
-    [(["node.id=7"], 7), (["broker.id=7"], 7), (["broker.id=7", "node.id=7"], 7), ([], 0)],
+    [(["node.id=7"], 7), (["broker.id=7"], 7), (["broker.id=7", "node.id=7"], 7), ([], None)],
 )
-def test_a_broker_has_one_number_by_either_name(lines: list[str], number: int) -> None:
+def test_a_broker_has_one_number_by_either_name(lines: list[str], number: int | None) -> None:
     config = load(None, lines).config
 
     assert config.given_broker_id == number
+    assert config.default_broker_id == 0
 
 
 def test_two_numbers_are_refused() -> None:
@@ -187,7 +188,7 @@ def test_two_numbers_are_refused() -> None:
 def test_zookeeper_gives_a_number_to_a_broker_without_one() -> None:
     config = load(None, ["odradek.coordination=zookeeper://here:2181"]).config
 
-    assert config.given_broker_id is None
+    assert (config.given_broker_id, config.default_broker_id) == (None, None)
     with pytest.raises(ConfigError, match=r"broker.id=1001: must not exceed reserved.broker.max.id=1000"):
         load(None, ["odradek.coordination=zookeeper://here:2181", "broker.id=1001"])
     with pytest.raises(ConfigError, match="set one"):

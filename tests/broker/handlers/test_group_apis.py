@@ -269,6 +269,23 @@ def test_a_group_of_the_new_protocol_lives_in_every_version(broker, topic_id, ve
     assert (left.error_code, left.member_epoch) == (ErrorCode.NONE, -1)
 
 
+def test_a_pattern_of_the_new_protocol_matches_internal_topics_too(broker, topic_id):
+    request = ConsumerGroupHeartbeatRequest(
+        group_id="all topics",
+        member_id="m",
+        rebalance_timeout_ms=10_000,
+        subscribed_topic_regex="orders|__consumer.*",
+        topic_partitions=[],
+    )
+    joined = broker.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, request)
+    described = broker.ask(
+        ApiKey.CONSUMER_GROUP_DESCRIBE, 1, ConsumerGroupDescribeRequest(group_ids=["all topics"])
+    )
+    assert joined.error_code == ErrorCode.NONE
+    assigned = described.groups[0].members[0].target_assignment.topic_partitions
+    assert {topic.topic_name for topic in assigned} == {"orders", "__consumer_offsets"}
+
+
 def test_clients_cannot_write_into_the_topic_of_offsets(broker):
     batch = build_batch([Record(0, 0, b"k", b"v")])
     part = ProduceRequest.TopicData.PartitionData(index=0, records=batch)

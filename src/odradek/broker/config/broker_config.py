@@ -115,10 +115,13 @@ class BrokerConfig(
 
     @property
     def given_broker_id(self) -> int | None:
-        """This broker's number; None where the store has to generate one."""
+        """This broker's id if somebody has set one."""
         number = self.broker_id if self.node_id is None else self.node_id
-        if number >= 0:
-            return number
+        return number if number >= 0 else None
+
+    @property
+    def default_broker_id(self) -> int | None:
+        """The id of a new broker that was given none; None where the store generates it."""
         return 0 if self.coordination_url.startswith("sqlite:") else None
 
     @property

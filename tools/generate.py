@@ -8,7 +8,7 @@ from pathlib import Path
 
 import stubs
 from client_settings import client_settings
-from odradek.broker.config.document import configuration_document
+from odradek.broker.settings.document import configuration_document
 from odradek.client.broker_errors import class_name
 from odradek.common.error_codes import ErrorCode
 

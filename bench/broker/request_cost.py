@@ -25,13 +25,13 @@ from typing import Any, cast
 
 import uvloop
 
-from odradek.broker.config.load import load
-from odradek.broker.dispatch import Dispatcher
+from odradek.broker.requests.dispatch import Dispatcher
 from odradek.broker.server import BrokerServer
+from odradek.broker.settings.load import load
 from odradek.common.error_codes import ErrorCode
 from odradek.net.connection import Connection
 from odradek.net.exchange import ExchangeQueue
-from odradek.net.outgoing import FilePart
+from odradek.net.send_queue import FilePart
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.headers import decode_request, decode_response, encode_request
 from odradek.protocol.messages import CreateTopicsRequest, FetchResponse, ProduceRequest, ProduceResponse

@@ -19,10 +19,10 @@ from brokers import Broker
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import ProduceRequest, ProduceResponse
-from odradek.records import kernels
 from odradek.records.batch import HEADER_SIZE, renew_crc
 from odradek.records.builder import build_batch_from_columns
 from odradek.records.compression import Codec, compress, decompress
+from odradek.records.kernels import record_check as kernels
 from results import Outcome, markdown_table, verdict
 from wire import ask
 

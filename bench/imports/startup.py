@@ -13,7 +13,7 @@ from rich.table import Table
 STATEMENTS = {
     "nothing": "pass",
     "odradek": "import odradek",
-    "odradek.records.kernels": "import odradek.records.kernels",
+    "odradek.records.kernels.record_check": "import odradek.records.kernels.record_check",
     "odradek.protocol.messages.ProduceRequest": "from odradek.protocol.messages import ProduceRequest",
     "confluent_kafka": "import confluent_kafka",
     "aiokafka": "import aiokafka",

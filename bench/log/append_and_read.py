@@ -14,10 +14,10 @@ from pathlib import Path
 
 from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig
-from odradek.log.file_system import FileSystem
-from odradek.log.files import HandleCache
-from odradek.log.partition_log import PartitionLog
-from odradek.log.recovery import load_log
+from odradek.log.files.file_system import FileSystem
+from odradek.log.files.log_file import HandleCache
+from odradek.log.partition.partition_log import PartitionLog
+from odradek.log.recovery.log_loader import load_log
 from odradek.records.builder import build_batch
 from odradek.records.record import Record
 

@@ -32,10 +32,10 @@ from odradek.common.ids import TopicPartition
 from odradek.log.cleaner.config import CleanerConfig
 from odradek.log.cleaner.manager import CleanerManager
 from odradek.log.config import LogConfig
-from odradek.log.file_system import FileSystem
-from odradek.log.files import HandleCache
-from odradek.log.partition_log import PartitionLog
-from odradek.log.recovery import Checkpoints, load_log
+from odradek.log.files.file_system import FileSystem
+from odradek.log.files.log_file import HandleCache
+from odradek.log.partition.partition_log import PartitionLog
+from odradek.log.recovery.log_loader import Checkpoints, load_log
 from odradek.records.builder import build_batch_from_columns
 from odradek.records.compression import Codec
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig
-from odradek.log.fork import fork
-from odradek.log.manager import LogManager
+from odradek.log.directories.log_manager import LogManager
+from odradek.log.offline.fork import fork
 from odradek.records.builder import build_batch
 from odradek.records.record import Record
 

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig
-from odradek.log.manager import LogManager
+from odradek.log.directories.log_manager import LogManager
 from odradek.records.builder import build_batch
 from odradek.records.record import Record
 

@@ -17,7 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ballast import ballast
-from odradek.log.disk_room import take_room
+from odradek.log.files.preallocation import take_room
 
 TOTAL_BYTES = 200_000_000
 STEP_BYTES = 4 << 20

@@ -24,9 +24,9 @@ from rich.table import Table
 
 from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig
-from odradek.log.file_system import FileSystem
-from odradek.log.files import HandleCache
-from odradek.log.recovery import load_log
+from odradek.log.files.file_system import FileSystem
+from odradek.log.files.log_file import HandleCache
+from odradek.log.recovery.log_loader import load_log
 
 PEERS = Path(__file__).resolve().parents[1] / "peers"
 PORT = 19790

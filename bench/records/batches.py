@@ -13,10 +13,10 @@ from typing import Any
 
 from odradek.records.batch import HEADER_SIZE
 from odradek.records.builder import build_batch_from_columns
-from odradek.records.encoding import encode_records
-from odradek.records.layout import ROW_WIDTH
+from odradek.records.kernels.encoding import encode_records
+from odradek.records.kernels.layout import ROW_WIDTH
+from odradek.records.kernels.record_index import index_records
 from odradek.records.record import index_batch, read_records
-from odradek.records.record_index import index_records
 from odradek.records.validate import validate_for_produce
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))

@@ -14,29 +14,29 @@ import pytest
 import uvloop
 
 from net.serving import serve
-from odradek.broker.broker_settings import BrokerSettings
-from odradek.broker.config.load import load
-from odradek.broker.dispatch import Dispatcher
-from odradek.broker.fetch_sessions import FetchSessions
-from odradek.broker.group_configs import GroupConfigs
+from odradek.broker.background.log_cleaning import LogCleaning
+from odradek.broker.background.log_moves import LogMoves
 from odradek.broker.handlers import short_produce
-from odradek.broker.log_cleaning import LogCleaning
-from odradek.broker.log_moves import LogMoves
-from odradek.broker.purgatory import Purgatory
-from odradek.broker.services import Services
-from odradek.broker.topic_settings import TopicSettings
+from odradek.broker.requests.dispatch import Dispatcher
+from odradek.broker.requests.fetch_sessions import FetchSessions
+from odradek.broker.requests.purgatory import Purgatory
+from odradek.broker.requests.services import Services
+from odradek.broker.settings.dynamic.broker_settings import BrokerSettings
+from odradek.broker.settings.dynamic.group_configs import GroupConfigs
+from odradek.broker.settings.dynamic.topic_settings import TopicSettings
+from odradek.broker.settings.load import load
 from odradek.cluster.metadata import MetadataImage
 from odradek.cluster.topics import TopicAdmin
 from odradek.common.clock import SystemClock
 from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig
-from odradek.log.manager import LogManager
-from odradek.net.gate import RequestGate
+from odradek.log.directories.log_manager import LogManager
+from odradek.net.request_limit import RequestLimit
 from odradek.net.server import Listener
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.headers import decode_response, encode_request
 from odradek.protocol.structs import Message
-from odradek.replication.partition import Partition, PartitionState
+from odradek.replication.partition import LeaderAndIsrState, Partition
 from odradek.replication.replica_manager import ReplicaManager
 from odradek.testing.memory_store import MemoryEnsemble
 from odradek.transactions.producer_ids import ProducerIds
@@ -102,7 +102,7 @@ class Broker:
             group_configs=GroupConfigs(lambda: self.store, lambda: config),
             topics=TopicAdmin(lambda: self.store, list),
             moves=LogMoves(replicas, cleaning, self.clock, self._in_pool, max_parallel=1),
-            gate=RequestGate(),
+            gate=RequestLimit(),
         )
         self.listener = Listener(Dispatcher(self.services, "PLAINTEXT").handle, gate=self.services.gate)
         serve(self.listener)
@@ -118,10 +118,10 @@ class Broker:
         topic: str = "orders",
         partition: int = 0,
         *,
-        state: PartitionState | None = None,
+        state: LeaderAndIsrState | None = None,
         **settings: Any,
     ) -> Partition:
-        state = state or PartitionState(BROKER_ID, 0, (BROKER_ID,), (BROKER_ID,), 0)
+        state = state or LeaderAndIsrState(BROKER_ID, 0, (BROKER_ID,), (BROKER_ID,), 0)
         return self.services.replicas.host(
             TopicPartition(topic, partition),
             TOPIC_ID,

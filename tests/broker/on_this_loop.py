@@ -10,9 +10,9 @@ from typing import Any
 
 import uvloop
 
-from odradek.broker.config.load import load
 from odradek.broker.server import BrokerServer
-from odradek.log.file_system import FileSystem
+from odradek.broker.settings.load import load
+from odradek.log.files.file_system import FileSystem
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import CreateTopicsRequest
 

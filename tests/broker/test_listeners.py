@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from net.test_listening import LINUX_DOUBLES, PLACE_OF_BACKLOG
-from odradek.broker.config.alter import Change, Operation
-from odradek.broker.config.load import load
-from odradek.broker.obedience import Obedience
+from odradek.broker.control.control_requests import ControlRequestHandler
 from odradek.broker.server import BrokerServer
+from odradek.broker.settings.alter import Change, Operation
+from odradek.broker.settings.load import load
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import ConfigError
 from odradek.protocol.api_key import ApiKey
@@ -60,13 +60,15 @@ def test_nobody_is_answered_before_the_broker_knows_the_cluster(
         async with a_broker(tmp_path) as (_, wire):
             await create_topic(wire, "orders")
         is_told = asyncio.Event()
-        update_metadata = Obedience.update_metadata
+        update_metadata = ControlRequestHandler.update_metadata
 
-        async def be_told_late(self: Obedience, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+        async def be_told_late(
+            self: ControlRequestHandler, request: UpdateMetadataRequest
+        ) -> UpdateMetadataResponse:
             await is_told.wait()
             return await update_metadata(self, request)
 
-        monkeypatch.setattr(Obedience, "update_metadata", be_told_late)
+        monkeypatch.setattr(ControlRequestHandler, "update_metadata", be_told_late)
         server = unstarted_broker(tmp_path)
         starting = asyncio.ensure_future(server.start())
         await until(lambda: not server.addresses()[0].endswith(":0"))

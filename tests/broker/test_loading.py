@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from odradek.broker.served_apis import SERVED
+from odradek.broker.requests.served_apis import SERVED
 from odradek.groups.partitions import CONSUMER_OFFSETS
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import ApiVersionsRequest, FindCoordinatorRequest
@@ -18,7 +18,7 @@ print(*sys.modules)
 """
 # What is big or seldom needed; a broker is ready without it.
 NOT_NEEDED = {
-    "odradek.broker.group_coordination",
+    "odradek.broker.coordinators.group_coordination",
     "odradek.broker.handlers.join_group",
     "odradek.broker.metrics_listener",
     "odradek.client",

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.config.load import load
 from odradek.broker.server import BrokerServer
+from odradek.broker.settings.load import load
 from odradek.common.errors import ConfigError
 from odradek.net.listening import ListenError
 from odradek.protocol.api_key import ApiKey

@@ -6,13 +6,13 @@ import threading
 import pytest
 
 from odradek.common.error_codes import ErrorCode
-from odradek.log.file_system import FileSystem
+from odradek.log.files.file_system import FileSystem
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import FetchRequest, ProduceRequest
 from odradek.records.batch import iterate_headers
 from odradek.records.builder import build_batch
 from odradek.records.record import Record, read_records
-from odradek.replication.partition import PartitionState
+from odradek.replication.partition import LeaderAndIsrState
 
 from .conftest import TOPIC_ID
 from .on_this_loop import a_broker, create_topic
@@ -186,7 +186,7 @@ def test_each_refusal_has_its_error_and_leaves_the_log_alone(run, produce, error
 
 def test_a_broker_that_does_not_lead_names_the_one_that_does(run):
     async def scenario(broker, wire):
-        broker.host(state=PartitionState(5, 3, (5,), (5, 0), 1))
+        broker.host(state=LeaderAndIsrState(5, 3, (5,), (5, 0), 1))
         row = the_row(await wire.ask(ApiKey.PRODUCE, 10, a_produce(a_batch(b"x"))))
         assert (row.error_code, row.current_leader.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 5)
         row = the_row(await wire.ask(ApiKey.FETCH, 12, a_fetch(max_wait_ms=5000)))
@@ -197,13 +197,13 @@ def test_a_broker_that_does_not_lead_names_the_one_that_does(run):
 
 def test_acks_all_waits_for_the_other_replicas_until_the_time_is_over(run):
     async def scenario(broker, wire):
-        broker.host(state=PartitionState(0, 0, (0, 1), (0, 1), 0))
+        broker.host(state=LeaderAndIsrState(0, 0, (0, 1), (0, 1), 0))
         row = the_row(await wire.ask(ApiKey.PRODUCE, 9, a_produce(a_batch(b"x"), acks=-1)))
         assert row.error_code == ErrorCode.REQUEST_TIMED_OUT
 
         wire.send(ApiKey.PRODUCE, 9, a_produce(a_batch(b"x"), acks=-1))
         await asyncio.sleep(0.05)
-        broker.host(state=PartitionState(0, 0, (0,), (0, 1), 1))
+        broker.host(state=LeaderAndIsrState(0, 0, (0,), (0, 1), 1))
         _, response = await wire.receive(ApiKey.PRODUCE, 9)
         assert (the_row(response).error_code, the_row(response).base_offset) == (0, 1)
 
@@ -212,7 +212,7 @@ def test_acks_all_waits_for_the_other_replicas_until_the_time_is_over(run):
 
 def test_too_few_replicas_in_sync_refuse_acks_all_only(run):
     async def scenario(broker, wire):
-        broker.host(state=PartitionState(0, 0, (0,), (0, 1), 0), min_insync_replicas=2)
+        broker.host(state=LeaderAndIsrState(0, 0, (0,), (0, 1), 0), min_insync_replicas=2)
         row = the_row(await wire.ask(ApiKey.PRODUCE, 9, a_produce(a_batch(b"x"), acks=-1)))
         assert row.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
         assert the_row(await wire.ask(ApiKey.PRODUCE, 9, a_produce(a_batch(b"x")))).error_code == 0

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 
 from odradek import Consumer, Producer, TopicPartition
-from odradek.client.connection import BrokerConnection
+from odradek.client.network.connection import BrokerConnection
 
 SECONDS = 20
 INTERRUPTIONS = 10

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from odradek.client.brokers import Brokers
 from odradek.client.config import from_keywords
+from odradek.client.network.brokers import Brokers
 from odradek.client.producer.config import ProducerConfig
 from odradek.common.ids import TopicPartition
 from odradek.protocol.messages import FetchRequest, FetchResponse

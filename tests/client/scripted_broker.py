@@ -7,7 +7,7 @@ import struct
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from odradek.client.background import new_event_loop
+from odradek.client.network.background_loop import new_event_loop
 from odradek.protocol.api import advertised, stable_versions
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.headers import decode_request, encode_response

@@ -13,7 +13,7 @@ from odradek.cluster.controller.events import ControlResponse
 from odradek.cluster.controller.requests import ControlRequest
 from odradek.cluster.metadata import UPDATE_TYPE_FULL, MetadataImage
 from odradek.cluster.node import ClusterNode, NodeHooks, NodeSettings
-from odradek.cluster.placement import Site
+from odradek.cluster.placement import BrokerLocation
 from odradek.cluster.topics import TopicAdmin
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
@@ -236,5 +236,5 @@ class SimulatedCluster:
     def admin(self) -> TopicAdmin:
         """Administers through the first live broker whose session is sure."""
         broker = self.live()[0]
-        sites = [Site(one.broker_id) for one in self.live()]
+        sites = [BrokerLocation(one.broker_id) for one in self.live()]
         return TopicAdmin(lambda: broker.node.store, lambda: sites, dice=self.dice)

@@ -17,7 +17,7 @@ from odradek.cluster.membership import BrokerIdInUse
 from odradek.cluster.metadata import MetadataImage
 from odradek.cluster.new_topics import NewTopic
 from odradek.cluster.node import ClusterNode, NodeHooks, NodeSettings
-from odradek.cluster.placement import Site
+from odradek.cluster.placement import BrokerLocation
 from odradek.cluster.topics import TopicAdmin
 from odradek.coordination import paths
 from odradek.coordination.paths import ConfigEntity, topic_entity
@@ -86,7 +86,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 def admin_of(member: Member) -> TopicAdmin:
-    return TopicAdmin(lambda: member.node.store, lambda: [Site(id_) for id_ in member.peers])
+    return TopicAdmin(lambda: member.node.store, lambda: [BrokerLocation(id_) for id_ in member.peers])
 
 
 def leader(member: Member, topic: str) -> int | None:

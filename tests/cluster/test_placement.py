@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.cluster.placement import Site, alternate_racks, place_more_replicas, place_replicas
+from odradek.cluster.placement import BrokerLocation, alternate_racks, place_more_replicas, place_replicas
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 
 RACKS = {0: "rack1", 1: "rack3", 2: "rack3", 3: "rack2", 4: "rack2", 5: "rack1"}
-SIX_IN_RACKS = [Site(id_, rack) for id_, rack in RACKS.items()]
+SIX_IN_RACKS = [BrokerLocation(id_, rack) for id_, rack in RACKS.items()]
 
 
-def sites(count: int) -> list[Site]:
-    return [Site(id_) for id_ in range(count)]
+def sites(count: int) -> list[BrokerLocation]:
+    return [BrokerLocation(id_) for id_ in range(count)]
 
 
 def test_twenty_brokers_get_the_assignment_of_the_specification():
@@ -37,7 +37,7 @@ def test_the_shift_grows_at_every_multiple_of_the_broker_count():
 
 
 def test_order_of_the_brokers_given_does_not_matter():
-    shuffled = [Site(3), Site(0), Site(2), Site(1)]
+    shuffled = [BrokerLocation(3), BrokerLocation(0), BrokerLocation(2), BrokerLocation(1)]
     assert place_replicas(shuffled, 8, 3, start_index=1, shift=2) == place_replicas(
         sites(4), 8, 3, start_index=1, shift=2
     )
@@ -61,14 +61,14 @@ def test_replicas_spread_over_racks_as_kafka_does():
 
 
 def test_brokers_half_of_them_without_rack_are_placed_without_racks():
-    mixed = [Site(0, "a"), Site(1), Site(2, "a")]
+    mixed = [BrokerLocation(0, "a"), BrokerLocation(1), BrokerLocation(2, "a")]
     assert place_replicas(mixed, 6, 2, start_index=0, shift=0) == place_replicas(
         sites(3), 6, 2, start_index=0, shift=0
     )
 
 
 def test_one_broker_takes_every_partition():
-    assert place_replicas([Site(0)], 3, 1, start_index=0, shift=0) == {0: (0,), 1: (0,), 2: (0,)}
+    assert place_replicas([BrokerLocation(0)], 3, 1, start_index=0, shift=0) == {0: (0,), 1: (0,), 2: (0,)}
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_added_partitions_go_on_where_the_first_ones_stopped():
     draws=st.data(),
 )
 def test_every_placement_is_balanced_and_as_wide_as_the_racks(racks, partitions, draws):
-    brokers = [Site(id_, rack) for id_, rack in enumerate(racks)]
+    brokers = [BrokerLocation(id_, rack) for id_, rack in enumerate(racks)]
     factor = draws.draw(st.integers(1, len(brokers)))
     start, shift = draws.draw(st.integers(0, 99)), draws.draw(st.integers(0, 99))
 

@@ -20,7 +20,7 @@ from odradek.coordination import paths
 from odradek.coordination.errors import StoreError
 from odradek.coordination.payloads import (
     ControllerRegistration,
-    PartitionState,
+    PartitionStateNode,
     TopicAssignment,
     decode_controller_epoch,
     encode_partitions,
@@ -55,14 +55,14 @@ class Watchdog:
 
     def _check_state(self, path: str, old: Znode | None, new: Znode) -> None:
         self.state_writes += 1
-        written = PartitionState.decode(new.payload)
+        written = PartitionStateNode.decode(new.payload)
         epoch_node = self._ensemble.find(paths.CONTROLLER_EPOCH)
         assert epoch_node is not None
         assert written.controller_epoch == decode_controller_epoch(epoch_node.payload), "a zombie wrote"
         assert written.isr, f"{path}: nobody is in sync"
         assert written.leader in (*written.isr, -1), f"{path}: the leader is not in sync"
         if old is not None:
-            before = PartitionState.decode(old.payload)
+            before = PartitionStateNode.decode(old.payload)
             assert written.leader_epoch >= before.leader_epoch, f"{path}: a leader epoch went back"
             same_leader = written.leader == before.leader
             assert same_leader or written.leader_epoch > before.leader_epoch, f"{path}: two in one epoch"
@@ -211,7 +211,7 @@ async def check_partition(
 ) -> None:
     store = cluster.ensemble.open_session()
     node = await store.get(paths.partition_state(partition))
-    state = PartitionState.decode(node.payload)
+    state = PartitionStateNode.decode(node.payload)
     # Every broker lives, so every ISR has a live member.
     assert state.leader in state.isr, f"{partition} has no leader"
     assert set(state.isr) == set(replicas), f"{partition}: all live replicas are in sync by now"

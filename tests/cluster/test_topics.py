@@ -8,7 +8,7 @@ import pytest
 
 from odradek.cluster.membership import ensure_persistent_paths
 from odradek.cluster.new_topics import NewTopic
-from odradek.cluster.placement import Site
+from odradek.cluster.placement import BrokerLocation
 from odradek.cluster.topics import TopicAdmin, TopicDefaults
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
@@ -31,7 +31,7 @@ def with_admin(
         await ensure_persistent_paths(store)
         admin = TopicAdmin(
             lambda: store,
-            lambda: [Site(id_) for id_ in range(3)],
+            lambda: [BrokerLocation(id_) for id_ in range(3)],
             defaults=defaults,
             check_configs=refuse_unknown,
             dice=random.Random(1),

@@ -20,10 +20,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from log.given_directories import fill_with_everything
 from log.given_logs import NOW_MS, open_log
 from odradek.log.config import LogConfig
-from odradek.log.fork import fork
-from odradek.log.scan import scan
-from odradek.log.verify.directory import verify
-from odradek.log.verify.finding import Finding
+from odradek.log.offline.fork import fork
+from odradek.log.offline.scan import scan
+from odradek.log.offline.verify.directory import verify
+from odradek.log.offline.verify.finding import Finding
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 

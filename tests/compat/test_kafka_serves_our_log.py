@@ -21,13 +21,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from odradek.common.ids import TopicPartition as Partition
 from odradek.log.checkpoints import decode_meta_properties
 from odradek.log.config import LogConfig
-from odradek.log.manager import LogManager
-from odradek.log.reading import Isolation
+from odradek.log.directories.log_manager import LogManager
+from odradek.log.partition.reading import Isolation
 from odradek.records.batch import iterate_headers
 from odradek.records.builder import build_batch
 from odradek.records.compression import Codec
+from odradek.records.kernels.record_objects import Record
 from odradek.records.record import read_records
-from odradek.records.record_objects import Record
 
 PEERS = Path(__file__).resolve().parents[2] / "bench" / "peers"
 TOPIC = "orders"
@@ -129,7 +129,7 @@ def ours(data: Path, values: list[bytes], *, stops_cleanly: bool) -> list[tuple[
 
 
 def _records(log: object) -> Iterator[Record]:
-    from odradek.log.partition_log import PartitionLog
+    from odradek.log.partition.partition_log import PartitionLog
 
     assert isinstance(log, PartitionLog)
     offset = log.log_start_offset

@@ -21,7 +21,7 @@ from odradek.coordination.payloads import (
     ControllerRegistration,
     FinalizedFeatures,
     Listener,
-    PartitionState,
+    PartitionStateNode,
     ProducerIdBlock,
     Replicas,
     TopicAssignment,
@@ -42,7 +42,7 @@ CODECS = {
     "epoch": Codec("/controller_epoch", payloads.decode_controller_epoch, payloads.encode_controller_epoch),
     "cluster id": Codec("/cluster/id", payloads.decode_cluster_id, payloads.encode_cluster_id),
     "topic": Codec("/brokers/topics/[^/]+", TopicAssignment.decode, TopicAssignment.encode),
-    "state": Codec("/brokers/topics/.*/state", PartitionState.decode, PartitionState.encode),
+    "state": Codec("/brokers/topics/.*/state", PartitionStateNode.decode, PartitionStateNode.encode),
     "config": Codec(
         "/config/(topics|brokers|users|clients|ips)/.*", payloads.decode_config, payloads.encode_config
     ),
@@ -112,8 +112,8 @@ def test_a_topic_tells_its_id_and_where_a_partition_moves() -> None:
 
 
 def test_a_state_tells_leader_epochs_and_recovery() -> None:
-    state = PartitionState.decode(sample("/brokers/topics/unclean/partitions/0/state"))
-    assert state == PartitionState(3, leader_epoch=8, isr=(3,), controller_epoch=4, is_recovering=True)
+    state = PartitionStateNode.decode(sample("/brokers/topics/unclean/partitions/0/state"))
+    assert state == PartitionStateNode(3, leader_epoch=8, isr=(3,), controller_epoch=4, is_recovering=True)
 
 
 def test_we_register_as_controller_without_a_kraft_epoch() -> None:
@@ -178,7 +178,7 @@ def test_an_empty_node_has_no_settings() -> None:
 )
 def test_a_state_with_a_wrong_field_is_damaged(damaged: bytes) -> None:
     with pytest.raises(DamagedPayload, match="partition state"):
-        PartitionState.decode(damaged)
+        PartitionStateNode.decode(damaged)
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ import pytest
 from broker.wire import WireClient, a_topic
 from faults.broker_process import BrokerProcess
 from faults.loads import IdempotentLoad, Load, PlainLoad, Written, read_back
-from odradek.log.verify.directory import verify
-from odradek.log.verify.finding import Finding
+from odradek.log.offline.verify.directory import verify
+from odradek.log.offline.verify.finding import Finding
 from odradek.protocol.api_key import ApiKey
 
 CYCLES = int(os.environ.get("ODRADEK_KILL_CYCLES", "10"))

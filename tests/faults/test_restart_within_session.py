@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kafka_peer import PEERS, free_port
-from odradek.log.log_directory import recorded_broker_id
+from odradek.log.directories.log_directory import recorded_broker_id
 from odradek.testing.broker_process import BrokerProcess
 from odradek.testing.errors import ClusterError
 

@@ -14,8 +14,8 @@ import pytest
 from broker.wire import WireClient, a_batch, a_produce, a_topic, the_row
 from faults.broker_process import START, BrokerProcess, wait_until
 from faults.loads import IdempotentLoad, PlainLoad, read_back
-from odradek.log.verify.directory import verify
-from odradek.log.verify.finding import Finding
+from odradek.log.offline.verify.directory import verify
+from odradek.log.offline.verify.finding import Finding
 from odradek.protocol.api_key import ApiKey
 
 pytestmark = pytest.mark.slow  # many processes

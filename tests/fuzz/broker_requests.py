@@ -9,7 +9,7 @@ from typing import Any
 
 from broker.wire import a_batch, request_frame
 from fuzz.mutations import mutate
-from odradek.broker.served_apis import SERVED
+from odradek.broker.requests.served_apis import SERVED
 from odradek.protocol.api import request_class
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.schema import FieldSpec

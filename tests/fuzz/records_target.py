@@ -13,12 +13,13 @@ from typing import Any
 
 from crc32c import crc32c
 
-from odradek.records import batch_scan, kernels, record_index, record_objects
 from odradek.records.batch import ATTRIBUTES_POSITION, CRC_POSITION, HEADER_SIZE, iterate_headers
 from odradek.records.builder import build_batch
 from odradek.records.compression import Codec, decompress
 from odradek.records.errors import RecordsError
-from odradek.records.layout import BATCH_ROW_WIDTH, ROW_WIDTH, SMALLEST_RECORD
+from odradek.records.kernels import batch_scan, record_index, record_objects
+from odradek.records.kernels import record_check as kernels
+from odradek.records.kernels.layout import BATCH_ROW_WIDTH, ROW_WIDTH, SMALLEST_RECORD
 from odradek.records.record import Record, index_batch, read_records
 from odradek.records.validate import validate_for_log, validate_for_produce
 
@@ -38,7 +39,7 @@ def _interpreted_twin(compiled: ModuleType) -> ModuleType:
 
 
 def _source_path(name: str) -> str:
-    spec = importlib.util.find_spec("odradek.records.layout")
+    spec = importlib.util.find_spec("odradek.records.kernels.layout")
     assert spec is not None
     assert spec.origin is not None
     return spec.origin.replace("layout.py", f"{name}.py")

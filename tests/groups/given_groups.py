@@ -10,11 +10,12 @@ from typing import Any
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.coordinator.result import CoordinatorRecord, Result, StartTimer
-from odradek.groups import classic, consumer
-from odradek.groups.consumer_group import ConsumerGroup
-from odradek.groups.consumer_protocol import Beat
-from odradek.groups.group import Group, GroupState
-from odradek.groups.membership import Joining
+from odradek.groups import classic_requests as classic
+from odradek.groups import consumer_requests as consumer
+from odradek.groups.classic.membership import Joining
+from odradek.groups.classic_group import Group, GroupState
+from odradek.groups.consumer.consumer_group import ConsumerGroup
+from odradek.groups.consumer.consumer_protocol import ConsumerHeartbeat
 from odradek.groups.settings import GroupSettings
 from odradek.groups.state import GroupsState
 from odradek.groups.topics import TopicInfo
@@ -197,7 +198,7 @@ class ManualShard:
     # Requests of the new protocol
 
     def beat(self, member_id: str, member_epoch: int, **fields: Any) -> Ticket:
-        beat = Beat(member_id, member_epoch, **fields)
+        beat = ConsumerHeartbeat(member_id, member_epoch, **fields)
         return self.ask(lambda state, now_ms: consumer.heartbeat(state, "g", beat, now_ms))
 
     def enter_consumer(self, member_id: str, *topics: str, **fields: Any) -> Ticket:

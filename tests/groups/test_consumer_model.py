@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from groups.given_groups import FakeTopics, ManualShard
 from odradek.common.error_codes import ErrorCode
-from odradek.groups.consumer_group import ConsumerGroup, ConsumerGroupState, PartitionId
+from odradek.groups.consumer.consumer_group import ConsumerGroup, ConsumerGroupState, PartitionId
 
 pytestmark = pytest.mark.slow  # each of them takes a second or more
 

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from groups.given_groups import ManualShard, Ticket
 from odradek.common.error_codes import ErrorCode
-from odradek.groups.group import GroupState
+from odradek.groups.classic_group import GroupState
 from odradek.groups.settings import GroupSettings
 
 pytestmark = pytest.mark.slow  # each of them takes a second or more

@@ -14,10 +14,10 @@ from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.coordinator.result import CoordinatorRecord
 from odradek.coordinator.runtime import CoordinatorRuntime
-from odradek.groups import consumer_records
-from odradek.groups.consumer_group import ConsumerGroup
-from odradek.groups.consumer_records import CONSUMER_KEYS, Change, apply
-from odradek.groups.group import Group, GroupState
+from odradek.groups.classic_group import Group, GroupState
+from odradek.groups.consumer import consumer_records
+from odradek.groups.consumer.consumer_group import ConsumerGroup
+from odradek.groups.consumer.consumer_records import CONSUMER_KEYS, Change, apply
 from odradek.groups.partitions import java_hash, partition_for
 from odradek.groups.records import CODEC, committed_of, group_metadata, group_of, offset_commit
 from odradek.groups.settings import GroupSettings

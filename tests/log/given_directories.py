@@ -8,9 +8,9 @@ from uuid import UUID
 from log.given_logs import NOW_MS, a_batch, a_marker
 from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig
-from odradek.log.leader_batches import Origin
-from odradek.log.manager import LogManager
-from odradek.log.partition_log import PartitionLog
+from odradek.log.directories.log_manager import LogManager
+from odradek.log.partition.leader_batches import Origin
+from odradek.log.partition.partition_log import PartitionLog
 from odradek.records.compression import Codec
 
 SMALL_SEGMENTS = LogConfig(internal_segment_bytes=3000, index_interval_bytes=300)

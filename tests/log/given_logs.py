@@ -6,17 +6,17 @@ from pathlib import Path
 
 from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig
-from odradek.log.file_system import FileSystem
-from odradek.log.files import HandleCache
-from odradek.log.partition_log import PartitionLog
-from odradek.log.reading import Isolation
-from odradek.log.recovery import NEW_PARTITION, Checkpoints, load_log
+from odradek.log.files.file_system import FileSystem
+from odradek.log.files.log_file import HandleCache
+from odradek.log.partition.partition_log import PartitionLog
+from odradek.log.partition.reading import Isolation
+from odradek.log.recovery.log_loader import NEW_PARTITION, Checkpoints, load_log
 from odradek.records.batch import iterate_headers
 from odradek.records.builder import build_batch
 from odradek.records.compression import Codec
 from odradek.records.control import ControlType, EndTransactionMarker, build_end_transaction_marker
+from odradek.records.kernels.record_objects import Record
 from odradek.records.record import read_records
-from odradek.records.record_objects import Record
 
 PARTITION = TopicPartition("orders", 0)
 NOW_MS = 1_700_000_000_000

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from log.given_logs import NOW_MS, SMALL, after_clean_stop, after_crash, open_log, read_all
-from odradek.log.partition_log import PartitionLog
-from odradek.log.reading import Isolation
+from odradek.log.partition.partition_log import PartitionLog
+from odradek.log.partition.reading import Isolation
 from odradek.records.batch import iterate_headers
 from odradek.records.builder import build_batch
 from odradek.records.compression import Codec
-from odradek.records.record_objects import Record
+from odradek.records.kernels.record_objects import Record
 
 
 @dataclass

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from log.given_logs import NOW_MS, SMALL, a_batch, after_clean_stop, after_crash, offsets_and_values, open_log
 from odradek.log.errors import LogCorrupted
-from odradek.log.partition_log import PartitionLog
-from odradek.log.recovery import Checkpoints, repair_indexes
+from odradek.log.partition.partition_log import PartitionLog
+from odradek.log.recovery.log_loader import Checkpoints, repair_indexes
 from odradek.records.compression import Codec
 from odradek.testing.faulty_files import Crashed, FaultyFiles
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from log.given_logs import NOW_MS, SMALL, a_batch, a_marker, open_log
-from odradek.log.leader_batches import Origin
-from odradek.log.partition_log import PartitionLog
+from odradek.log.partition.leader_batches import Origin
+from odradek.log.partition.partition_log import PartitionLog
 from odradek.records.compression import Codec
 
 RUN_CLASS = Path(__file__).resolve().parents[2] / "bench" / "peers" / "run-class"

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.log.errors import DamagedIndex
-from odradek.log.file_system import FileSystem
-from odradek.log.files import HandleCache, LogFile, PartitionDirectory
-from odradek.log.offset_index import OffsetIndex, OffsetPosition
-from odradek.log.time_index import TimeIndex, TimestampOffset
-from odradek.log.txn_index import AbortedTxn, TxnIndex
+from odradek.log.files.file_system import FileSystem
+from odradek.log.files.log_file import HandleCache, LogFile, PartitionDirectory
+from odradek.log.segment.offset_index import OffsetIndex, OffsetPosition
+from odradek.log.segment.time_index import TimeIndex, TimestampOffset
+from odradek.log.segment.txn_index import AbortedTxn, TxnIndex
 
 
 def a_file(path: Path, name: str, *, is_created: bool = True) -> LogFile:

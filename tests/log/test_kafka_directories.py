@@ -10,8 +10,8 @@ import pytest
 
 from log.given_logs import NOW_MS, a_batch, after_crash, open_log, read_all
 from odradek.log.config import LogConfig
-from odradek.log.recovery import Checkpoints
-from odradek.log.segment_scan import scan_segment
+from odradek.log.recovery.log_loader import Checkpoints
+from odradek.log.recovery.segment_scan import scan_segment
 
 SEGMENTS = Path(__file__).parent.parent / "data" / "segments"
 DIRECTORIES = sorted(path.parent.name for path in SEGMENTS.glob("*/leader-epoch-checkpoint"))

@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.log.test_dump import dump
+from log.directories.test_log_move import a_manager, append
+from log.files.test_log_file import a_directory, created
+from log.files.test_preallocation import ORDERS, PIECE, a_grown_log
 from log.given_logs import NOW_MS, read_all
-from log.test_disk_room import ORDERS, PIECE, a_grown_log
-from log.test_files import a_directory, created
-from log.test_moving import a_manager, append
 from odradek.log.config import LogConfig
-from odradek.log.files import PAVED_BYTES, STEPS_FROM_BYTES, LogFile
-from odradek.log.verify.directory import verify
+from odradek.log.files.log_file import PAVED_BYTES, STEPS_FROM_BYTES, LogFile
+from odradek.log.offline.verify.directory import verify
 from odradek.testing.faulty_files import FaultyFiles
 
 

@@ -10,17 +10,17 @@ from types import ModuleType
 
 import pytest
 
-from odradek.records import (
+from odradek.records.kernels import (
     batch_scan,
     column_sinks,
     columns,
     encoding,
     hashes,
-    kernels,
     layout,
     record_index,
     record_objects,
 )
+from odradek.records.kernels import record_check as kernels
 
 SOURCES = Path(layout.__file__).parent
 

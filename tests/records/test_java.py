@@ -16,9 +16,9 @@ from odradek.records.batch import TimestampType, iterate_headers, read_header, s
 from odradek.records.builder import build_batch
 from odradek.records.compression import Codec
 from odradek.records.control import ControlType, EndTransactionMarker, build_end_transaction_marker
-from odradek.records.encoding import encode_records
 from odradek.records.errors import RecordsError
-from odradek.records.hashes import java_string_hash, murmur2, to_positive
+from odradek.records.kernels.encoding import encode_records
+from odradek.records.kernels.hashes import java_string_hash, murmur2, to_positive
 from odradek.records.record import Record, read_records
 from odradek.records.validate import validate_for_produce
 from records.broker import PEERS, kafka, produce, wait_for_topic

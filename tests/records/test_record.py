@@ -16,7 +16,7 @@ from odradek.records.errors import (
     TruncatedBatch,
     UnsupportedCodec,
 )
-from odradek.records.layout import Column
+from odradek.records.kernels.layout import Column
 from odradek.records.record import Record, index_batch, read_records
 from records.samples import FEW, LIMIT, a_batch, batch_of, patched, some_records
 

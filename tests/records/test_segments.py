@@ -12,10 +12,10 @@ import pytest
 
 from odradek.records.arrow import read_table
 from odradek.records.batch import BatchHeader, TimestampType, has_valid_crc, iterate_headers
-from odradek.records.batch_scan import scan_batches
 from odradek.records.compression import Codec
 from odradek.records.control import ControlType, read_end_transaction_marker
-from odradek.records.layout import Stop
+from odradek.records.kernels.batch_scan import scan_batches
+from odradek.records.kernels.layout import Stop
 from odradek.records.record import read_records
 from odradek.records.validate import validate_for_log
 from records.samples import LIMIT

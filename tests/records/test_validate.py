@@ -7,11 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.common.error_codes import ErrorCode
-from odradek.records.acceptance import accept_for_produce
 from odradek.records.batch import BatchHeader, read_header
 from odradek.records.builder import build_batch
 from odradek.records.compression import Codec
-from odradek.records.encoding import encode_records
 from odradek.records.errors import (
     BatchTooLarge,
     CorruptBatch,
@@ -22,6 +20,8 @@ from odradek.records.errors import (
     UnsupportedCodec,
     UnsupportedMagic,
 )
+from odradek.records.fast_validation import accept_for_produce
+from odradek.records.kernels.encoding import encode_records
 from odradek.records.record import Record
 from odradek.records.validate import validate_for_log, validate_for_produce
 from records.conftest import interpreted

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from odradek.protocol import codec
-from odradek.records import kernels
+from odradek.records.kernels import record_check as kernels
 
 ROOT = Path(__file__).resolve().parents[2]
 ROUND_TRIPS = """
 from odradek.protocol import codec
 from odradek.protocol.messages import FetchRequest
-from odradek.records import kernels
+from odradek.records.kernels import record_check as kernels
 from odradek.records.builder import build_batch
 from odradek.records.compression import Codec
 from odradek.records.record import Record, read_records

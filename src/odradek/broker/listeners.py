@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.config.listeners import SecurityProtocol
-from odradek.broker.dispatch import Dispatcher
-from odradek.broker.services import Services
+from odradek.broker.requests.dispatch import Dispatcher
+from odradek.broker.requests.services import Services
+from odradek.broker.settings.broker_config import BrokerConfig
+from odradek.broker.settings.listeners import SecurityProtocol
 from odradek.common.errors import ConfigError
 from odradek.coordination.payloads import Listener as RegisteredListener
 from odradek.net.admission import Admission, AdmissionLimits
 from odradek.net.connection import ConnectionLimits
-from odradek.net.gate import UNBOUNDED, RequestGate
 from odradek.net.listening import SocketOptions
+from odradek.net.request_limit import UNBOUNDED, RequestLimit
 from odradek.net.server import Listener, ListenerLimits
 
 ANY_INTERFACE = "0.0.0.0"
@@ -36,7 +36,7 @@ class Listeners:
         self._config = config
         self.admission = Admission(_admission_limits(config))
         max_bytes = config.queued_max_request_bytes
-        self.gate = RequestGate(config.queued_max_requests, max_bytes if max_bytes > 0 else UNBOUNDED)
+        self.gate = RequestLimit(config.queued_max_requests, max_bytes if max_bytes > 0 else UNBOUNDED)
         self._listeners: dict[str, Listener] = {}
         self.dispatchers: dict[str, Dispatcher] = {}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from odradek.broker.dispatch import load_handler
-from odradek.broker.served_apis import SERVED
-from odradek.broker.services import Services
+from odradek.broker.requests.dispatch import load_handler
+from odradek.broker.requests.served_apis import SERVED
+from odradek.broker.requests.services import Services
 from odradek.groups.partitions import CONSUMER_OFFSETS
 from odradek.replication.partition import Partition
 
@@ -19,7 +19,7 @@ def coordinate_groups_when_needed(services: Services) -> None:
     """Have the group coordinator made for who needs it first: a request, or a partition of its topic."""
 
     def make() -> GroupService:
-        from odradek.broker.group_coordination import coordinate_groups  # noqa: PLC0415
+        from odradek.broker.coordinators.group_coordination import coordinate_groups  # noqa: PLC0415
 
         return coordinate_groups(services)
 

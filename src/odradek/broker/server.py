@@ -16,43 +16,43 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
-from odradek.broker.broker_settings import BrokerSettings
-from odradek.broker.config.alter import check_topic
-from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.fetch_sessions import FetchSessions
-from odradek.broker.group_configs import GroupConfigs
+from odradek.broker.background.housekeeping import Housekeeping
+from odradek.broker.background.io_threads import IoThreads
+from odradek.broker.background.log_cleaning import LogCleaning
+from odradek.broker.background.log_moves import LogMoves
+from odradek.broker.control.control_requests import ControlRequestHandler
 from odradek.broker.handlers import short_fetch, short_produce
-from odradek.broker.housekeeping import Housekeeping
-from odradek.broker.io_threads import IoThreads
 from odradek.broker.listeners import Listeners
 from odradek.broker.loading import coordinate_groups_when_needed, load_the_rest
-from odradek.broker.log_cleaning import LogCleaning
-from odradek.broker.log_moves import LogMoves
-from odradek.broker.obedience import Obedience
-from odradek.broker.purgatory import Purgatory
-from odradek.broker.services import Services
-from odradek.broker.topic_settings import TopicSettings
+from odradek.broker.requests.fetch_sessions import FetchSessions
+from odradek.broker.requests.purgatory import Purgatory
+from odradek.broker.requests.services import Services
+from odradek.broker.settings.alter import check_topic
+from odradek.broker.settings.broker_config import BrokerConfig
+from odradek.broker.settings.dynamic.broker_settings import BrokerSettings
+from odradek.broker.settings.dynamic.group_configs import GroupConfigs
+from odradek.broker.settings.dynamic.topic_settings import TopicSettings
 from odradek.cluster.brokers import Broker
 from odradek.cluster.control_fence import ControlFence
+from odradek.cluster.controller.active_controller import ActiveControllerSettings
 from odradek.cluster.controller.channels import BrokerChannel, DeliveryFailed, LocalChannel
+from odradek.cluster.controller.controller import ControllerSettings
 from odradek.cluster.controller.events import ControlResponse
-from odradek.cluster.controller.loop import ControllerSettings
 from odradek.cluster.controller.requests import ControlRequest
-from odradek.cluster.controller.term import TermSettings
 from odradek.cluster.log_dir_events import note_log_dir_event
 from odradek.cluster.metadata import MetadataImage
 from odradek.cluster.node import ClusterNode, NodeHooks, NodeSettings
-from odradek.cluster.placement import Site
+from odradek.cluster.placement import BrokerLocation
 from odradek.cluster.topics import TopicAdmin, TopicDefaults
 from odradek.common.clock import Clock, SystemClock
 from odradek.coordination.errors import StoreError
 from odradek.coordination.paths import ConfigEntity, EntityType
 from odradek.coordination.store import Store
 from odradek.coordination.urls import open_store
-from odradek.log.file_system import FileSystem
-from odradek.log.log_directory import recorded_broker_id
-from odradek.log.manager import LogManager
-from odradek.log.unusable import make_directory
+from odradek.log.directories.log_dir_errors import make_directory
+from odradek.log.directories.log_directory import recorded_broker_id
+from odradek.log.directories.log_manager import LogManager
+from odradek.log.files.file_system import FileSystem
 from odradek.protocol.messages import LeaderAndIsrRequest, StopReplicaRequest
 from odradek.replication.partition import Partition
 from odradek.replication.replica_manager import ReplicaManager
@@ -94,7 +94,7 @@ class BrokerServer:
         )
         self._group_configs = GroupConfigs(lambda: self._node.store, lambda: self.config)
         self._services: Services | None = None
-        self._obedience: Obedience | None = None
+        self._obedience: ControlRequestHandler | None = None
         self._housekeeping: Housekeeping | None = None
         self._cleaning: LogCleaning | None = None
         self._moves: LogMoves | None = None
@@ -172,7 +172,7 @@ class BrokerServer:
         self._services = self._make_services(loop, replicas, self._moves)
         replicas.on_progress = self._services.on_progress  # without the step between, for every append
         coordinate_groups_when_needed(self._services)
-        self._obedience = Obedience(
+        self._obedience = ControlRequestHandler(
             self._fence,
             replicas,
             self._services.image,
@@ -209,8 +209,8 @@ class BrokerServer:
         endpoint = self.config.metrics_endpoint
         if endpoint is not None:
             # Only for those who want to be told.
+            from odradek.broker.broker_metrics import broker_registry  # noqa: PLC0415
             from odradek.broker.metrics_listener import MetricsListener  # noqa: PLC0415
-            from odradek.broker.telling import broker_registry  # noqa: PLC0415
 
             self.metrics = MetricsListener(broker_registry(self.services, self._listeners), self._in_pool)
             await self.metrics.start(endpoint.host, endpoint.port)
@@ -267,7 +267,9 @@ class BrokerServer:
                 inter_broker_listener=config.inter_broker_listener,
                 is_auto_leader_rebalance_enabled=config.auto_leader_rebalance_enable,
                 leader_imbalance_check_interval_s=config.leader_imbalance_check_interval_seconds,
-                term=TermSettings(config.delete_topic_enable, config.leader_imbalance_per_broker_percentage),
+                term=ActiveControllerSettings(
+                    config.delete_topic_enable, config.leader_imbalance_per_broker_percentage
+                ),
             ),
         )
         hooks = NodeHooks(
@@ -316,7 +318,7 @@ class BrokerServer:
             group_configs=self._group_configs,
             topics=TopicAdmin(
                 lambda: self._node.store,
-                lambda: [Site(broker.broker_id, broker.rack) for broker in image.brokers.values()],
+                lambda: [BrokerLocation(broker.broker_id, broker.rack) for broker in image.brokers.values()],
                 defaults=TopicDefaults(
                     config.num_partitions, config.default_replication_factor, config.delete_topic_enable
                 ),

@@ -10,9 +10,9 @@ import signal
 import click
 import uvloop
 
-from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.config.load import Given, load
 from odradek.broker.server import BrokerServer
+from odradek.broker.settings.broker_config import BrokerConfig
+from odradek.broker.settings.load import Given, load
 
 DEFAULT_DATA_DIR = "odradek-data"
 DEFAULT_LISTENER = "PLAINTEXT://127.0.0.1:9092"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import IntEnum
 
 from odradek.client.broker_errors import check
-from odradek.client.brokers import Brokers
 from odradek.client.metadata import Node
+from odradek.client.network.brokers import Brokers
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from odradek.cluster.placement import Assignment, Site, place_more_replicas, place_replicas
+from odradek.cluster.placement import Assignment, BrokerLocation, place_more_replicas, place_replicas
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import check_topic_name
@@ -24,7 +24,7 @@ class NewTopic(NamedTuple):
     configs: Mapping[str, str] = MappingProxyType({})
 
 
-class Dice(NamedTuple):
+class PlacementSeed(NamedTuple):
     """The two random numbers of placement, thrown by the caller."""
 
     start_index: int
@@ -47,7 +47,12 @@ def check_new_name(name: str, existing: Collection[str]) -> None:
 
 
 def assign_new_topic(
-    topic: NewTopic, sites: Iterable[Site], *, default_partitions: int, default_factor: int, dice: Dice
+    topic: NewTopic,
+    sites: Iterable[BrokerLocation],
+    *,
+    default_partitions: int,
+    default_factor: int,
+    dice: PlacementSeed,
 ) -> Assignment:
     """The replicas of each partition: those asked for, or placed by the rule."""
     available = list(sites)
@@ -69,7 +74,7 @@ def assign_more_partitions(
     existing: Assignment,
     total_count: int,
     manual: Sequence[Sequence[int]] | None,
-    sites: Iterable[Site],
+    sites: Iterable[BrokerLocation],
 ) -> Assignment:
     """The replicas of the partitions that make `total_count` out of what is there."""
     current, available = len(existing), list(sites)
@@ -94,7 +99,7 @@ def assign_more_partitions(
     return {current + index: tuple(replicas) for index, replicas in enumerate(manual)}
 
 
-def _check_manual(manual: Mapping[int, Sequence[int]], sites: Sequence[Site]) -> Assignment:
+def _check_manual(manual: Mapping[int, Sequence[int]], sites: Sequence[BrokerLocation]) -> Assignment:
     if sorted(manual) != list(range(len(manual))):
         _refuse_assignment("partitions should be a consecutive 0-based integer sequence")
     factor = len(manual[0])
@@ -103,7 +108,7 @@ def _check_manual(manual: Mapping[int, Sequence[int]], sites: Sequence[Site]) ->
     return {index: tuple(replicas) for index, replicas in sorted(manual.items())}
 
 
-def _check_replicas(replicas: Sequence[int], sites: Sequence[Site], factor: int) -> None:
+def _check_replicas(replicas: Sequence[int], sites: Sequence[BrokerLocation], factor: int) -> None:
     if not replicas:
         _refuse_assignment("The manual partition assignment includes an empty replica list.")
     known = {site.broker_id for site in sites}

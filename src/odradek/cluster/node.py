@@ -19,7 +19,7 @@ from odradek.cluster import tasks
 from odradek.cluster.brokers import UNKNOWN_BROKER_EPOCH, Broker
 from odradek.cluster.config_changes import ConfigChanges
 from odradek.cluster.controller.channels import Connect
-from odradek.cluster.controller.loop import Controller, ControllerSettings, never_unclean
+from odradek.cluster.controller.controller import Controller, ControllerSettings, never_unclean
 from odradek.cluster.membership import (
     BrokerIdInUse,
     Membership,

@@ -21,7 +21,7 @@ from odradek.common.errors import KafkaError
 Assignment = dict[int, tuple[int, ...]]
 
 
-class Site(NamedTuple):
+class BrokerLocation(NamedTuple):
     """A broker as far as placement cares."""
 
     broker_id: int
@@ -29,7 +29,7 @@ class Site(NamedTuple):
 
 
 def place_replicas(
-    sites: Iterable[Site],
+    sites: Iterable[BrokerLocation],
     partition_count: int,
     replication_factor: int,
     *,
@@ -58,7 +58,9 @@ def place_replicas(
     return assignment
 
 
-def place_more_replicas(sites: Iterable[Site], existing: Assignment, added_count: int) -> Assignment:
+def place_more_replicas(
+    sites: Iterable[BrokerLocation], existing: Assignment, added_count: int
+) -> Assignment:
     """Replicas of partitions added to a topic, in step with its first partition and not by dice."""
     ordered = sorted(sites)
     first_replicas = existing[0]
@@ -74,7 +76,7 @@ def place_more_replicas(sites: Iterable[Site], existing: Assignment, added_count
     )
 
 
-def alternate_racks(sites: Iterable[Site]) -> list[int]:
+def alternate_racks(sites: Iterable[BrokerLocation]) -> list[int]:
     """Broker ids in an order that takes one of each rack in turn: racks by name, brokers by id."""
     by_rack: dict[str, list[int]] = {}
     for site in sorted(sites, key=lambda site: (site.rack or "", site.broker_id)):

@@ -13,13 +13,13 @@ from uuid import UUID
 
 from odradek.cluster.entity_configs import Configs, change_configs, read_configs
 from odradek.cluster.new_topics import (
-    Dice,
     NewTopic,
+    PlacementSeed,
     assign_more_partitions,
     assign_new_topic,
     check_new_name,
 )
-from odradek.cluster.placement import Assignment, Site
+from odradek.cluster.placement import Assignment, BrokerLocation
 from odradek.cluster.random_ids import random_uuid
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
@@ -61,7 +61,7 @@ class TopicAdmin:
     def __init__(
         self,
         store: Callable[[], Store],
-        sites: Callable[[], Iterable[Site]],
+        sites: Callable[[], Iterable[BrokerLocation]],
         *,
         defaults: TopicDefaults | None = None,
         check_configs: CheckConfigs = accept_any_configs,
@@ -111,7 +111,7 @@ class TopicAdmin:
             sites,
             default_partitions=self._defaults.num_partitions,
             default_factor=self._defaults.default_replication_factor,
-            dice=Dice(self._dice.randrange(bound), self._dice.randrange(bound)),
+            dice=PlacementSeed(self._dice.randrange(bound), self._dice.randrange(bound)),
         )
 
     async def _config_write(self, topic: NewTopic) -> Operation:

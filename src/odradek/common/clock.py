@@ -14,9 +14,9 @@ except ImportError:
     from odradek.common import cython_shim as cython
 
 if cython.compiled:
-    from cython.cimports.odradek.common.ticks import wall_clock_ms
+    from cython.cimports.odradek.common.c_clocks import wall_clock_ms
 else:
-    from odradek.common.ticks import wall_clock_ms
+    from odradek.common.c_clocks import wall_clock_ms
 
 
 class Clock(Protocol):

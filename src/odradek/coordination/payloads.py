@@ -196,7 +196,7 @@ class TopicAssignment(NamedTuple):
         return cls(partitions, topic_id)
 
 
-class PartitionState(NamedTuple):
+class PartitionStateNode(NamedTuple):
     """/brokers/topics/<t>/partitions/<n>/state: leader and ISR; the node's version is the partition epoch.
 
     `is_recovering`: the leader was elected uncleanly and has not yet caught up with that (KIP-704).

@@ -74,7 +74,7 @@ class Outcome(NamedTuple):
     error: StoreError | None = None
 
 
-class Face(Protocol):
+class WorkerCallbacks(Protocol):
     """The part of the store that lives on the loop; the thread reaches it by `call_soon_threadsafe` only."""
 
     def deliver(self, deliveries: Sequence[Delivery], outcomes: Sequence[Outcome]) -> None:
@@ -92,7 +92,7 @@ class Worker:
         path: Path,
         session_timeout_ms: int,
         loop: asyncio.AbstractEventLoop,
-        face: Face,
+        face: WorkerCallbacks,
         *,
         is_synced: bool = True,
     ) -> None:

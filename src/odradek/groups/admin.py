@@ -6,10 +6,10 @@ from collections.abc import Collection
 
 from odradek.common.error_codes import ErrorCode
 from odradek.coordinator.result import Result
-from odradek.groups.consumer_group import ConsumerGroup, ConsumerGroupState
-from odradek.groups.consumer_records import group_gone
+from odradek.groups.classic_group import CONSUMER_PROTOCOL_TYPE, Group, GroupState, Member
+from odradek.groups.consumer.consumer_group import ConsumerGroup, ConsumerGroupState
+from odradek.groups.consumer.consumer_records import group_gone
 from odradek.groups.errors import NonEmptyGroup
-from odradek.groups.group import CONSUMER_PROTOCOL_TYPE, Group, GroupState, Member
 from odradek.groups.records import group_tombstone, offset_tombstone
 from odradek.groups.state import AnyGroup, GroupsState
 from odradek.protocol.messages import DescribeGroupsResponse, ListGroupsResponse

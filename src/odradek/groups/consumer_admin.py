@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from odradek.common.error_codes import ErrorCode
-from odradek.groups.consumer_group import ConsumerGroup, ConsumerMember, PartitionId
-from odradek.groups.consumer_records import by_topic
+from odradek.groups.consumer.consumer_group import ConsumerGroup, ConsumerMember, PartitionId
+from odradek.groups.consumer.consumer_records import by_topic
+from odradek.groups.consumer.target_assignment import preferred_assignor
 from odradek.groups.state import GroupsState
-from odradek.groups.target_assignment import preferred_assignor
 from odradek.groups.topics import Topics
 from odradek.protocol.messages import ConsumerGroupDescribeResponse
 

@@ -16,11 +16,11 @@ from collections.abc import Callable
 
 from odradek.common.ids import TopicPartition
 from odradek.coordinator.result import CoordinatorRecord
+from odradek.groups.classic_group import CONSUMER_PROTOCOL_TYPE, Group, GroupState
 from odradek.groups.committed import OffsetAndMetadata
 from odradek.groups.committed_offsets import CommittedOffsets
-from odradek.groups.consumer_group import ConsumerGroup
-from odradek.groups.consumer_records import group_gone
-from odradek.groups.group import CONSUMER_PROTOCOL_TYPE, Group, GroupState
+from odradek.groups.consumer.consumer_group import ConsumerGroup
+from odradek.groups.consumer.consumer_records import group_gone
 from odradek.groups.records import group_tombstone, offset_tombstone
 
 BaseTime = Callable[[TopicPartition, OffsetAndMetadata], int | None]

@@ -7,8 +7,8 @@ from types import MappingProxyType
 from odradek.common.ids import TopicPartition
 from odradek.coordinator.record_codec import RecordCodec
 from odradek.coordinator.result import CoordinatorRecord
+from odradek.groups.classic_group import Group, GroupState, Member
 from odradek.groups.committed import NO_TIMESTAMP, OffsetAndMetadata
-from odradek.groups.group import Group, GroupState, Member
 from odradek.protocol.messages import (
     GroupMetadataKey,
     GroupMetadataValue,

@@ -11,11 +11,14 @@ from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.coordinator.result import Response, Result
 from odradek.coordinator.runtime import CoordinatorRuntime
-from odradek.groups import admin, classic, consumer, consumer_admin, offsets
-from odradek.groups.consumer_protocol import Beat
-from odradek.groups.group import NO_GENERATION
-from odradek.groups.membership import Joining
-from odradek.groups.offsets import Commit, FetchedOffset, Verdicts
+from odradek.groups import admin, consumer_admin
+from odradek.groups import classic_requests as classic
+from odradek.groups import consumer_requests as consumer
+from odradek.groups import offset_requests as offsets
+from odradek.groups.classic.membership import Joining
+from odradek.groups.classic_group import NO_GENERATION
+from odradek.groups.consumer.consumer_protocol import ConsumerHeartbeat
+from odradek.groups.offset_requests import Commit, FetchedOffset, Verdicts
 from odradek.groups.partitions import partition_for
 from odradek.groups.state import GroupsState
 from odradek.protocol.messages import (
@@ -87,7 +90,9 @@ class GroupService:
 
     # The new protocol
 
-    async def consumer_heartbeat(self, group_id: str, beat: Beat) -> ConsumerGroupHeartbeatResponse:
+    async def consumer_heartbeat(
+        self, group_id: str, beat: ConsumerHeartbeat
+    ) -> ConsumerGroupHeartbeatResponse:
         """Join, stay, be told what to read, or leave."""
         return await self._run(group_id, lambda state, now: consumer.heartbeat(state, group_id, beat, now))
 

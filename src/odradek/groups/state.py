@@ -9,18 +9,23 @@ from typing import Any
 
 from odradek.common.ids import TopicPartition
 from odradek.coordinator.result import CoordinatorRecord, Result, StartTimer, StopTimer
-from odradek.groups import consumer_protocol, membership, migration, rebalance
+from odradek.groups.classic import membership, rebalance
+from odradek.groups.classic.group_transition import GroupTransition, JoinTimer, SessionTimer, SyncTimer
+from odradek.groups.classic_group import Group
 from odradek.groups.committed_offsets import CommittedOffsets
-from odradek.groups.consumer_group import ConsumerGroup, MemberState
-from odradek.groups.consumer_records import CONSUMER_KEYS, apply
-from odradek.groups.consumer_turn import AssignmentTimer, ConsumerTurn, RevocationTimer
+from odradek.groups.consumer import consumer_protocol, migration
+from odradek.groups.consumer.consumer_group import ConsumerGroup, MemberState
+from odradek.groups.consumer.consumer_records import CONSUMER_KEYS, apply
+from odradek.groups.consumer.consumer_transition import (
+    AssignmentTimer,
+    ConsumerGroupTransition,
+    RevocationTimer,
+)
 from odradek.groups.errors import GroupIdNotFound
 from odradek.groups.expiry import expire
-from odradek.groups.group import Group
 from odradek.groups.records import CODEC, committed_of, group_of
 from odradek.groups.settings import GroupSettings
 from odradek.groups.topics import NoTopics, Topics
-from odradek.groups.turn import JoinTimer, SessionTimer, SyncTimer, Turn
 from odradek.protocol.messages import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -77,13 +82,13 @@ class GroupsState:
         """Take over what a decision made of a group."""
         self.groups[group.group_id] = group
 
-    def turn(self, group: Group, now_ms: int) -> Turn:
+    def turn(self, group: Group, now_ms: int) -> GroupTransition:
         """Begin an event in the life of a classic group."""
-        return Turn(group, self.settings, now_ms)
+        return GroupTransition(group, self.settings, now_ms)
 
-    def consumer_turn(self, group: ConsumerGroup, now_ms: int) -> ConsumerTurn:
+    def consumer_turn(self, group: ConsumerGroup, now_ms: int) -> ConsumerGroupTransition:
         """Begin an event in the life of a group of the new protocol."""
-        return ConsumerTurn(group, self.settings_of(group.group_id), self.topics, now_ms)
+        return ConsumerGroupTransition(group, self.settings_of(group.group_id), self.topics, now_ms)
 
     def remove(
         self, group: ConsumerGroup, member_ids: Collection[str], now_ms: int, response: Any = None

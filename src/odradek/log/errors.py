@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError, OdradekError
 from odradek.common.ids import TopicPartition
-from odradek.log.file_system import NO_SPACE_ERRORS
+from odradek.log.files.file_system import NO_SPACE_ERRORS
 
 
 class LogError(KafkaError):

@@ -4,8 +4,8 @@ cimport cython
 
 from odradek.net.exchange cimport ExchangeQueue
 from odradek.net.frames cimport FrameAssembler
-from odradek.net.gate cimport RequestGate
-from odradek.net.outgoing cimport Outgoing
+from odradek.net.request_limit cimport RequestLimit
+from odradek.net.send_queue cimport SendQueue
 
 
 @cython.final
@@ -16,10 +16,10 @@ cdef class Connection:
     cdef object _handle
     cdef object _on_close
     cdef object _receive_buffer
-    cdef RequestGate _gate
+    cdef RequestLimit _gate
     cdef FrameAssembler _assembler
     cdef ExchangeQueue _exchanges
-    cdef Outgoing _outgoing
+    cdef SendQueue _outgoing
     cdef object _held
     cdef bint _is_muted
     cdef bint _is_reading

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from odradek.net.exchange import Exchange, ExchangeQueue
 from odradek.net.frames import BufferPool, FrameAssembler, FrameTooLarge
-from odradek.net.gate import RequestGate
-from odradek.net.outgoing import Outgoing
+from odradek.net.request_limit import RequestLimit
+from odradek.net.send_queue import SendQueue
 
 try:
     import cython
@@ -24,10 +24,10 @@ except ImportError:
     from odradek.common import cython_shim as cython
 
 if cython.compiled:
-    from cython.cimports.odradek.common.ticks import monotonic_seconds
+    from cython.cimports.odradek.common.c_clocks import monotonic_seconds
     from cython.cimports.odradek.net.socket_calls import NOTHING_YET, receive
 else:
-    from odradek.common.ticks import monotonic_seconds
+    from odradek.common.c_clocks import monotonic_seconds
     from odradek.net.socket_calls import NOTHING_YET, receive
 
 log = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ class Connection:
         receive_buffer: memoryview,
         frame_buffers: BufferPool,
         limits: ConnectionLimits,
-        gate: RequestGate,
+        gate: RequestLimit,
     ) -> None:
         self._loop = loop
         self._socket = sock
@@ -103,7 +103,7 @@ class Connection:
         self._gate = gate
         self._assembler = FrameAssembler(limits.max_frame_bytes, frame_buffers)
         self._exchanges = ExchangeQueue(self._send)
-        self._outgoing = Outgoing(sock)
+        self._outgoing = SendQueue(sock)
         # Frames that came with others and must wait until the connection may go on.
         self._held: deque[memoryview] = deque()
         self._is_muted = False

@@ -11,7 +11,7 @@ Compiled by Cython (frames.pxd has the C types), or interpreted as is.
 from __future__ import annotations
 
 from odradek.common.errors import OdradekError
-from odradek.net import foreign
+from odradek.net import protocol_sniffing as foreign
 
 try:
     import cython
@@ -19,9 +19,9 @@ except ImportError:
     from odradek.common import cython_shim as cython
 
 if cython.compiled:
-    from cython.cimports.odradek.common.octets import int32_at, octets_of, part_of
+    from cython.cimports.odradek.common.byte_access import int32_at, octets_of, part_of
 else:
-    from odradek.common.octets import int32_at, octets_of, part_of
+    from odradek.common.byte_access import int32_at, octets_of, part_of
 
 SIZE_BYTES = 4
 _SIZE_BYTES = SIZE_BYTES

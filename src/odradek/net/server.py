@@ -11,8 +11,8 @@ from typing import NamedTuple
 from odradek.net.admission import UNLIMITED, Admission, CreationRate
 from odradek.net.connection import Connection, ConnectionLimits, Handler
 from odradek.net.frames import BufferPool
-from odradek.net.gate import RequestGate
 from odradek.net.listening import SocketOptions, listen, make_ready
+from odradek.net.request_limit import RequestLimit
 
 log = logging.getLogger(__name__)
 
@@ -43,14 +43,14 @@ class Listener:
         connection_limits: ConnectionLimits | None = None,
         limits: ListenerLimits | None = None,
         admission: Admission | None = None,
-        gate: RequestGate | None = None,
+        gate: RequestLimit | None = None,
         socket_options: SocketOptions | None = None,
     ) -> None:
         self._handle = handle
         self._connection_limits = connection_limits or ConnectionLimits()
         self.limits = limits or ListenerLimits()
         self._admission = admission or Admission()
-        self._gate = gate or RequestGate()
+        self._gate = gate or RequestLimit()
         self._socket_options = socket_options or SocketOptions()
         self._rate = CreationRate()
         self._receive_buffer = memoryview(bytearray(RECEIVE_BUFFER_BYTES))

@@ -7,7 +7,7 @@ from cpython.memoryview cimport PyMemoryView_GET_BUFFER
 from posix.types cimport off_t
 from libc.errno cimport EAGAIN, EINTR, errno
 
-from odradek.common.octets cimport writable_octets_of
+from odradek.common.byte_access cimport writable_octets_of
 
 cdef extern from "<sys/socket.h>" nogil:
     ssize_t c_recv "recv"(int fd, void *room, size_t size, int flags)

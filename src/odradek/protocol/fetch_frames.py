@@ -38,7 +38,7 @@ except ImportError:
     from odradek.common import cython_shim as cython
 
 if cython.compiled:
-    from cython.cimports.odradek.common.octets import (
+    from cython.cimports.odradek.common.byte_access import (
         copied,
         int16_at,
         int32_at,
@@ -48,7 +48,7 @@ if cython.compiled:
         put_int64,
     )
 else:
-    from odradek.common.octets import (
+    from odradek.common.byte_access import (
         copied,
         int16_at,
         int32_at,

@@ -32,7 +32,7 @@ except ImportError:
     from odradek.common import cython_shim as cython
 
 if cython.compiled:
-    from cython.cimports.odradek.common.octets import (
+    from cython.cimports.odradek.common.byte_access import (
         copied,
         int16_at,
         int32_at,
@@ -42,7 +42,15 @@ if cython.compiled:
         put_int64,
     )
 else:
-    from odradek.common.octets import copied, int16_at, int32_at, octets_of, part_of, put_int32, put_int64
+    from odradek.common.byte_access import (
+        copied,
+        int16_at,
+        int32_at,
+        octets_of,
+        part_of,
+        put_int32,
+        put_int64,
+    )
 
 FIRST_VERSION, LAST_VERSION = 9, 13
 _FIRST_VERSION, _LAST_VERSION = FIRST_VERSION, LAST_VERSION

@@ -24,9 +24,9 @@ except ImportError:
     from odradek.common import cython_shim as cython
 
 if cython.compiled:
-    from cython.cimports.odradek.common.octets import int64_at, octets_of
+    from cython.cimports.odradek.common.byte_access import int64_at, octets_of
 else:
-    from odradek.common.octets import int64_at, octets_of
+    from odradek.common.byte_access import int64_at, octets_of
 
 _SIZE_BYTES = _CORRELATION_ID_BYTES = 4
 _START = struct.Struct(">ihhi")

@@ -36,12 +36,12 @@ from odradek.records.batch import (
     iterate_headers,
 )
 from odradek.records.builder import finish_batch
-from odradek.records.column_sinks import RecordsSink
-from odradek.records.columns import BytesSource, RecordSource, partition_keys
 from odradek.records.compression import Codec
 from odradek.records.errors import CorruptBatch, InvalidRecord
-from odradek.records.kernels import new_bytearray
-from odradek.records.layout import HEADER_SIZE
+from odradek.records.kernels.column_sinks import RecordsSink
+from odradek.records.kernels.columns import BytesSource, RecordSource, partition_keys
+from odradek.records.kernels.layout import HEADER_SIZE
+from odradek.records.kernels.record_check import new_bytearray
 from odradek.records.record import PlainRecords, plain_records, take_columns
 
 if TYPE_CHECKING:

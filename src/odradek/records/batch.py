@@ -28,10 +28,10 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
-from odradek.records import layout
 from odradek.records.compression import Codec
 from odradek.records.crc import crc32c
 from odradek.records.errors import CorruptBatch, TruncatedBatch, UnsupportedCodec, UnsupportedMagic
+from odradek.records.kernels import layout
 
 Buffer = bytes | bytearray | memoryview
 

@@ -19,9 +19,9 @@ from odradek.records.batch import (
     TimestampType,
 )
 from odradek.records.compression import Codec, compress
-from odradek.records.encoding import encode_records, write_header
 from odradek.records.errors import BatchTooLarge, InvalidRecord
-from odradek.records.record_objects import Record
+from odradek.records.kernels.encoding import encode_records, write_header
+from odradek.records.kernels.record_objects import Record
 
 MAX_BATCH_BYTES = 2**31 - 1
 MAX_OFFSET_DELTA = 2**31 - 1

@@ -19,9 +19,9 @@ from typing import Any
 
 import cramjam
 
-from odradek.records import lz4_frames
 from odradek.records.errors import CorruptBatch, DecompressedTooLarge
-from odradek.records.kernels import new_bytearray
+from odradek.records.kernels import lz4_frames
+from odradek.records.kernels.record_check import new_bytearray
 
 Buffer = bytes | bytearray | memoryview
 
@@ -83,7 +83,7 @@ def decompress(codec: Codec, compressed: Buffer, max_bytes: int) -> Buffer:
         case Codec.SNAPPY:
             return _decompress_snappy(memoryview(compressed), max_bytes)
         case _:
-            with Glimpse(codec, compressed, max_bytes) as plain:
+            with DecompressedView(codec, compressed, max_bytes) as plain:
                 # A copy of the right size is cheaper than a large buffer that is cut.
                 return bytearray(plain) if isinstance(plain, memoryview) else plain
 
@@ -105,7 +105,7 @@ def new_scratch() -> memoryview:
     return memoryview(new_bytearray(_SCRATCH_BYTES))
 
 
-class Glimpse:
+class DecompressedView:
     """What a batch decompresses to, for as long as one `with` block: its buffer is used again.
 
     Making a fresh buffer costs several times what decompressing an ordinary batch does.

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from odradek.records.batch import HEADER_SIZE, BatchHeader, Buffer, TimestampType, read_header
-from odradek.records.column_sinks import RecordsSink
 from odradek.records.compression import Codec, decompress
 from odradek.records.errors import (
     CorruptBatch,
@@ -15,11 +14,12 @@ from odradek.records.errors import (
     TruncatedBatch,
     UnsupportedCodec,
 )
-from odradek.records.kernels import new_bytearray
-from odradek.records.layout import ROW_WIDTH, SENTENCES, SMALLEST_RECORD, Column, Problem
-from odradek.records.record_index import index_records
-from odradek.records.record_objects import Record
-from odradek.records.record_objects import read_records as _read_records
+from odradek.records.kernels.column_sinks import RecordsSink
+from odradek.records.kernels.layout import ROW_WIDTH, SENTENCES, SMALLEST_RECORD, Column, Problem
+from odradek.records.kernels.record_check import new_bytearray
+from odradek.records.kernels.record_index import index_records
+from odradek.records.kernels.record_objects import Record
+from odradek.records.kernels.record_objects import read_records as _read_records
 
 __all__ = [
     "PlainRecords",

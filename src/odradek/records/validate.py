@@ -23,7 +23,7 @@ from odradek.records.errors import (
     TruncatedBatch,
     UnsupportedMagic,
 )
-from odradek.records.kernels import check_records
+from odradek.records.kernels.record_check import check_records
 from odradek.records.record import plain_records, read_records
 
 

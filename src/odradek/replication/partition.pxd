@@ -2,7 +2,7 @@
 
 cimport cython
 
-from odradek.log.log_tail cimport AppendInfo, LogTail
+from odradek.log.partition.log_appender cimport AppendInfo, LogAppender
 from odradek.metrics.counters cimport TopicTraffic
 
 
@@ -12,7 +12,7 @@ cdef class Partition:
     cdef readonly str topic
     cdef readonly bytes topic_id
     cdef readonly long long broker_id
-    cdef public LogTail log
+    cdef public LogAppender log
     cdef public object on_progress
     cdef readonly TopicTraffic traffic
     cdef public object state
@@ -27,5 +27,5 @@ cdef class Partition:
     cdef _appended(self, AppendInfo info, Py_ssize_t size)
     cdef _require_appendable(self, long long required_acks)
     cpdef bint may_acknowledge(self, long long last_offset, long long required_acks) except -1
-    @cython.locals(log=LogTail, end_offset="long long")
+    @cython.locals(log=LogAppender, end_offset="long long")
     cdef _advance(self)

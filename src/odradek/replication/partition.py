@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from odradek.common.ids import TopicPartition
-from odradek.log.leader_batches import Origin
-from odradek.log.log_tail import AppendInfo
-from odradek.log.partition_log import PartitionLog
-from odradek.log.reading import FetchData, Isolation
+from odradek.log.partition.leader_batches import Origin
+from odradek.log.partition.log_appender import AppendInfo
+from odradek.log.partition.partition_log import PartitionLog
+from odradek.log.partition.reading import FetchData, Isolation
 from odradek.metrics.counters import TopicTraffic
 from odradek.records.batch import Buffer
 from odradek.replication.errors import (
@@ -29,7 +29,7 @@ NO_LEADER = -1
 NO_EPOCH = -1
 
 
-class PartitionState(NamedTuple):
+class LeaderAndIsrState(NamedTuple):
     """What the controller decided about a partition (LeaderAndIsr)."""
 
     leader_id: int
@@ -78,7 +78,7 @@ class Partition:
         self.log = log
         self.on_progress = on_progress
         self.traffic = traffic or TopicTraffic()
-        self.state = PartitionState(NO_LEADER, NO_EPOCH, (), (), -1)
+        self.state = LeaderAndIsrState(NO_LEADER, NO_EPOCH, (), (), -1)
         self.leader_epoch = NO_EPOCH
         self.leads_alone = False
         self.awaits_flush = False
@@ -89,7 +89,7 @@ class Partition:
         """Whether this broker leads."""
         return self.state.leader_id == self.broker_id
 
-    def become(self, state: PartitionState) -> bool:
+    def become(self, state: LeaderAndIsrState) -> bool:
         """Take over the controller's decision; False if it is not newer than what is known."""
         if (state.leader_epoch, state.partition_epoch) <= (
             self.state.leader_epoch,

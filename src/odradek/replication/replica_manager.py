@@ -10,13 +10,13 @@ from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig
-from odradek.log.creation import Creation
+from odradek.log.directories.creation import Creation
+from odradek.log.directories.log_directory import LogDirectory
+from odradek.log.directories.log_manager import LogManager
 from odradek.log.errors import StorageError
-from odradek.log.log_directory import LogDirectory
-from odradek.log.manager import LogManager
-from odradek.log.partition_log import PartitionLog
+from odradek.log.partition.partition_log import PartitionLog
 from odradek.metrics.counters import TopicTraffic
-from odradek.replication.partition import NO_EPOCH, Partition, PartitionState
+from odradek.replication.partition import NO_EPOCH, LeaderAndIsrState, Partition
 
 NO_TOPIC_ID = bytes(16)
 
@@ -27,12 +27,12 @@ class UnknownPartition(KafkaError):
     error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-class Hosting(NamedTuple):
+class ReplicaSetup(NamedTuple):
     """A replica to be served once its log is there, and its leader epoch written if this broker leads."""
 
     topic_partition: TopicPartition
     topic_id: bytes
-    state: PartitionState
+    state: LeaderAndIsrState
     log: PartitionLog | None
     creation: Creation | None
     led_epoch: int
@@ -91,7 +91,7 @@ class ReplicaManager:
         self,
         topic_partition: TopicPartition,
         topic_id: bytes,
-        state: PartitionState,
+        state: LeaderAndIsrState,
         config: LogConfig,
         *,
         now_ms: int,
@@ -105,11 +105,11 @@ class ReplicaManager:
         self,
         topic_partition: TopicPartition,
         topic_id: bytes,
-        state: PartitionState,
+        state: LeaderAndIsrState,
         config: LogConfig,
         *,
         now_ms: int,
-    ) -> Hosting:
+    ) -> ReplicaSetup:
         """Decide what a replica in this state needs on the disk; `run` makes it where blocking is allowed."""
         partition = self.partitions.get(topic_partition)
         log = partition.log if partition is not None else self.logs.get(topic_partition)
@@ -118,9 +118,9 @@ class ReplicaManager:
             known_id = UUID(bytes=topic_id) if topic_id != NO_TOPIC_ID else None
             creation = self.logs.begin_creation(topic_partition, config, now_ms=now_ms, topic_id=known_id)
         led_epoch = state.leader_epoch if state.leader_id == self.broker_id else NO_EPOCH
-        return Hosting(topic_partition, topic_id, state, log, creation, led_epoch)
+        return ReplicaSetup(topic_partition, topic_id, state, log, creation, led_epoch)
 
-    def complete_hosting(self, hosting: Hosting) -> Partition:
+    def complete_hosting(self, hosting: ReplicaSetup) -> Partition:
         """The disk is ready: serve the partition, in the state that the controller decided."""
         topic_partition, topic_id = hosting.topic_partition, hosting.topic_id
         log = hosting.log

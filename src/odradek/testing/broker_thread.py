@@ -11,8 +11,8 @@ from typing import TypeVar
 
 import uvloop
 
-from odradek.broker.config.load import Given, combine
 from odradek.broker.server import BrokerServer
+from odradek.broker.settings.load import Given, combine
 from odradek.testing.errors import ClusterError
 
 logger = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ import errno
 import os
 from collections.abc import Callable
 
-from odradek.log.file_system import Buffer, FileSystem, OpenFile
+from odradek.log.files.file_system import Buffer, FileSystem, OpenFile
 
 CHANGES = frozenset(
     {"open", "write_at", "truncate", "reserve", "make_directory", "rename", "remove", "remove_directory"}

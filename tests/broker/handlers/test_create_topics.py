@@ -8,7 +8,7 @@ from confluent_kafka.admin import NewTopic
 from kafka.admin import NewTopic as PythonNewTopic
 
 from broker.running import RunningBroker
-from odradek.broker.config.sources import Source
+from odradek.broker.settings.sources import Source
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import CreateTopicsRequest

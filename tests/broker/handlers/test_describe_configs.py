@@ -8,9 +8,9 @@ from kafka.admin import ConfigResource as PythonConfigResource
 from kafka.admin import ConfigResourceType
 
 from broker.running import RunningBroker
-from odradek.broker.config import catalog
-from odradek.broker.config.sources import Source
-from odradek.broker.config_resources import ResourceType as Type
+from odradek.broker.requests.config_resources import ResourceType as Type
+from odradek.broker.settings import catalog
+from odradek.broker.settings.sources import Source
 from odradek.common.config import Kind
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api_key import ApiKey

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from broker.running import RunningBroker
-from odradek.broker.served_apis import SERVED
+from odradek.broker.requests.served_apis import SERVED
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import (

@@ -14,9 +14,9 @@ from confluent_kafka.admin import (
 )
 
 from broker.running import RunningBroker
-from odradek.broker.config.alter import Operation
-from odradek.broker.config.sources import Source
-from odradek.broker.config_resources import ResourceType as Type
+from odradek.broker.requests.config_resources import ResourceType as Type
+from odradek.broker.settings.alter import Operation
+from odradek.broker.settings.sources import Source
 from odradek.common.error_codes import ErrorCode
 from odradek.log.config import LogConfig
 from odradek.protocol.api_key import ApiKey

@@ -3,7 +3,7 @@ from __future__ import annotations
 from confluent_kafka.admin import NewTopic
 
 from broker.running import RunningBroker
-from odradek.broker.config_resources import ResourceType
+from odradek.broker.requests.config_resources import ResourceType
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import ListConfigResourcesRequest

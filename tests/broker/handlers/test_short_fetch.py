@@ -15,28 +15,28 @@ from hypothesis import strategies as st
 
 from broker.conftest import BROKER_ID, TOPIC_ID, Broker
 from log.given_logs import a_batch
-from odradek.broker import short_ways
-from odradek.broker.dispatch import Dispatcher
 from odradek.broker.handlers import short_fetch
+from odradek.broker.requests import short_ways
+from odradek.broker.requests.dispatch import Dispatcher
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
-from odradek.log.log_tail import LogTail
+from odradek.log.partition.log_appender import LogAppender
 from odradek.net.connection import Connection
 from odradek.net.exchange import ExchangeQueue
-from odradek.net.outgoing import FilePart
+from odradek.net.send_queue import FilePart
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.fetch_frames import TOPIC_IDS_FROM
 from odradek.protocol.headers import decode_response, encode_request
 from odradek.protocol.messages import FetchRequest
-from odradek.replication.partition import PartitionState
+from odradek.replication.partition import LeaderAndIsrState
 
 assert short_fetch
 NOW_MS = 1_700_000_000_000
 UNKNOWN_ID = bytes(range(16))
-ELSEWHERE = PartitionState(BROKER_ID + 1, 0, (BROKER_ID + 1,), (BROKER_ID + 1,), 0)
-LED_LATER_ELSEWHERE = PartitionState(BROKER_ID + 1, 1, (BROKER_ID + 1,), (BROKER_ID + 1,), 1)
-WITH_FOLLOWER = PartitionState(BROKER_ID, 0, (BROKER_ID, BROKER_ID + 1), (BROKER_ID, BROKER_ID + 1), 0)
+ELSEWHERE = LeaderAndIsrState(BROKER_ID + 1, 0, (BROKER_ID + 1,), (BROKER_ID + 1,), 0)
+LED_LATER_ELSEWHERE = LeaderAndIsrState(BROKER_ID + 1, 1, (BROKER_ID + 1,), (BROKER_ID + 1,), 1)
+WITH_FOLLOWER = LeaderAndIsrState(BROKER_ID, 0, (BROKER_ID, BROKER_ID + 1), (BROKER_ID, BROKER_ID + 1), 0)
 PLAIN, FEW, LED_ELSEWHERE, FOLLOWED, OPEN_TRANSACTION, MISSING = range(6)
 BATCHES = 30
 BIG = 100  # from this number on a batch is too large to be copied into an answer
@@ -491,7 +491,7 @@ def test_records_that_must_come_from_a_disk_take_the_long_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario(client: Client, was_short: list[bool]) -> None:
-        monkeypatch.setattr("odradek.log.file_system.is_cached", lambda *_: False)
+        monkeypatch.setattr("odradek.log.files.file_system.is_cached", lambda *_: False)
         await client.do(Step("alone", 16, a_fetch(0)))
         await client.do(Step("alone", 16, a_fetch(0)))
         assert was_short == [False, True]  # a thread has brought them
@@ -577,7 +577,7 @@ def test_a_bug_in_a_late_answer_costs_its_client_the_connection_and_nobody_else(
     async def scenario(client: Client, _: list[bool]) -> None:
         await client.do(Step(PARKED + "alone", 16, a_fetch(PLAIN_END, FEW_END)))
         broken = client.broker.services.replicas.get("orders", PLAIN)
-        sound_log, broken.log = broken.log, LogTail(*[None] * 5, 0, PLAIN_END)  # type: ignore[arg-type]
+        sound_log, broken.log = broken.log, LogAppender(*[None] * 5, 0, PLAIN_END)  # type: ignore[arg-type]
         await client.do(Step("append", partition=FEW))
         broken.log = sound_log
         assert (len(client.waiting), client.answers) == (0, [])

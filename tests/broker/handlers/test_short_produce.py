@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from broker.conftest import BROKER_ID, TOPIC_ID, Broker
 from log.given_logs import a_batch
-from odradek.broker import short_ways
-from odradek.broker.dispatch import Dispatcher
+from odradek.broker.requests import short_ways
+from odradek.broker.requests.dispatch import Dispatcher
 from odradek.net.connection import Connection
 from odradek.net.exchange import ExchangeQueue
 from odradek.protocol.api_key import ApiKey
@@ -22,12 +22,12 @@ from odradek.protocol.headers import decode_response, encode_request
 from odradek.protocol.messages import ProduceRequest
 from odradek.protocol.produce_frames import TOPIC_IDS_FROM
 from odradek.records.compression import Codec
-from odradek.replication.partition import PartitionState
+from odradek.replication.partition import LeaderAndIsrState
 
 UNKNOWN_ID = bytes(range(16))
 NOW_MS = 1_700_000_000_000
-ELSEWHERE = PartitionState(BROKER_ID + 1, 0, (BROKER_ID + 1,), (BROKER_ID + 1,), 0)
-WITH_FOLLOWER = PartitionState(BROKER_ID, 0, (BROKER_ID,), (BROKER_ID, BROKER_ID + 1), 0)
+ELSEWHERE = LeaderAndIsrState(BROKER_ID + 1, 0, (BROKER_ID + 1,), (BROKER_ID + 1,), 0)
+WITH_FOLLOWER = LeaderAndIsrState(BROKER_ID, 0, (BROKER_ID,), (BROKER_ID, BROKER_ID + 1), 0)
 TRANSACTIONAL_ATTRIBUTES = bytes.fromhex("0010")
 
 

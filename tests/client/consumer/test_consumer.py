@@ -14,7 +14,7 @@ import pytest
 from odradek import Consumer, Producer, TopicPartition
 from odradek.client.consumer.consumer_record import ConsumerRecord
 from odradek.client.consumer.errors import DeserializationFailed, NoOffset, NotSubscribed
-from odradek.client.consumer.offset_lookup import OffsetAndTimestamp
+from odradek.client.consumer.fetch.offset_lookup import OffsetAndTimestamp
 from odradek.client.errors import ClientClosed, ClientForked
 from odradek.common.errors import ConfigError
 from odradek.testing import Cluster

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from odradek import Consumer, Producer, TopicPartition
-from odradek.client.producer.partitioners import hash_partition
+from odradek.client.producer.batches.partitioners import hash_partition
 from odradek.records.errors import InvalidRecord
 from odradek.testing import Cluster
 

@@ -18,10 +18,10 @@ from client.reading import read_back
 from odradek import Producer
 from odradek.client import broker_errors
 from odradek.client.errors import ClientClosed, ClientForked, DeadlineExceeded
-from odradek.client.producer.batch import RecordMetadata
+from odradek.client.producer.batches.batch import RecordMetadata
+from odradek.client.producer.batches.partitioners import RoundRobinPartitioner, hash_partition
+from odradek.client.producer.batches.record_preparation import Interceptor, ProducerRecord
 from odradek.client.producer.errors import BufferExhausted, RecordTooLarge, SerializationFailed
-from odradek.client.producer.outgoing import Interceptor, ProducerRecord
-from odradek.client.producer.partitioners import RoundRobinPartitioner, hash_partition
 from odradek.common.errors import ConfigError, KafkaError
 from odradek.testing import Cluster
 

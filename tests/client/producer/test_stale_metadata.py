@@ -12,8 +12,8 @@ from client.eventually import eventually
 from client.reading import read_back
 from client.scripted_broker import ScriptedBroker, api_versions, run
 from odradek import Admin, AsyncProducer, Producer
+from odradek.client.producer.batches.partitioners import hash_partition
 from odradek.client.producer.errors import DeliveryTimedOut
-from odradek.client.producer.partitioners import hash_partition
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import (

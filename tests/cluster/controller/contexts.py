@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from odradek.cluster.brokers import Broker, Endpoint
-from odradek.cluster.controller.context import (
+from odradek.cluster.controller.state.context import (
     ControllerContext,
     LeaderAndIsr,
     PartitionReplica,

@@ -11,13 +11,13 @@ from odradek.common.ids import TopicPartition
 from odradek.log.cleaner.config import CleanerConfig
 from odradek.log.cleaner.manager import CleanerManager, Outcome
 from odradek.log.config import LogConfig
-from odradek.log.leader_batches import Origin
-from odradek.log.partition_log import PartitionLog
+from odradek.log.partition.leader_batches import Origin
+from odradek.log.partition.partition_log import PartitionLog
 from odradek.records.batch import BatchHeader, has_valid_crc, iterate_headers
 from odradek.records.builder import build_batch
 from odradek.records.compression import Codec
+from odradek.records.kernels.record_objects import Record
 from odradek.records.record import read_records
-from odradek.records.record_objects import Record
 
 COMPACTED = LogConfig(
     cleanup_policy=("compact",),

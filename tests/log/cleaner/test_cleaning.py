@@ -18,9 +18,9 @@ from log.cleaner.given_compaction import (
 from log.given_logs import NOW_MS, a_batch, after_clean_stop, after_crash, open_log
 from odradek.log.cleaner.config import CleanerConfig
 from odradek.log.config import LogConfig
-from odradek.log.partition_log import PartitionLog
-from odradek.log.segment import Segment
-from odradek.log.segment_scan import scan_segment
+from odradek.log.partition.partition_log import PartitionLog
+from odradek.log.recovery.segment_scan import scan_segment
+from odradek.log.segment.segment import Segment
 from odradek.records.batch import TimestampType, read_header
 from odradek.records.compression import Codec
 

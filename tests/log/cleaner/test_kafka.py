@@ -24,8 +24,8 @@ from log.cleaner.given_compaction import (
     roll,
 )
 from log.given_logs import PARTITION, after_clean_stop, open_log
-from odradek.log.partition_log import PartitionLog
-from odradek.log.recovery import Checkpoints
+from odradek.log.partition.partition_log import PartitionLog
+from odradek.log.recovery.log_loader import Checkpoints
 from odradek.records.compression import Codec
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from odradek.log.cleaner.layout import DIGEST_WIDTH, ENTRY_WIDTH, ROW_WIDTH, Kind, Row, max_records
 from odradek.records.batch import HEADER_SIZE
-from odradek.records.batch_scan import scan_batches
 from odradek.records.builder import build_batch
-from odradek.records.record_objects import Record
+from odradek.records.kernels.batch_scan import scan_batches
+from odradek.records.kernels.record_objects import Record
 
 # From the reference implementation: key 00 01 … 0f, message 00 01 … of that length, 128 bits.
 SIPHASH_VECTORS = {

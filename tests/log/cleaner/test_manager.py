@@ -13,7 +13,7 @@ from odradek.log.cleaner.cleaning import CleanedGroup
 from odradek.log.cleaner.config import CleanerConfig
 from odradek.log.cleaner.errors import CleaningAborted
 from odradek.log.cleaner.manager import CleanerManager
-from odradek.log.partition_log import PartitionLog
+from odradek.log.partition.partition_log import PartitionLog
 from odradek.testing.faulty_files import FaultyFiles
 
 

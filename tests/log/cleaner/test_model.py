@@ -16,8 +16,8 @@ from log.cleaner.given_compaction import COMPACTED, Left, append, batches_of, en
 from log.cleaner.reference_cleaner import Rec, Txn, Written, compact
 from log.given_logs import NOW_MS, after_crash, open_log
 from log.log_machine import LogMachine
-from odradek.log.partition_log import PartitionLog
-from odradek.log.reading import aborted_between
+from odradek.log.partition.partition_log import PartitionLog
+from odradek.log.partition.reading import aborted_between
 from odradek.records.compression import Codec
 from odradek.testing.faulty_files import FaultyFiles
 

@@ -7,7 +7,7 @@ from odradek.log.cleaner.offset_map import OffsetMap, RecordTable
 from odradek.records.batch import HEADER_SIZE
 from odradek.records.builder import build_batch
 from odradek.records.errors import CorruptBatch
-from odradek.records.record_objects import Record
+from odradek.records.kernels.record_objects import Record
 
 
 def a_table(offset_map: OffsetMap, keys: list[bytes], base_offset: int = 0) -> RecordTable:

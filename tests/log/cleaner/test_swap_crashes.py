@@ -19,7 +19,7 @@ from log.cleaner.given_compaction import (
     roll,
 )
 from log.given_logs import NOW_MS, after_crash, open_log
-from odradek.log.partition_log import PartitionLog
+from odradek.log.partition.partition_log import PartitionLog
 from odradek.records.batch import read_header
 from odradek.testing.faulty_files import Crashed, FaultyFiles
 

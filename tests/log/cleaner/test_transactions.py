@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from odradek.log.cleaner.transactions import CleanedTransactions
-from odradek.log.txn_index import AbortedTxn
+from odradek.log.segment.txn_index import AbortedTxn
 from odradek.records.control import ControlType
 
 ABORT, COMMIT = ControlType.ABORT, ControlType.COMMIT

@@ -5,11 +5,11 @@ Versions 0-2.  2: flexible.  IncrementalAlterConfigs is what clients should use.
 
 from __future__ import annotations
 
-from odradek.broker.config.alter import Change, Operation
-from odradek.broker.config_resources import MakeChanges, alter_each, replacing
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
-from odradek.broker.turns import Turns
+from odradek.broker.requests.config_resources import MakeChanges, alter_each, replacing
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.cooperative_yield import CooperativeYield
+from odradek.broker.requests.dispatch import handles
+from odradek.broker.settings.alter import Change, Operation
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import AlterConfigsRequest, AlterConfigsResponse
 
@@ -23,7 +23,7 @@ async def alter_configs(context: RequestContext, request: AlterConfigsRequest) -
     answers = await alter_each(
         context.services, request.resources, _changes_of, validate_only=request.validate_only
     )
-    rows = [Row(**answer._asdict()) async for answer in Turns().over(answers)]
+    rows = [Row(**answer._asdict()) async for answer in CooperativeYield().over(answers)]
     return AlterConfigsResponse(responses=rows)
 
 

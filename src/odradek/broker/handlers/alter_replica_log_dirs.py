@@ -5,9 +5,9 @@ Versions 0-2.  2: flexible.  Answered when the moves have begun; DescribeLogDirs
 
 from __future__ import annotations
 
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
-from odradek.broker.turns import Turns
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.cooperative_yield import CooperativeYield
+from odradek.broker.requests.dispatch import handles
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
@@ -30,7 +30,7 @@ async def alter_replica_log_dirs(
         for index in topic.partitions
     }
     results: dict[str, Result] = {}
-    async for topic_partition, path in Turns().over(wanted.items()):
+    async for topic_partition, path in CooperativeYield().over(wanted.items()):
         topic, index = topic_partition
         row = Row(partition_index=index, error_code=await _order(context, topic_partition, path))
         results.setdefault(topic, Result(topic_name=topic)).partitions.append(row)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
-from odradek.broker.served_apis import SERVED
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.dispatch import handles
+from odradek.broker.requests.served_apis import SERVED
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api import advertised
 from odradek.protocol.api_key import ApiKey

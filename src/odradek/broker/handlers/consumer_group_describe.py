@@ -5,9 +5,9 @@ Versions 0-1.  1: which protocol a member speaks.
 
 from __future__ import annotations
 
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
-from odradek.broker.turns import Turns
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.cooperative_yield import CooperativeYield
+from odradek.broker.requests.dispatch import handles
 from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
@@ -18,7 +18,9 @@ async def consumer_group_describe(
     context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse:
     """Each group has its own answer."""
-    rows = [await _describe(context, group_id) async for group_id in Turns().over(request.group_ids)]
+    rows = [
+        await _describe(context, group_id) async for group_id in CooperativeYield().over(request.group_ids)
+    ]
     return ConsumerGroupDescribeResponse(groups=rows)
 
 

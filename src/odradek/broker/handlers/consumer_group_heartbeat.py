@@ -5,9 +5,9 @@ Versions 0-1.  1: subscriptions by pattern; the client makes its member id.
 
 from __future__ import annotations
 
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
-from odradek.groups.consumer_protocol import Beat
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.dispatch import handles
+from odradek.groups.consumer.consumer_protocol import ConsumerHeartbeat
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 
@@ -24,7 +24,7 @@ async def consumer_group_heartbeat(
     if not member_id and context.version < OWN_MEMBER_IDS_FROM and request.member_epoch == JOIN_EPOCH:
         member_id = context.services.groups.new_uuid()
     names, owned = request.subscribed_topic_names, request.topic_partitions
-    beat = Beat(
+    beat = ConsumerHeartbeat(
         member_id=member_id,
         member_epoch=request.member_epoch,
         instance_id=request.instance_id,

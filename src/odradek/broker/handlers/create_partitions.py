@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
-from odradek.broker.store_calls import from_store
-from odradek.broker.turns import Turns
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.cooperative_yield import CooperativeYield
+from odradek.broker.requests.dispatch import handles
+from odradek.broker.requests.store_calls import from_store
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey
@@ -32,7 +32,7 @@ async def create_partitions(
     counts = Counter(topic.name for topic in request.topics)
     rows = [_refusal(name, _twice()) for name, count in counts.items() if count > 1]
     grown: list[Asked] = []
-    async for asked in Turns().over(request.topics):
+    async for asked in CooperativeYield().over(request.topics):
         if counts[asked.name] > 1:
             continue
         try:

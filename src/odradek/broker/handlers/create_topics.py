@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from odradek.broker.config.describe import describe_topic
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
-from odradek.broker.store_calls import from_store
-from odradek.broker.turns import Turns
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.cooperative_yield import CooperativeYield
+from odradek.broker.requests.dispatch import handles
+from odradek.broker.requests.store_calls import from_store
+from odradek.broker.settings.describe import describe_topic
 from odradek.cluster.new_topics import UNSPECIFIED, NewTopic
 from odradek.cluster.topics import CreatedTopic
 from odradek.common.error_codes import ErrorCode
@@ -35,7 +35,7 @@ async def create_topics(context: RequestContext, request: CreateTopicsRequest) -
         return await _refuse_all(counts)
     rows = [_refusal(name, _twice()) for name, count in counts.items() if count > 1]
     made: list[Row] = []
-    async for asked in Turns().over(request.topics):
+    async for asked in CooperativeYield().over(request.topics):
         if counts[asked.name] == 1:
             row = await _create(context, asked, deadline, validate_only=request.validate_only)
             (rows if row.error_code else made).append(row)
@@ -59,7 +59,9 @@ async def _refuse_all(names: Counter[str]) -> CreateTopicsResponse:
         f"Excessively large number of partitions per request: the limit is {MAX_PARTITIONS_PER_REQUEST}.",
         error_code=ErrorCode.POLICY_VIOLATION,
     )
-    return CreateTopicsResponse(topics=[_refusal(name, refused) async for name in Turns().over(names)])
+    return CreateTopicsResponse(
+        topics=[_refusal(name, refused) async for name in CooperativeYield().over(names)]
+    )
 
 
 async def _create(context: RequestContext, asked: Asked, deadline: float, *, validate_only: bool) -> Row:

@@ -5,9 +5,9 @@ Versions 0-2.  2: flexible.
 
 from __future__ import annotations
 
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
-from odradek.broker.turns import Turns
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.cooperative_yield import CooperativeYield
+from odradek.broker.requests.dispatch import handles
 from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse
@@ -16,7 +16,9 @@ from odradek.protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse
 @handles(ApiKey.DELETE_GROUPS, versions=(0, 2))
 async def delete_groups(context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
     """Each group has its own verdict."""
-    rows = [await _delete(context, group_id) async for group_id in Turns().over(request.groups_names)]
+    rows = [
+        await _delete(context, group_id) async for group_id in CooperativeYield().over(request.groups_names)
+    ]
     return DeleteGroupsResponse(results=rows)
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
-from odradek.broker.turns import Turns
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.cooperative_yield import CooperativeYield
+from odradek.broker.requests.dispatch import handles
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey
@@ -23,7 +23,7 @@ HIGH_WATERMARK = -1
 @handles(ApiKey.DELETE_RECORDS, versions=(0, 2))
 async def delete_records(context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     """Each partition has its own answer."""
-    turns = Turns()
+    turns = CooperativeYield()
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsResponse.Topics(

@@ -9,10 +9,10 @@ import asyncio
 from collections import Counter
 from uuid import UUID
 
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
-from odradek.broker.store_calls import StoreNotReached, from_store
-from odradek.broker.turns import Turns
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.cooperative_yield import CooperativeYield
+from odradek.broker.requests.dispatch import handles
+from odradek.broker.requests.store_calls import StoreNotReached, from_store
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey
@@ -35,7 +35,7 @@ async def delete_topics(context: RequestContext, request: DeleteTopicsRequest) -
     rows: list[Row] = []
     marked: list[tuple[Row, UUID | None]] = []
     topics = {_key(context, topic): topic for topic in asked}
-    async for key, topic in Turns().over(topics.items()):
+    async for key, topic in CooperativeYield().over(topics.items()):
         row = Row(name=topic.name, topic_id=topic.topic_id)
         rows.append(row)
         try:

@@ -5,9 +5,9 @@ Versions 0-2.  1: endpoint type.  2: fenced brokers, of which there are none on 
 
 from __future__ import annotations
 
-from odradek.broker import authorized_operations
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.dispatch import handles
+from odradek.broker.security import authorized_operations
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import DescribeClusterRequest, DescribeClusterResponse

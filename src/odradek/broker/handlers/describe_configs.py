@@ -5,24 +5,24 @@ Versions 1-4, as Kafka 4.  1: sources and synonyms.  3: types and documents.  4:
 
 from __future__ import annotations
 
-from odradek.broker.config.describe import (
-    Row,
-    describe_broker,
-    describe_default_broker,
-    describe_group,
-    describe_topic,
-)
-from odradek.broker.config_resources import (
+from odradek.broker.requests.config_resources import (
     ResourceType,
     is_default_broker,
     require_group_name,
     require_topic,
     resource_type,
 )
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
-from odradek.broker.store_calls import from_store
-from odradek.broker.turns import Turns
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.cooperative_yield import CooperativeYield
+from odradek.broker.requests.dispatch import handles
+from odradek.broker.requests.store_calls import from_store
+from odradek.broker.settings.describe import (
+    Row,
+    describe_broker,
+    describe_default_broker,
+    describe_group,
+    describe_topic,
+)
 from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse
@@ -40,7 +40,7 @@ async def describe_configs(
 ) -> DescribeConfigsResponse:
     """Each resource has its own answer, once: repeating one would only make the response larger."""
     wanted = {(asked.resource_type, asked.resource_name): asked for asked in reversed(request.resources)}
-    turns = Turns(RESULTS_PER_TURN)
+    turns = CooperativeYield(RESULTS_PER_TURN)
     results = [
         await _describe(context, request, asked) async for asked in turns.over(reversed(wanted.values()))
     ]

@@ -5,9 +5,9 @@ Versions 0-6.  3: authorised operations.  4: instance ids.  5: flexible.  6: no 
 
 from __future__ import annotations
 
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
-from odradek.broker.turns import Turns
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.cooperative_yield import CooperativeYield
+from odradek.broker.requests.dispatch import handles
 from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse
@@ -18,7 +18,7 @@ GROUP_ERRORS_FROM = 6
 @handles(ApiKey.DESCRIBE_GROUPS, versions=(0, 6))
 async def describe_groups(context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     """Each group has its own answer."""
-    rows = [await _describe(context, group_id) async for group_id in Turns().over(request.groups)]
+    rows = [await _describe(context, group_id) async for group_id in CooperativeYield().over(request.groups)]
     return DescribeGroupsResponse(groups=rows)
 
 

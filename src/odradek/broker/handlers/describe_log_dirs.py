@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.dispatch import handles
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
-from odradek.log.log_directory import LogDirectory
+from odradek.log.directories.log_directory import LogDirectory
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
 

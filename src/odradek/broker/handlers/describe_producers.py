@@ -5,11 +5,11 @@ Version 0.
 
 from __future__ import annotations
 
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
-from odradek.broker.turns import Turns
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.cooperative_yield import CooperativeYield
+from odradek.broker.requests.dispatch import handles
 from odradek.common.errors import KafkaError
-from odradek.log.producers import ProducerEntry
+from odradek.log.producers.producer_states import ProducerEntry
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import DescribeProducersRequest, DescribeProducersResponse
 from odradek.replication.replica_manager import UnknownPartition
@@ -23,7 +23,7 @@ async def describe_producers(
     context: RequestContext, request: DescribeProducersRequest
 ) -> DescribeProducersResponse:
     """Each partition has its own answer; only its leader knows."""
-    turns = Turns()
+    turns = CooperativeYield()
     return DescribeProducersResponse(
         topics=[
             Topic(

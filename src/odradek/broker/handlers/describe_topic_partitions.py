@@ -5,9 +5,9 @@ Version 0.
 
 from __future__ import annotations
 
-from odradek.broker import authorized_operations
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.dispatch import handles
+from odradek.broker.security import authorized_operations
 from odradek.cluster.metadata_answers import Cursor
 from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey

@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
-from odradek.broker.fetch_sessions import FetchSession, FetchSessionError, Key, WantedPartition
-from odradek.broker.file_parts import LogPart
-from odradek.broker.turns import STEPS_PER_TURN, Turns
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.cooperative_yield import STEPS_PER_YIELD, CooperativeYield
+from odradek.broker.requests.dispatch import handles
+from odradek.broker.requests.fetch_sessions import FetchSession, FetchSessionError, Key, WantedPartition
+from odradek.broker.requests.file_parts import LogPart
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.log.errors import OffsetOutOfRange, StorageError
-from odradek.log.partition_log import PartitionLog
-from odradek.log.reading import Isolation
-from odradek.log.warming import is_warm, notice_cached, warm_up
+from odradek.log.partition.partition_log import PartitionLog
+from odradek.log.partition.read_ahead import is_warm, notice_cached, warm_up
+from odradek.log.partition.reading import Isolation
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.fetch_frames import FetchFrame
 from odradek.protocol.messages import FetchRequest, FetchResponse
@@ -52,7 +52,7 @@ def fetch(context: RequestContext, request: FetchRequest) -> Answer:
     except FetchSessionError as error:
         return FetchResponse(error_code=error.error_code)
     fetching = Fetching(context, request, session, is_incremental)
-    if len(session.wanted) > STEPS_PER_TURN:
+    if len(session.wanted) > STEPS_PER_YIELD:
         return fetching.answer_in_turns()
     cold = fetching.cold_reads()
     return fetching.warm_up_and_answer(cold) if cold else fetching.answer_or_wait()
@@ -112,7 +112,7 @@ class Fetching:
 
         A client that goes on with its session meanwhile may change what it wants.
         """
-        services, turns = self.context.services, Turns()
+        services, turns = self.context.services, CooperativeYield()
         items = list(self.session.wanted.items())
         cold: list[ColdRead] = []
         async for _, wanted in turns.over(items):

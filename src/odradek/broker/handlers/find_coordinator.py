@@ -6,10 +6,10 @@ yet, and share groups are not served.
 
 from __future__ import annotations
 
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
-from odradek.broker.internal_topics import consumer_offsets, partition_of
-from odradek.broker.turns import Turns
+from odradek.broker.coordinators.internal_topics import consumer_offsets, partition_of
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.cooperative_yield import CooperativeYield
+from odradek.broker.requests.dispatch import handles
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey
@@ -32,7 +32,7 @@ async def find_coordinator(
     if context.version >= SEVERAL_KEYS_FROM:
         rows = [
             await _find(context, request.key_type, key)
-            async for key in Turns(KEYS_PER_TURN).over(request.coordinator_keys)
+            async for key in CooperativeYield(KEYS_PER_TURN).over(request.coordinator_keys)
         ]
         return FindCoordinatorResponse(coordinators=rows)
     row = await _find(context, request.key_type, request.key)

@@ -5,8 +5,8 @@ Versions 0-4.  1: throttle time.  3: static members.  4: flexible.
 
 from __future__ import annotations
 
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.dispatch import handles
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import HeartbeatRequest, HeartbeatResponse
 

@@ -5,11 +5,11 @@ Versions 0-1.  1: flexible.
 
 from __future__ import annotations
 
-from odradek.broker.config.alter import Change
-from odradek.broker.config_resources import MakeChanges, alter_each
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
-from odradek.broker.turns import Turns
+from odradek.broker.requests.config_resources import MakeChanges, alter_each
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.cooperative_yield import CooperativeYield
+from odradek.broker.requests.dispatch import handles
+from odradek.broker.settings.alter import Change
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 
@@ -25,7 +25,7 @@ async def incremental_alter_configs(
     answers = await alter_each(
         context.services, request.resources, _changes_of, validate_only=request.validate_only
     )
-    rows = [Row(**answer._asdict()) async for answer in Turns().over(answers)]
+    rows = [Row(**answer._asdict()) async for answer in CooperativeYield().over(answers)]
     return IncrementalAlterConfigsResponse(responses=rows)
 
 

@@ -7,11 +7,11 @@ the assignment.
 
 from __future__ import annotations
 
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.dispatch import handles
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
-from odradek.groups.membership import Joining
+from odradek.groups.classic.membership import Joining
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import JoinGroupRequest, JoinGroupResponse
 

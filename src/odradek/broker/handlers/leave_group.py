@@ -6,8 +6,8 @@ which is not kept.
 
 from __future__ import annotations
 
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.dispatch import handles
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import LeaveGroupRequest, LeaveGroupResponse
 

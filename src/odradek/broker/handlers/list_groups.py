@@ -5,8 +5,8 @@ Versions 0-5.  1: throttle time.  3: flexible.  4: by state.  5: by type.
 
 from __future__ import annotations
 
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.dispatch import handles
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import ListGroupsRequest, ListGroupsResponse
 

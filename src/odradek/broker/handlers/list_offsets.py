@@ -10,12 +10,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
-from odradek.broker.turns import Turns
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.cooperative_yield import CooperativeYield
+from odradek.broker.requests.dispatch import handles
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
-from odradek.log.timestamps import TimestampedOffset
+from odradek.log.partition.timestamps import TimestampedOffset
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
 from odradek.replication.partition import Partition
@@ -34,7 +34,7 @@ NEVER = 2**15
 @handles(ApiKey.LIST_OFFSETS, versions=(1, 11))
 async def list_offsets(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
     """Each partition has its own answer; looking up a time may read files, so that goes to the pool."""
-    turns = Turns()
+    turns = CooperativeYield()
     topics = []
     async for topic in turns.over(request.topics):
         rows = [

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 
-from odradek.broker import authorized_operations
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
-from odradek.broker.store_calls import from_store
-from odradek.broker.turns import Turns
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.cooperative_yield import CooperativeYield
+from odradek.broker.requests.dispatch import handles
+from odradek.broker.requests.store_calls import from_store
+from odradek.broker.security import authorized_operations
 from odradek.cluster.metadata_answers import TopicAnswer
 from odradek.cluster.new_topics import NewTopic
 from odradek.common.error_codes import ErrorCode
@@ -47,7 +47,10 @@ async def _topics(context: RequestContext, request: MetadataRequest) -> list[Top
     """Each topic that is asked for, once."""
     deadline = context.services.loop.time() + CREATION_SECONDS
     wanted = {(topic.name, topic.topic_id): topic for topic in request.topics or ()}
-    return [await _topic(context, request, topic, deadline) async for topic in Turns().over(wanted.values())]
+    return [
+        await _topic(context, request, topic, deadline)
+        async for topic in CooperativeYield().over(wanted.values())
+    ]
 
 
 def _with_operations(topic: TopicAnswer) -> TopicAnswer:

@@ -6,15 +6,15 @@ Versions 2-10, as Kafka 4.  2-4: a retention of its own.  6: leader epochs.  7: 
 
 from __future__ import annotations
 
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
-from odradek.broker.offset_topics import asked_topic
-from odradek.broker.turns import Turns
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.cooperative_yield import CooperativeYield
+from odradek.broker.requests.dispatch import handles
+from odradek.broker.requests.offset_topics import asked_topic
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.groups.committed import OffsetAndMetadata
-from odradek.groups.offsets import Commit
+from odradek.groups.offset_requests import Commit
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
 
@@ -30,7 +30,7 @@ async def offset_commit(context: RequestContext, request: OffsetCommitRequest) -
     offsets: dict[TopicPartition, OffsetAndMetadata] = {}
     waiting: dict[TopicPartition, Row] = {}
     now_ms = context.services.clock.now_ms()
-    turns = Turns()
+    turns = CooperativeYield()
     async for topic in turns.over(request.topics):
         known = asked_topic(context, topic.name, topic.topic_id)
         rows = []

@@ -5,10 +5,10 @@ Version 0.
 
 from __future__ import annotations
 
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
-from odradek.broker.offset_topics import NO_TOPIC_ID, asked_topic
-from odradek.broker.turns import Turns
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.cooperative_yield import CooperativeYield
+from odradek.broker.requests.dispatch import handles
+from odradek.broker.requests.offset_topics import NO_TOPIC_ID, asked_topic
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 from odradek.protocol.api_key import ApiKey
@@ -22,7 +22,7 @@ async def offset_delete(context: RequestContext, request: OffsetDeleteRequest) -
     """Each partition has its own verdict; a fault of the group is told once."""
     response = OffsetDeleteResponse()
     waiting: dict[TopicPartition, Row] = {}
-    turns = Turns()
+    turns = CooperativeYield()
     async for topic in turns.over(request.topics):
         known = asked_topic(context, topic.name, NO_TOPIC_ID)
         rows = []

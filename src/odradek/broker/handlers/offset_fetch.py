@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
-from odradek.broker.offset_topics import AskedTopic, asked_topic
-from odradek.broker.turns import Turns
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.cooperative_yield import CooperativeYield
+from odradek.broker.requests.dispatch import handles
+from odradek.broker.requests.offset_topics import AskedTopic, asked_topic
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.groups.committed import INVALID_OFFSET, NO_LEADER_EPOCH
-from odradek.groups.offsets import FetchedOffset
+from odradek.groups.offset_requests import FetchedOffset
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
 
@@ -33,7 +33,7 @@ NO_TOPIC_ID = bytes(16)
 @handles(ApiKey.OFFSET_FETCH, versions=(1, 10))
 async def offset_fetch(context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
     """Each group has its own answer."""
-    turns = Turns()
+    turns = CooperativeYield()
     if context.version >= SEVERAL_GROUPS_FROM:
         rows = [
             await _fetch(context, asked, request.require_stable, turns)
@@ -54,7 +54,7 @@ def _topics_of(request: OffsetFetchRequest) -> list[OffsetFetchRequest.Groups.To
 
 
 async def _fetch(
-    context: RequestContext, asked: OffsetFetchRequest.Groups, require_stable: bool, turns: Turns
+    context: RequestContext, asked: OffsetFetchRequest.Groups, require_stable: bool, turns: CooperativeYield
 ) -> GroupRow:
     row = GroupRow(group_id=asked.group_id)
     topics, partitions = None, None
@@ -102,7 +102,7 @@ def _all_found(context: RequestContext, found: dict[TopicPartition, FetchedOffse
 
 
 async def _asked_for(
-    topic: AskedTopic, indexes: list[int], found: dict[TopicPartition, FetchedOffset], turns: Turns
+    topic: AskedTopic, indexes: list[int], found: dict[TopicPartition, FetchedOffset], turns: CooperativeYield
 ) -> TopicRow:
     # A name need not exist: offsets outlive their topic. An id that is not known leads to nothing.
     is_unknown_id = topic.unknown_error is ErrorCode.UNKNOWN_TOPIC_ID and topic.metadata is None
@@ -149,7 +149,7 @@ async def _as_single(
             for one in asked.topics or []
         ]
     response = OffsetFetchResponse(error_code=row.error_code)
-    turns = Turns()
+    turns = CooperativeYield()
     response.topics = [
         OffsetFetchResponse.Topics(
             name=topic.name, partitions=[_old_row(one) async for one in turns.over(topic.partitions)]

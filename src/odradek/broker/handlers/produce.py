@@ -10,16 +10,16 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import Answer, handles
-from odradek.broker.services import Services
-from odradek.broker.turns import STEPS_PER_TURN, Turns
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.cooperative_yield import STEPS_PER_YIELD, CooperativeYield
+from odradek.broker.requests.dispatch import Answer, handles
+from odradek.broker.requests.services import Services
 from odradek.cluster.metadata_answers import INTERNAL_TOPICS
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.log.errors import StorageError
-from odradek.log.log_tail import AppendInfo
+from odradek.log.partition.log_appender import AppendInfo
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import ProduceRequest, ProduceResponse
 from odradek.protocol.produce_frames import TOPIC_IDS_FROM
@@ -50,7 +50,7 @@ Appended = list[tuple[Partition, int, Row]]
 @handles(ApiKey.PRODUCE, versions=(3, 13))
 def produce(context: RequestContext, request: ProduceRequest) -> Answer:
     """Append what can be appended; each partition has its own verdict."""
-    if sum(len(topic.partition_data) for topic in request.topic_data) > STEPS_PER_TURN:
+    if sum(len(topic.partition_data) for topic in request.topic_data) > STEPS_PER_YIELD:
         _keep_records(request)
         # What the client sends behind it must not overtake it.
         context.connection.pause()
@@ -67,7 +67,7 @@ async def _produce_in_turns(context: RequestContext, request: ProduceRequest) ->
     response, appended = ProduceResponse(), Appended()
     try:
         steps = _append_all(context, request, response, appended, deadline=math.inf)
-        async for _ in Turns(BATCHES_PER_TURN).over(steps):
+        async for _ in CooperativeYield(BATCHES_PER_TURN).over(steps):
             pass
     finally:
         context.connection.resume()

@@ -2,10 +2,10 @@
 
 cimport cython
 
-from odradek.broker.fetch_sessions cimport FetchSession, WantedPartition
-from odradek.broker.late_answers cimport LateAnswer
-from odradek.broker.purgatory cimport Purgatory
-from odradek.broker.short_reads cimport Reads
+from odradek.broker.requests.fetch_sessions cimport FetchSession, WantedPartition
+from odradek.broker.requests.late_answers cimport LateAnswer
+from odradek.broker.requests.purgatory cimport Purgatory
+from odradek.broker.requests.short_reads cimport Reads
 from odradek.protocol.fetch_frames cimport FetchFrame, FoundRecords, WantedRecords, WantedTopic
 from odradek.replication.partition cimport Partition
 

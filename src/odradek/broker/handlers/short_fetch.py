@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from odradek.broker.context import RequestContext
-from odradek.broker.fetch_sessions import FINAL_EPOCH, NO_SESSION, FetchSession, WantedPartition
-from odradek.broker.late_answers import LateAnswer
-from odradek.broker.services import Services
-from odradek.broker.short_reads import Reads
-from odradek.broker.short_ways import answers_shortly
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.fetch_sessions import FINAL_EPOCH, NO_SESSION, FetchSession, WantedPartition
+from odradek.broker.requests.late_answers import LateAnswer
+from odradek.broker.requests.services import Services
+from odradek.broker.requests.short_reads import Reads
+from odradek.broker.requests.short_ways import answers_shortly
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.fetch_frames import (
     TOPIC_IDS_FROM,

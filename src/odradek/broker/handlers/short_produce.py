@@ -17,12 +17,12 @@ from odradek.broker.handlers.produce import (
     tell_place,
     too_late,
 )
-from odradek.broker.services import Services
-from odradek.broker.short_ways import answers_shortly
+from odradek.broker.requests.services import Services
+from odradek.broker.requests.short_ways import answers_shortly
 from odradek.cluster.metadata_answers import INTERNAL_TOPICS
 from odradek.common.config import LONG_MAX
 from odradek.common.errors import KafkaError
-from odradek.log.log_tail import AppendInfo
+from odradek.log.partition.log_appender import AppendInfo
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.headers import encode_response
 from odradek.protocol.messages import ProduceResponse
@@ -35,9 +35,9 @@ except ImportError:
     from odradek.common import cython_shim as cython
 
 if cython.compiled:
-    from cython.cimports.odradek.common.ticks import monotonic_seconds
+    from cython.cimports.odradek.common.c_clocks import monotonic_seconds
 else:
-    from odradek.common.ticks import monotonic_seconds
+    from odradek.common.c_clocks import monotonic_seconds
 
 _MAX_SECONDS = MAX_SECONDS
 _INTERNAL_TOPICS = INTERNAL_TOPICS

@@ -5,8 +5,8 @@ Versions 0-5.  1: throttle time.  3: static members.  4: flexible.  5: protocol 
 
 from __future__ import annotations
 
-from odradek.broker.context import RequestContext
-from odradek.broker.dispatch import handles
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.dispatch import handles
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import SyncGroupRequest, SyncGroupResponse

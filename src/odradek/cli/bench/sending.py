@@ -14,7 +14,7 @@ from odradek.cli.bench.latencies import Latencies
 from odradek.cli.bench.live import Meter, Progress, live_progress
 from odradek.cli.bench.pace import Pace
 from odradek.cli.bench.payloads import make_payloads
-from odradek.client.producer.batch import DeliveryFuture
+from odradek.client.producer.batches.batch import DeliveryFuture
 from odradek.client.producer.producer import Producer, RecordMetadata
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from odradek.cli.output import output_option, print_rows
 
 if TYPE_CHECKING:
     from odradek.client.admin.cluster import BrokerDescription
-    from odradek.client.api_versions import BrokerVersions
+    from odradek.client.network.api_versions import BrokerVersions
 
 
 @click.command("api-versions")

@@ -12,7 +12,7 @@ from odradek.cli.connecting import Failed
 from odradek.cli.output import output_option, print_rows
 
 if TYPE_CHECKING:
-    from odradek.broker.config.document import DocumentRow
+    from odradek.broker.settings.document import DocumentRow
 
 
 @click.command("docs")
@@ -39,8 +39,8 @@ def command(words: tuple[str, ...], only: str | None, output: str | None) -> Non
 
 
 def _all_rows() -> list[tuple[str, DocumentRow]]:
-    from odradek.broker.config import catalog  # noqa: PLC0415
-    from odradek.broker.config.document import (  # noqa: PLC0415
+    from odradek.broker.settings import catalog  # noqa: PLC0415
+    from odradek.broker.settings.document import (  # noqa: PLC0415
         broker_rows,
         document_rows,
         group_rows,

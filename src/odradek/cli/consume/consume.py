@@ -23,7 +23,7 @@ from odradek.cli.groups.group_names import complete_group
 from odradek.cli.options import UsageProblem
 from odradek.cli.topic_names import complete_topic, parse_pairs
 from odradek.client.admin.offsets import IsolationLevel
-from odradek.client.background import new_event_loop
+from odradek.client.network.background_loop import new_event_loop
 
 _EPILOG = """\
 \b

@@ -22,7 +22,7 @@ from odradek.cli.options import UsageProblem, check_readable, output_option
 from odradek.cli.printer import Printer
 from odradek.cli.progress import progress_bar
 from odradek.log.filenames import SegmentFile, parse_segment_filename
-from odradek.log.read_only import NotALog, find_partitions
+from odradek.log.offline.read_only import NotALog, find_partitions
 
 _NOT_OFFERED = {
     "--cluster-metadata-decoder": "odradek has no KRaft metadata log",

@@ -13,16 +13,16 @@ from odradek.cli.log.decoders import RecordDecoder
 from odradek.cli.log.dump_output import DumpOutput
 from odradek.cli.log.dump_rows import aborted_fields, batch_fields, producer_fields, record_fields
 from odradek.log import filenames
-from odradek.log.batch_chunks import BatchChunk, batch_chunks, is_only_room
 from odradek.log.errors import DamagedIndex
 from odradek.log.filenames import SegmentFile, segment_filename
-from odradek.log.offset_index import OffsetIndex
-from odradek.log.producer_snapshots import CorruptSnapshot, decode_snapshot
-from odradek.log.read_only import MAX_DECOMPRESSED_BYTES, read_only_directory, read_only_file
-from odradek.log.segment import Segment
-from odradek.log.segment_reads import BatchSpan
-from odradek.log.time_index import TimeIndex, TimestampOffset
-from odradek.log.txn_index import TxnIndex
+from odradek.log.offline.read_only import MAX_DECOMPRESSED_BYTES, read_only_directory, read_only_file
+from odradek.log.producers.producer_snapshots import CorruptSnapshot, decode_snapshot
+from odradek.log.segment.batch_chunks import BatchChunk, batch_chunks, is_only_room
+from odradek.log.segment.offset_index import OffsetIndex
+from odradek.log.segment.segment import Segment
+from odradek.log.segment.segment_reader import BatchSpan
+from odradek.log.segment.time_index import TimeIndex, TimestampOffset
+from odradek.log.segment.txn_index import TxnIndex
 from odradek.records.batch import BatchHeader, has_valid_crc
 from odradek.records.errors import RecordsError
 from odradek.records.record import read_records

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from odradek.log.producers import ProducerEntry
-from odradek.log.txn_index import VERSION as TXN_INDEX_VERSION
-from odradek.log.txn_index import AbortedTxn
+from odradek.log.producers.producer_states import ProducerEntry
+from odradek.log.segment.txn_index import VERSION as TXN_INDEX_VERSION
+from odradek.log.segment.txn_index import AbortedTxn
 from odradek.records.batch import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_SEQUENCE, BatchHeader
 from odradek.records.compression import Codec
 from odradek.records.control import ControlType, read_control_type, read_end_transaction_marker

@@ -9,8 +9,8 @@ import time
 import click
 
 from odradek.cli.options import UsageProblem, check_directory, output_option
-from odradek.log.fork import CannotFork, ForkReport, fork
-from odradek.log.read_only import NotALog
+from odradek.log.offline.fork import CannotFork, ForkReport, fork
+from odradek.log.offline.read_only import NotALog
 
 
 @click.command("fork")

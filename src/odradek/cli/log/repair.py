@@ -7,10 +7,10 @@ import os
 import click
 
 from odradek.cli.options import UsageProblem, check_directory
-from odradek.log.file_system import FileSystem
-from odradek.log.log_directory import LogDirectory
-from odradek.log.read_only import is_partition
-from odradek.log.repair import RepairPlan, apply_repair, plan_repair
+from odradek.log.directories.log_directory import LogDirectory
+from odradek.log.files.file_system import FileSystem
+from odradek.log.offline.read_only import is_partition
+from odradek.log.offline.repair import RepairPlan, apply_repair, plan_repair
 
 
 @click.command("repair")

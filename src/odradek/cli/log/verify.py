@@ -9,9 +9,9 @@ import click
 from odradek.cli.options import UsageProblem, check_directory, output_option
 from odradek.cli.printer import Printer
 from odradek.cli.progress import progress_bar
-from odradek.log.read_only import NotALog
-from odradek.log.verify.directory import Summary, bytes_to_read, verify
-from odradek.log.verify.finding import Finding, Report
+from odradek.log.offline.read_only import NotALog
+from odradek.log.offline.verify.directory import Summary, bytes_to_read, verify
+from odradek.log.offline.verify.finding import Finding, Report
 
 
 @click.command("verify")

@@ -14,9 +14,9 @@ from odradek.client.admin.log_dirs import LogDirAdmin
 from odradek.client.admin.offsets import OffsetAdmin
 from odradek.client.admin.producers import ProducerAdmin
 from odradek.client.admin.topics import TopicAdmin
-from odradek.client.background import BackgroundLoop
 from odradek.client.config import ClientConfig, check_keywords_only, from_keywords
 from odradek.client.errors import ClientClosed
+from odradek.client.network.background_loop import BackgroundLoop
 from odradek.client.settings import ClientSettings
 
 Parameters = ParamSpec("Parameters")

@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeAlias, TypeVar
 
 from odradek.client.broker_errors import NotController, broker_error
-from odradek.client.brokers import STALE_VIEW, Brokers
 from odradek.client.config import ClientConfig
-from odradek.client.connection import BrokerConnection
 from odradek.client.errors import BrokerError, ClientClosed, DeadlineExceeded
+from odradek.client.network.brokers import STALE_VIEW, Brokers
+from odradek.client.network.connection import BrokerConnection
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 

@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from odradek.client.admin.base import AdminBase, Outcome
 from odradek.client.config import ClientConfig
-from odradek.client.connection import BrokerConnection
 from odradek.client.coordinators import Coordinators
 from odradek.client.errors import BrokerError, ClientError, DeadlineExceeded
 from odradek.client.metadata import Node
+from odradek.client.network.connection import BrokerConnection
 from odradek.common.error_codes import ErrorCode
 
 Result = TypeVar("Result")

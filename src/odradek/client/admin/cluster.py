@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from odradek.client.admin.base import AdminBase
-from odradek.client.api_versions import BrokerVersions
 from odradek.client.broker_errors import check
 from odradek.client.metadata import NO_NODE
+from odradek.client.network.api_versions import BrokerVersions
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import (
     DescribeClusterRequest,

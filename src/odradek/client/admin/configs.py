@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from odradek.client.admin.base import AdminBase, Outcome, outcome_of
 from odradek.client.broker_errors import check
-from odradek.client.connection import BrokerConnection
+from odradek.client.network.connection import BrokerConnection
 from odradek.common.config import Kind
 from odradek.protocol.messages import (
     DescribeConfigsRequest,

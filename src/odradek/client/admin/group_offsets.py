@@ -16,8 +16,8 @@ from odradek.client.committed_offsets import (
     committed_rows,
     fetch_request,
 )
-from odradek.client.connection import BrokerConnection
 from odradek.client.metadata import Node
+from odradek.client.network.connection import BrokerConnection
 from odradek.common.ids import TopicPartition
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import (

@@ -12,10 +12,10 @@ from typing import Self, TypeVar
 from odradek.client.admin.base import Outcome, require
 from odradek.client.admin.by_coordinator import CoordinatorAdmin
 from odradek.client.broker_errors import GroupIdNotFound, UnsupportedVersion, check
-from odradek.client.connection import BrokerConnection
-from odradek.client.consumer.consumer_protocol import PROTOCOL_TYPE, read_assignment
+from odradek.client.consumer.group.consumer_protocol import PROTOCOL_TYPE, read_assignment
 from odradek.client.errors import UnsupportedByBroker
 from odradek.client.metadata import Node
+from odradek.client.network.connection import BrokerConnection
 from odradek.common.ids import TopicPartition
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.errors import ProtocolError

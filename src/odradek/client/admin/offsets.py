@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from odradek.client.admin.base import AdminBase, Outcome, by_topic, outcome_of
-from odradek.client.connection import BrokerConnection
 from odradek.client.errors import UnsupportedByBroker
+from odradek.client.network.connection import BrokerConnection
 from odradek.common.ids import TopicPartition
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import (

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from odradek.client.admin.base import AdminBase, Outcome, by_topic, outcome_of
-from odradek.client.connection import BrokerConnection
+from odradek.client.network.connection import BrokerConnection
 from odradek.common.ids import TopicPartition
 from odradek.protocol.messages import DescribeProducersRequest, DescribeProducersResponse
 

@@ -30,12 +30,12 @@ from odradek.client.consumer.consumer import (
 from odradek.client.consumer.consumer_record import ConsumerRecord
 from odradek.client.consumer.engine import Engine
 from odradek.client.consumer.errors import NotSubscribed
-from odradek.client.consumer.inbox import Inbox
+from odradek.client.consumer.fetch.fetch_buffer import FetchBuffer
+from odradek.client.consumer.fetch.offset_lookup import OffsetAndTimestamp
 from odradek.client.consumer.interceptors import ConsumerInterceptor, Interceptors
-from odradek.client.consumer.offset_lookup import OffsetAndTimestamp
 from odradek.client.consumer.poll_path import LONGEST_SLICE_S
 from odradek.client.consumer.positions import EARLIEST, LATEST
-from odradek.client.consumer.reader import AutoCommit, Reader
+from odradek.client.consumer.record_reader import AutoCommit, RecordReader
 from odradek.client.consumer.statistics import ConsumerStatistics
 from odradek.client.consumer.subscription import RebalanceListener
 from odradek.client.errors import ClientClosed
@@ -102,10 +102,12 @@ class AsyncConsumer(Generic[Key, Value]):
         check_function("value_deserializer", value_deserializer)
         self.config = consumer_config(settings)
         self._news = asyncio.Event()
-        self._inbox = Inbox()
+        self._inbox = FetchBuffer()
         self._inbox.on_news = self._news.set
         self._interceptors = Interceptors(interceptors)
-        self._reader = Reader(self._inbox, key_deserializer, value_deserializer, self._interceptors.consumed)
+        self._reader = RecordReader(
+            self._inbox, key_deserializer, value_deserializer, self._interceptors.consumed
+        )
         self._auto_commit = (
             AutoCommit(self.config.auto_commit_interval_ms) if self.config.enable_auto_commit else None
         )

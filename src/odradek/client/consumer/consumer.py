@@ -11,22 +11,22 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack, overload
 
 from odradek.client.arguments import topic_name, topic_names, topic_partition, topic_partitions
-from odradek.client.background import BackgroundLoop
 from odradek.client.committed_offsets import OffsetAndMetadata
 from odradek.client.config import check_function, check_keywords_only
 from odradek.client.consumer.config import consumer_config
 from odradek.client.consumer.consumer_record import ConsumerRecord
 from odradek.client.consumer.engine import Engine, Offsets
 from odradek.client.consumer.errors import NotSubscribed
-from odradek.client.consumer.inbox import Inbox
+from odradek.client.consumer.fetch.fetch_buffer import FetchBuffer
+from odradek.client.consumer.fetch.offset_lookup import OffsetAndTimestamp
 from odradek.client.consumer.interceptors import ConsumerInterceptor, Interceptors
-from odradek.client.consumer.offset_lookup import OffsetAndTimestamp
 from odradek.client.consumer.poll_path import LONGEST_SLICE_S, PollPath
 from odradek.client.consumer.positions import EARLIEST, LATEST
-from odradek.client.consumer.reader import AutoCommit, Reader
+from odradek.client.consumer.record_reader import AutoCommit, RecordReader
 from odradek.client.consumer.statistics import ConsumerStatistics
 from odradek.client.consumer.subscription import RebalanceListener
 from odradek.client.errors import ClientClosed
+from odradek.client.network.background_loop import BackgroundLoop
 from odradek.client.settings import ConsumerSettings
 from odradek.common.ids import TopicPartition
 
@@ -105,8 +105,8 @@ class Consumer(PollPath[Key, Value]):
         check_function("value_deserializer", value_deserializer)
         self.config = consumer_config(settings)
         self._interceptors = Interceptors(interceptors)
-        inbox = Inbox()
-        reader = Reader(inbox, key_deserializer, value_deserializer, self._interceptors.consumed)
+        inbox = FetchBuffer()
+        reader = RecordReader(inbox, key_deserializer, value_deserializer, self._interceptors.consumed)
         super().__init__(inbox, reader, self.config.max_poll_records)
         self._auto_commit = (
             AutoCommit(self.config.auto_commit_interval_ms) if self.config.enable_auto_commit else None

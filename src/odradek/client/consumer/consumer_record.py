@@ -5,7 +5,7 @@ Compiled by Cython, or interpreted as is. consumer_record.pxd has the C types of
 
 from __future__ import annotations
 
-from odradek.records.layout import ROW_WIDTH, Column
+from odradek.records.kernels.layout import ROW_WIDTH, Column
 
 try:
     import cython
@@ -15,10 +15,10 @@ except ImportError:
 if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
     from cython.cimports.odradek.client.consumer.consumer_record import PyObject_GC_UnTrack
-    from cython.cimports.odradek.records.kernels import take_bytes, wrapping_sum
+    from cython.cimports.odradek.records.kernels.record_check import take_bytes, wrapping_sum
 else:
-    from odradek.records.kernels import find_bytes as take_bytes
-    from odradek.records.kernels import wrapping_sum
+    from odradek.records.kernels.record_check import find_bytes as take_bytes
+    from odradek.records.kernels.record_check import wrapping_sum
 
 # C integers by consumer_record.pxd; layout.py decides the numbers.
 _ROW_WIDTH = ROW_WIDTH

@@ -11,22 +11,22 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from odradek.client.broker_errors import broker_error
-from odradek.client.brokers import Brokers
 from odradek.client.committed_offsets import MemberIdentity, OffsetAndMetadata
 from odradek.client.consumer.config import ConsumerConfig
 from odradek.client.consumer.errors import LogTruncated, NoOffset, NotSubscribed
-from odradek.client.consumer.fetcher import Fetcher
-from odradek.client.consumer.group_offsets import GroupOffsets
-from odradek.client.consumer.heartbeat_membership import HeartbeatMembership
-from odradek.client.consumer.inbox import Inbox
-from odradek.client.consumer.membership import Membership
-from odradek.client.consumer.offset_lookup import OffsetAndTimestamp, list_offsets
+from odradek.client.consumer.fetch.fetch_buffer import FetchBuffer
+from odradek.client.consumer.fetch.fetcher import Fetcher
+from odradek.client.consumer.fetch.offset_lookup import OffsetAndTimestamp, list_offsets
+from odradek.client.consumer.fetch.truncation import EpochEnd
+from odradek.client.consumer.group.group_offsets import GroupOffsets
+from odradek.client.consumer.group.heartbeat_membership import HeartbeatMembership
+from odradek.client.consumer.group.membership import Membership
 from odradek.client.consumer.offset_reset import time_to_begin
-from odradek.client.consumer.positions import LATEST, NO_EPOCH, PartitionState
-from odradek.client.consumer.subscription import RebalanceListener, Wish
-from odradek.client.consumer.truncation import EpochEnd
+from odradek.client.consumer.positions import LATEST, NO_EPOCH, PartitionPosition
+from odradek.client.consumer.subscription import RebalanceListener, SubscriptionType
 from odradek.client.coordinators import Coordinators
 from odradek.client.errors import BrokerError, ClientError, DeadlineExceeded, is_retriable
+from odradek.client.network.brokers import Brokers
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 
@@ -35,7 +35,7 @@ REFUSED_TOPICS = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVA
 _log = logging.getLogger("odradek.consumer")
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
-States = Mapping[TopicPartition, PartitionState]
+States = Mapping[TopicPartition, PartitionPosition]
 Release = Callable[[States, Collection[TopicPartition]], Offsets]
 """Called during a poll: hand out no more of these partitions, and tell how far the user has come in them."""
 
@@ -49,13 +49,13 @@ class Engine:
     def __init__(
         self,
         config: ConsumerConfig,
-        inbox: Inbox,
+        inbox: FetchBuffer,
         release: Release,
         on_committed: Callable[[Offsets], None],
     ) -> None:
         self.config = config
         self.inbox = inbox
-        self.states: dict[TopicPartition, PartitionState] = {}
+        self.states: dict[TopicPartition, PartitionPosition] = {}
         self.brokers = Brokers(config, "consumer", creates_topics=config.allow_auto_create_topics)
         self.brokers.metadata.on_update = self._look_at_topics
         self.polled_ms = time.monotonic() * 1000
@@ -63,7 +63,7 @@ class Engine:
         self._looking: asyncio.TimerHandle | None = None
         self._release = release
         self._on_committed = on_committed
-        self._wish = Wish()
+        self._wish = SubscriptionType()
         self._fetcher = Fetcher(
             config,
             self.brokers,
@@ -110,7 +110,7 @@ class Engine:
         for gone in self.states.keys() - set(partitions):
             self.states.pop(gone).lose_position()
         for partition in partitions:
-            self.states.setdefault(partition, PartitionState(*partition))
+            self.states.setdefault(partition, PartitionPosition(*partition))
         self.pump()
 
     async def unsubscribe(self) -> None:
@@ -195,7 +195,7 @@ class Engine:
         """Begin with more partitions, where the group left off."""
         listener = self._wish.listener
         for partition in sorted(partitions):
-            self.states[partition] = PartitionState(*partition)
+            self.states[partition] = PartitionPosition(*partition)
         self.brokers.metadata.want({partition.topic for partition in partitions})
         if listener is not None:
             new = sorted(partitions)
@@ -235,7 +235,7 @@ class Engine:
             self._finding = asyncio.create_task(self._find_positions())
         self._fetcher.pump()
 
-    def _out_of_range(self, state: PartitionState) -> None:
+    def _out_of_range(self, state: PartitionPosition) -> None:
         """The log does not have the offset (any more)."""
         if self.config.auto_offset_reset == "none":
             self.inbox.fail(NoOffset([state.topic_partition]))
@@ -246,7 +246,7 @@ class Engine:
         state.is_reset = True
         self.pump()
 
-    def _truncated(self, state: PartitionState, end: EpochEnd) -> None:
+    def _truncated(self, state: PartitionPosition, end: EpochEnd) -> None:
         """The leader does not have all that the user got (any more)."""
         partition, offset = state.topic_partition, state.position
         assert offset is not None
@@ -275,7 +275,7 @@ class Engine:
             self._finding = None
         self.pump()
 
-    async def _from_committed(self, states: set[PartitionState]) -> None:
+    async def _from_committed(self, states: set[PartitionPosition]) -> None:
         if self._offsets is None or not states:
             return
         wanted = {state.topic_partition: (state, state.generation) for state in states}
@@ -290,7 +290,7 @@ class Engine:
         is_new = isinstance(self._member, HeartbeatMembership)
         return self._identity() if is_new else MemberIdentity()
 
-    async def _from_ends(self, states: set[PartitionState]) -> None:
+    async def _from_ends(self, states: set[PartitionPosition]) -> None:
         if not states:
             return
         time_ms = time_to_begin(self.config.auto_offset_reset, time.time_ns() // 1_000_000)
@@ -309,7 +309,7 @@ class Engine:
                 state.is_reset = False
                 state.seek(told.offset)
 
-    def state(self, partition: TopicPartition) -> PartitionState:
+    def state(self, partition: TopicPartition) -> PartitionPosition:
         """The state of an assigned partition."""
         state = self.states.get(partition)
         if state is None:

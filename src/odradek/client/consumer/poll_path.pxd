@@ -2,13 +2,13 @@
 
 cimport cython
 
-from odradek.client.consumer.inbox cimport Inbox
-from odradek.client.consumer.reader cimport Reader
+from odradek.client.consumer.fetch.fetch_buffer cimport FetchBuffer
+from odradek.client.consumer.record_reader cimport RecordReader
 
 
 cdef class PollPath:
-    cdef readonly Inbox _inbox
-    cdef readonly Reader _reader
+    cdef readonly FetchBuffer _inbox
+    cdef readonly RecordReader _reader
     cdef object _max_poll_records
     cdef readonly object _using
     cdef public object _background
@@ -17,6 +17,6 @@ cdef class PollPath:
     cdef public bint _is_open
 
     cpdef _poll(self, timeout, limit, take)
-    @cython.locals(inbox=Inbox, reader=Reader, now=double, deadline=double)
+    @cython.locals(inbox=FetchBuffer, reader=RecordReader, now=double, deadline=double)
     cdef _take_or_wait(self, double timeout_s, limit, take)
     cpdef _begin_to_use(self)

@@ -19,9 +19,9 @@ except ImportError:
     from odradek.common import cython_shim as cython
 
 if cython.compiled:
-    from cython.cimports.odradek.common.ticks import monotonic_seconds
+    from cython.cimports.odradek.common.c_clocks import monotonic_seconds
 else:
-    from odradek.common.ticks import monotonic_seconds
+    from odradek.common.c_clocks import monotonic_seconds
 
 LONGEST_SLICE_S = 1.0
 """A long poll is cut into slices, each of which counts as a poll for max.poll.interval.ms."""

@@ -4,11 +4,11 @@ import threading
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from odradek.client.background import BackgroundLoop
+from odradek.client.network.background_loop import BackgroundLoop
 from odradek.client.consumer.consumer_record import ConsumerRecord
 from odradek.client.consumer.engine import Engine
-from odradek.client.consumer.inbox import Inbox
-from odradek.client.consumer.reader import AutoCommit, Reader
+from odradek.client.consumer.fetch.fetch_buffer import FetchBuffer
+from odradek.client.consumer.record_reader import AutoCommit, RecordReader
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -16,14 +16,14 @@ Value = TypeVar("Value")
 LONGEST_SLICE_S: float
 
 class PollPath(Generic[Key, Value]):
-    _inbox: Inbox
-    _reader: Reader
+    _inbox: FetchBuffer
+    _reader: RecordReader
     _using: threading._RLock
     _background: BackgroundLoop
     _engine: Engine
     _auto_commit: AutoCommit | None
     _is_open: bool
-    def __init__(self, inbox: Inbox, reader: Reader, max_poll_records: int) -> None: ...
+    def __init__(self, inbox: FetchBuffer, reader: RecordReader, max_poll_records: int) -> None: ...
     def poll(
         self, timeout: float = 0.0, *, max_records: int | None = None
     ) -> list[ConsumerRecord[Key, Value]]: ...

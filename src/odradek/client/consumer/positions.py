@@ -20,7 +20,7 @@ MOST_BUFFERED = 2
 
 
 @dataclass(slots=True, eq=False)
-class PartitionState:
+class PartitionPosition:
     """One assigned partition."""
 
     topic: str

@@ -24,7 +24,7 @@ class RebalanceListener:
         self.on_partitions_revoked(partitions)
 
 
-class Wish:
+class SubscriptionType:
     """What the user asked for last. Changed by the user's thread, read by the loop: each field at once."""
 
     def __init__(self) -> None:

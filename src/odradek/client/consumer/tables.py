@@ -10,16 +10,16 @@ from __future__ import annotations
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from odradek.client.consumer.positions import PartitionState
+from odradek.client.consumer.positions import PartitionPosition
 from odradek.records.arrow import arrays, new_sink, same_number, schema
-from odradek.records.column_sinks import RecordsSink
+from odradek.records.kernels.column_sinks import RecordsSink
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["Taken", "consumer_schema", "new_sink", "to_table"]
 
-Taken = list[tuple[PartitionState, RecordsSink]]
+Taken = list[tuple[PartitionPosition, RecordsSink]]
 
 
 @cache
@@ -38,7 +38,7 @@ def to_table(taken: Taken) -> pa.Table:
     return pa.Table.from_batches(chunks, consumer_schema())
 
 
-def _chunk(state: PartitionState, sink: RecordsSink) -> pa.RecordBatch:
+def _chunk(state: PartitionPosition, sink: RecordsSink) -> pa.RecordBatch:
     import pyarrow as pa  # noqa: PLC0415
 
     numbers = same_number(pa.int32(), 0, len(sink))

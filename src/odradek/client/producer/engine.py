@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable
 
 from odradek.client.broker_errors import broker_error
-from odradek.client.brokers import Brokers
 from odradek.client.errors import ClientClosed
-from odradek.client.producer.accumulator import Accumulator
-from odradek.client.producer.batch import ProducerBatch
+from odradek.client.network.brokers import Brokers
+from odradek.client.producer.batches.accumulator import Accumulator
+from odradek.client.producer.batches.batch import ProducerBatch
 from odradek.client.producer.config import ProducerConfig
-from odradek.client.producer.lone_way import LoneWay
-from odradek.client.producer.sender import Sender
+from odradek.client.producer.sending.sender import Sender
+from odradek.client.producer.sending.single_batch_sender import SingleBatchSender
 from odradek.client.producer.statistics import ProducerStatistics
 from odradek.common.error_codes import ErrorCode
 
@@ -43,7 +43,7 @@ class Engine:
         self.statistics = ProducerStatistics()
         self._brokers = Brokers(config, "producer", creates_topics=True)
         self._sender = Sender(config, accumulator, self._brokers, self.statistics)
-        self.lone_way = LoneWay(self._sender)
+        self.lone_way = SingleBatchSender(self._sender)
         accumulator.wake = lambda: wake(self._sender.pump)
         self._sender.pump()
 

@@ -12,16 +12,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, overload
 
 from odradek.client.arguments import topic_name
-from odradek.client.background import BackgroundLoop
 from odradek.client.config import check_keywords_only
 from odradek.client.errors import ClientForked
-from odradek.client.producer import batch as batch_module
-from odradek.client.producer.accumulator import OnDelivery, TopicQueues
-from odradek.client.producer.batch import DeliveryFuture, RecordMetadata, smallest_room
-from odradek.client.producer.config import producer_config
-from odradek.client.producer.engine import Engine, make_accumulator
-from odradek.client.producer.errors import BufferExhausted, RecordTooLarge
-from odradek.client.producer.outgoing import (
+from odradek.client.network.background_loop import BackgroundLoop
+from odradek.client.producer.batches import batch as batch_module
+from odradek.client.producer.batches.accumulator import OnDelivery, TopicQueues
+from odradek.client.producer.batches.batch import DeliveryFuture, RecordMetadata, smallest_room
+from odradek.client.producer.batches.partitioners import Partitioner
+from odradek.client.producer.batches.record_preparation import (
     Interceptor,
     Key,
     Preparation,
@@ -30,8 +28,10 @@ from odradek.client.producer.outgoing import (
     Serializer,
     Value,
 )
-from odradek.client.producer.partitioners import Partitioner
-from odradek.client.producer.send_path import SendPath
+from odradek.client.producer.batches.send_path import SendPath
+from odradek.client.producer.config import producer_config
+from odradek.client.producer.engine import Engine, make_accumulator
+from odradek.client.producer.errors import BufferExhausted, RecordTooLarge
 from odradek.client.producer.statistics import ProducerStatistics
 from odradek.client.settings import ProducerSettings
 

@@ -10,9 +10,9 @@ import time
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from odradek.client.producer.accumulator import Accumulator, TopicQueues
-from odradek.client.producer.batch import DeliveryFuture, ProducerBatch
-from odradek.client.producer.columns import checked_columns
+from odradek.client.producer.batches.accumulator import Accumulator, TopicQueues
+from odradek.client.producer.batches.batch import DeliveryFuture, ProducerBatch
+from odradek.client.producer.batches.columns import checked_columns
 from odradek.records.arrow import EncodedRows, encode_rows, key_partitions, same_number
 from odradek.records.errors import InvalidRecord
 

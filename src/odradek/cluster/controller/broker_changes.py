@@ -6,10 +6,10 @@ import logging
 from collections.abc import Callable, Iterable
 
 from odradek.cluster.brokers import Broker
-from odradek.cluster.controller.context import PartitionReplica, PartitionState, ReplicaState
-from odradek.cluster.controller.deleting import Deleting
+from odradek.cluster.controller.controller_session import ControllerSession
 from odradek.cluster.controller.events import BrokerChanged, BrokersChanged
-from odradek.cluster.controller.office import Office
+from odradek.cluster.controller.state.context import PartitionReplica, PartitionState, ReplicaState
+from odradek.cluster.controller.topic_deletion_manager import TopicDeletionManager
 from odradek.cluster.registrations import read_broker, read_brokers
 from odradek.common.ids import TopicPartition
 
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 class BrokerChanges:
     """Owned by the controller's event loop, for one term."""
 
-    def __init__(self, office: Office, deleting: Deleting) -> None:
+    def __init__(self, office: ControllerSession, deleting: TopicDeletionManager) -> None:
         self._office = office
         self._context = office.context
         self._deleting = deleting

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from odradek.cluster.controller.election import Election
 from odradek.cluster.controller.requests import ControlRequest
+from odradek.cluster.controller.state.election import Election
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 from odradek.protocol.messages import (

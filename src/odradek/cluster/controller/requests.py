@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 from odradek.cluster.brokers import Broker
-from odradek.cluster.controller.context import (
+from odradek.cluster.controller.state.context import (
     INITIAL_LEADER_EPOCH,
     NO_PARTITION_EPOCH,
     ControllerContext,

@@ -7,10 +7,10 @@ import logging
 from collections.abc import Callable, Iterable
 from uuid import UUID
 
-from odradek.cluster.controller.context import PartitionReplica, ReplicaAssignment, ReplicaState
-from odradek.cluster.controller.deleting import Deleting
+from odradek.cluster.controller.controller_session import ControllerSession
 from odradek.cluster.controller.events import PartitionsChanged, TopicsChanged
-from odradek.cluster.controller.office import Office
+from odradek.cluster.controller.state.context import PartitionReplica, ReplicaAssignment, ReplicaState
+from odradek.cluster.controller.topic_deletion_manager import TopicDeletionManager
 from odradek.common.ids import TopicPartition, topic_name_problem
 from odradek.coordination import paths
 from odradek.coordination.errors import DamagedPayload, NoNode, OperationRefused
@@ -25,7 +25,9 @@ READS_AT_ONCE = 200
 class TopicChanges:
     """Owned by the controller's event loop, for one term. `new_topic_id` throws the dice for topic ids."""
 
-    def __init__(self, office: Office, deleting: Deleting, new_topic_id: Callable[[], UUID]) -> None:
+    def __init__(
+        self, office: ControllerSession, deleting: TopicDeletionManager, new_topic_id: Callable[[], UUID]
+    ) -> None:
         self._office = office
         self._context = office.context
         self._deleting = deleting

@@ -9,17 +9,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 
-from odradek.cluster.controller import partition_states, replica_states
-from odradek.cluster.controller.context import (
+from odradek.cluster.controller.fenced_store import FencedStore
+from odradek.cluster.controller.requests import RequestBatch
+from odradek.cluster.controller.state import partition_states, replica_states
+from odradek.cluster.controller.state.context import (
     ControllerContext,
     PartitionReplica,
     PartitionState,
     ReplicaState,
 )
-from odradek.cluster.controller.election import Election
-from odradek.cluster.controller.fenced_store import FencedStore
-from odradek.cluster.controller.requests import RequestBatch
-from odradek.cluster.controller.state_nodes import States, change_states, create_states, read_states
+from odradek.cluster.controller.state.election import Election
+from odradek.cluster.controller.state.state_nodes import States, change_states, create_states, read_states
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 

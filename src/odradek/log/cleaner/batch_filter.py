@@ -25,12 +25,12 @@ from array import array
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from odradek.log.batch_chunks import BatchChunk
 from odradek.log.cleaner import copy_kernels
 from odradek.log.cleaner.layout import Counter, Verdict
 from odradek.log.cleaner.offset_map import OffsetMap, RecordTable
 from odradek.log.cleaner.statistics import CleanerStatistics
 from odradek.log.cleaner.transactions import CleanedTransactions
+from odradek.log.segment.batch_chunks import BatchChunk
 from odradek.records.batch import (
     CODEC_MASK,
     CONTROL_FLAG,
@@ -44,12 +44,12 @@ from odradek.records.batch import (
     renew_crc,
 )
 from odradek.records.builder import finish_batch
-from odradek.records.checksums import count_whole
 from odradek.records.compression import Codec
 from odradek.records.control import ControlType, read_control_type
 from odradek.records.errors import CorruptBatch
-from odradek.records.kernels import new_bytearray, wrapping_difference, wrapping_sum
-from odradek.records.layout import BatchColumn
+from odradek.records.kernels.checksums import count_whole
+from odradek.records.kernels.layout import BatchColumn
+from odradek.records.kernels.record_check import new_bytearray, wrapping_difference, wrapping_sum
 from odradek.records.record import plain_records, read_records
 
 _ANY_TROUBLE = CODEC_MASK | TRANSACTIONAL_FLAG | CONTROL_FLAG

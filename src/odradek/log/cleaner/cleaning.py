@@ -24,10 +24,10 @@ from odradek.log.cleaner.statistics import CleanerStatistics
 from odradek.log.cleaner.throttle import Throttle
 from odradek.log.cleaner.transactions import CleanedTransactions
 from odradek.log.errors import StorageError
-from odradek.log.leader_batches import max_decompressed_bytes
-from odradek.log.partition_log import PartitionLog
-from odradek.log.reading import aborted_between
-from odradek.log.segment import Segment
+from odradek.log.partition.leader_batches import max_decompressed_bytes
+from odradek.log.partition.partition_log import PartitionLog
+from odradek.log.partition.reading import aborted_between
+from odradek.log.segment.segment import Segment
 
 
 class CleanedGroup(NamedTuple):

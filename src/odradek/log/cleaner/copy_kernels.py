@@ -7,7 +7,7 @@ The CRC of a batch that was built anew is left to the caller.
 from __future__ import annotations
 
 from odradek.log.cleaner.layout import ROW_WIDTH, Counter, Kind, Row, Verdict
-from odradek.records.layout import BATCH_ROW_WIDTH, BatchColumn
+from odradek.records.kernels.layout import BATCH_ROW_WIDTH, BatchColumn
 
 try:
     import cython

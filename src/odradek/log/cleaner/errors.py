@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 
 from odradek.common.errors import OdradekError
-from odradek.log.segment import Segment
+from odradek.log.segment.segment import Segment
 from odradek.records.errors import RecordsError
 
 

@@ -23,7 +23,7 @@ and without a secret two keys that collide can be made.)
 from __future__ import annotations
 
 from odradek.log.cleaner.layout import ROW_WIDTH, Kind, Row, Verdict
-from odradek.records.layout import BATCH_ROW_WIDTH, BatchColumn, Problem
+from odradek.records.kernels.layout import BATCH_ROW_WIDTH, BatchColumn, Problem
 
 try:
     import cython
@@ -73,7 +73,7 @@ _C = 0x6C7967656E657261
 _D = 0x7465646279746573
 
 
-# Numbers. As in records/kernels.py, and not shared: a view passed to another module's function is copied.
+# Numbers. As in records/kernels/record_check.py, and not shared: a view passed to another module's function is copied.
 
 
 @cython.cfunc

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum, IntFlag
 
-from odradek.records.layout import SMALLEST_RECORD
+from odradek.records.kernels.layout import SMALLEST_RECORD
 
 
 class Row(IntEnum):

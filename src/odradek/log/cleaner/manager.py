@@ -20,8 +20,8 @@ from odradek.log.cleaner.plan import LogToClean, dirtiest, log_to_clean, wants_c
 from odradek.log.cleaner.statistics import CleanerStatistics
 from odradek.log.cleaner.throttle import Throttle
 from odradek.log.errors import StorageError
-from odradek.log.file_system import FileSystem
-from odradek.log.partition_log import PartitionLog
+from odradek.log.files.file_system import FileSystem
+from odradek.log.partition.partition_log import PartitionLog
 
 logger = logging.getLogger(__name__)
 

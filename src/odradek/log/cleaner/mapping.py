@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from odradek.log.batch_chunks import BatchChunk, batch_chunks
 from odradek.log.cleaner.batch_filter import ALONE, check_crcs, judge, runs
 from odradek.log.cleaner.errors import reading
 from odradek.log.cleaner.offset_map import OffsetMap, RecordTable
 from odradek.log.cleaner.statistics import CleanerStatistics
 from odradek.log.cleaner.transactions import CleanedTransactions
-from odradek.log.segment import Segment
-from odradek.records.layout import BatchColumn
+from odradek.log.segment.batch_chunks import BatchChunk, batch_chunks
+from odradek.log.segment.segment import Segment
+from odradek.records.kernels.layout import BatchColumn
 from odradek.records.record import plain_records
 
 

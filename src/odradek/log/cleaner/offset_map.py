@@ -15,8 +15,8 @@ from odradek.log.cleaner import kernels
 from odradek.log.cleaner.layout import DIGEST_WIDTH, ENTRY_BYTES, ROW_WIDTH, Row, max_records
 from odradek.records.batch import Buffer
 from odradek.records.errors import CorruptBatch
-from odradek.records.kernels import new_bytearray
-from odradek.records.layout import SENTENCES, Problem
+from odradek.records.kernels.layout import SENTENCES, Problem
+from odradek.records.kernels.record_check import new_bytearray
 
 MAX_SLOTS = 2**32 - 1
 _LEAST_SLOTS = 64

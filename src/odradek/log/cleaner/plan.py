@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from odradek.common.config import LONG_MAX
 from odradek.log.config import LogConfig
-from odradek.log.roll import MAX_RELATIVE_OFFSET
+from odradek.log.segment.roll import MAX_RELATIVE_OFFSET
 
 
 class ClosedSegment(NamedTuple):

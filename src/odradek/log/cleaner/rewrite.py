@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from odradek.log import filenames
-from odradek.log.batch_chunks import BatchChunk, batch_chunks
 from odradek.log.cleaner.batch_filter import BatchFilter, check_crcs
 from odradek.log.cleaner.errors import reading
 from odradek.log.cleaner.statistics import CleanerStatistics
-from odradek.log.files import PartitionDirectory
-from odradek.log.segment import Segment
-from odradek.log.segment_scan import IndexBuilder, SegmentScan
-from odradek.log.time_index import TimestampOffset
-from odradek.records.batch_scan import scan_batches
-from odradek.records.layout import Stop
+from odradek.log.files.log_file import PartitionDirectory
+from odradek.log.recovery.segment_scan import IndexBuilder, SegmentScan
+from odradek.log.segment.batch_chunks import BatchChunk, batch_chunks
+from odradek.log.segment.segment import Segment
+from odradek.log.segment.time_index import TimestampOffset
+from odradek.records.kernels.batch_scan import scan_batches
+from odradek.records.kernels.layout import Stop
 
 
 class SegmentWriter:

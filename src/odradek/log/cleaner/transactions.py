@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from odradek.log.txn_index import AbortedTxn
+from odradek.log.segment.txn_index import AbortedTxn
 from odradek.records.control import ControlType
 
 

@@ -1,0 +1,1 @@
+"""Background work of a broker: retention, flushing, compaction, moves, metrics."""

@@ -1,0 +1,76 @@
+"""What a broker can tell in numbers: read from where they are kept, whenever somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from odradek.broker.listeners import Listeners
+from odradek.broker.requests.services import Services
+from odradek.metrics import names
+from odradek.metrics.registry import Registry, Sample
+from odradek.replication.partition import Partition
+
+
+def broker_registry(services: Services, listeners: Listeners) -> Registry:
+    """Everything that a running broker tells; asked on its loop."""
+    registry = Registry()
+    registry.register(lambda: _requests(services, listeners))
+    registry.register(lambda: _waiting(services))
+    registry.register(lambda: _topics(services))
+    registry.register(lambda: _logs(services))
+    registry.register(lambda: _partitions(services))
+    return registry
+
+
+def _requests(services: Services, listeners: Listeners) -> Iterator[Sample]:
+    for name, dispatcher in listeners.dispatchers.items():
+        for api_key, counters in dispatcher.counters.items():
+            if counters.requests:
+                labels = (api_key.name, name)
+                yield Sample(names.REQUESTS, labels, counters.requests)
+                yield Sample(names.REQUEST_ERRORS, labels, counters.errors)
+                yield Sample(names.REQUEST_BYTES, labels, counters.request_bytes)
+                yield Sample(names.RESPONSE_BYTES, labels, counters.response_bytes)
+                yield Sample(names.REQUEST_SECONDS, labels, counters.seconds)
+    for name, listener in listeners:
+        yield Sample(names.CONNECTIONS, (name,), listener.connection_count)
+        yield Sample(names.CONNECTIONS_ACCEPTED, (name,), listener.accepted)
+        yield Sample(names.CONNECTIONS_REFUSED, (name,), listener.refused)
+    yield Sample(names.REQUESTS_UNDER_WAY, (), services.gate.open_requests)
+
+
+def _waiting(services: Services) -> Iterator[Sample]:
+    yield Sample(names.PURGATORY, ("produce",), len(services.waiting_produces))
+    yield Sample(names.PURGATORY, ("fetch",), len(services.waiting_fetches))
+    yield Sample(names.FETCH_SESSIONS, (), len(services.fetch_sessions))
+
+
+def _topics(services: Services) -> Iterator[Sample]:
+    for topic, traffic in services.replicas.traffic.items():
+        yield Sample(names.BYTES_IN, (topic,), traffic.bytes_in)
+        yield Sample(names.MESSAGES_IN, (topic,), traffic.messages_in)
+        yield Sample(names.BYTES_OUT, (topic,), traffic.bytes_out)
+
+
+def _logs(services: Services) -> Iterator[Sample]:
+    logs = services.replicas.logs
+    for (topic, index), log in logs.logs.items():
+        labels = (topic, str(index))
+        yield Sample(names.LOG_SIZE, labels, log.size_in_bytes)
+        yield Sample(names.LOG_START_OFFSET, labels, log.log_start_offset)
+        yield Sample(names.LOG_END_OFFSET, labels, log.log_end_offset)
+        yield Sample(names.HIGH_WATERMARK, labels, log.high_watermark)
+    failed = sum(directory.failure is not None for directory in logs.directories)
+    yield Sample(names.OFFLINE_DIRECTORIES, (), failed)
+    yield Sample(names.OPEN_FILES, (), len(logs.handles))
+
+
+def _partitions(services: Services) -> Iterator[Sample]:
+    led = [partition for partition in services.replicas if partition.is_leader]
+    yield Sample(names.PARTITIONS, (), len(services.replicas))
+    yield Sample(names.LEADERS, (), len(led))
+    yield Sample(names.UNDER_REPLICATED, (), sum(map(_is_under_replicated, led)))
+
+
+def _is_under_replicated(partition: Partition) -> bool:
+    return len(partition.state.isr) < len(partition.state.replicas)

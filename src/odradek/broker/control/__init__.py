@@ -1,0 +1,1 @@
+"""The controller's requests, applied to this broker."""

@@ -1,0 +1,180 @@
+"""What this broker does when the controller speaks: LeaderAndIsr, StopReplica, UpdateMetadata."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from odradek.broker.background.log_cleaning import LogCleaning
+from odradek.broker.background.log_moves import LogMoves
+from odradek.cluster.control_fence import ControlFence
+from odradek.cluster.metadata import UPDATE_TYPE_FULL, MetadataImage
+from odradek.common.clock import Clock
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
+from odradek.common.ids import TopicPartition
+from odradek.log.config import LogConfig
+from odradek.log.errors import StorageError
+from odradek.protocol.messages import (
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+from odradek.replication.partition import LeaderAndIsrState
+from odradek.replication.replica_manager import ReplicaManager
+
+Step = Callable[[], Any]
+InPool = Callable[[Step], Awaitable[Any]]
+
+_LeaderTopic = LeaderAndIsrResponse.Topics
+_LeaderError = LeaderAndIsrResponse.Topics.PartitionErrors
+_StopError = StopReplicaResponse.PartitionErrors
+
+
+class ControlRequestHandler:
+    """Carries out the controller's requests, unless a deposed one sent them. Lives on the broker's loop.
+
+    One request at a time, in the order in which they came: what blocks is done in the pool, by `in_pool`, and
+    the next request must find it done.
+    """
+
+    def __init__(
+        self,
+        fence: ControlFence,
+        replicas: ReplicaManager,
+        image: MetadataImage,
+        config_of: Callable[[str], LogConfig],
+        clock: Clock,
+        in_pool: InPool,
+        cleaning: LogCleaning,
+        moves: LogMoves,
+    ) -> None:
+        self._fence = fence
+        self._replicas = replicas
+        self._image = image
+        self._config_of = config_of
+        self._clock = clock
+        self._in_pool = in_pool
+        self._cleaning = cleaning
+        self._moves = moves
+        self._turn = asyncio.Lock()
+        # Told to be here, and the disk was full; whoever finds room has the controller name them again.
+        self.without_room: set[TopicPartition] = set()
+
+    async def end(self) -> None:
+        """Finish the request under way, and take no other: the logs are about to be closed."""
+        await self._turn.acquire()
+
+    async def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        """Host every partition named, as its leader or a follower; all of them at the same time."""
+        async with self._turn:
+            refused = self._fence.admit(request.controller_epoch, request.broker_epoch)
+            if refused:
+                return LeaderAndIsrResponse(error_code=refused)
+            topics = []
+            for topic in request.topic_states:
+                rows = await asyncio.gather(*(self._host(topic, state) for state in topic.partition_states))
+                topics.append(_LeaderTopic(topic_id=topic.topic_id, partition_errors=list(rows)))
+            if request.type == UPDATE_TYPE_FULL:
+                await self._set_aside_strays(request)
+            return LeaderAndIsrResponse(topics=topics)
+
+    async def _host(
+        self,
+        topic: LeaderAndIsrRequest.TopicStates,
+        told: LeaderAndIsrRequest.TopicStates.PartitionStates,
+    ) -> _LeaderError:
+        topic_partition = TopicPartition(topic.topic_name, told.partition_index)
+        state = LeaderAndIsrState(
+            told.leader, told.leader_epoch, tuple(told.isr), tuple(told.replicas), told.partition_epoch
+        )
+        row = _LeaderError(partition_index=told.partition_index)
+        try:
+            hosting = self._replicas.begin_hosting(
+                topic_partition,
+                topic.topic_id,
+                state,
+                self._config_of(topic.topic_name),
+                now_ms=self._clock.now_ms(),
+            )
+            if hosting.blocks:
+                await self._in_pool(hosting.run)
+            self._replicas.complete_hosting(hosting)
+            self.without_room.discard(topic_partition)
+        except StorageError as error:
+            row.error_code = error.error_code
+            self._replicas.disk_failed(topic_partition, error)
+            if error.is_no_space:
+                self.without_room.add(topic_partition)
+        except KafkaError as error:
+            row.error_code = error.error_code
+        return row
+
+    async def _set_aside_strays(self, request: LeaderAndIsrRequest) -> None:
+        """The controller has named all partitions of this broker: others are strays, kept but not served."""
+        wanted = {
+            TopicPartition(topic.topic_name, told.partition_index)
+            for topic in request.topic_states
+            for told in topic.partition_states
+        }
+        self.without_room &= wanted
+        for topic_partition in [known for known in self._replicas.logs.moves if known not in wanted]:
+            await self._moves.cancel(topic_partition)
+        steps = [self._cleaning.removed(log) for log in self._replicas.set_aside_all_but(wanted)]
+        for step in steps:
+            await self._in_pool(step)
+
+    async def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        """Give up the partitions named, and their files where told so."""
+        async with self._turn:
+            refused = self._fence.admit(request.controller_epoch, request.broker_epoch)
+            if refused:
+                return StopReplicaResponse(error_code=refused)
+            stopping = (
+                self._stop(TopicPartition(topic.topic_name, told.partition_index), told)
+                for topic in request.topic_states
+                for told in topic.partition_states
+            )
+            return StopReplicaResponse(partition_errors=list(await asyncio.gather(*stopping)))
+
+    async def _stop(
+        self, topic_partition: TopicPartition, told: StopReplicaRequest.TopicStates.PartitionStates
+    ) -> _StopError:
+        row = _StopError(topic_name=topic_partition.topic, partition_index=topic_partition.partition)
+        partition = self._replicas.find(*topic_partition)
+        if partition is not None and 0 <= told.leader_epoch < partition.state.leader_epoch:
+            row.error_code = ErrorCode.FENCED_LEADER_EPOCH
+            return row
+        await self._moves.cancel(topic_partition)
+        self._replicas.drop(topic_partition)
+        if told.delete_partition:
+            self.without_room.discard(topic_partition)
+            home = self._replicas.logs.directory_of(topic_partition)
+            try:
+                await self._delete(topic_partition)
+            except StorageError as error:
+                row.error_code = error.error_code
+                if home is not None:
+                    self._replicas.directory_failed(home, error)
+        return row
+
+    async def _delete(self, topic_partition: TopicPartition) -> None:
+        logs = self._replicas.logs
+        log = logs.get(topic_partition)
+        steps = [] if log is None else [self._cleaning.removed(log)]
+        steps.append(logs.begin_deletion(topic_partition, now_ms=self._clock.now_ms()))
+        for step in steps:
+            await self._in_pool(step)
+
+    async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+        """Take over what clients are to be told."""
+        async with self._turn:
+            refused = self._fence.admit(request.controller_epoch, request.broker_epoch)
+            if refused:
+                return UpdateMetadataResponse(error_code=refused)
+            self._image.update(request)
+            return UpdateMetadataResponse()

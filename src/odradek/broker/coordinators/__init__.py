@@ -1,0 +1,1 @@
+"""Connects the coordinators with replication: internal topics, timers, group settings."""

@@ -1,0 +1,128 @@
+"""Fills the coordinators' ports with replication: an internal topic to write to, timers on the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any
+
+from odradek.broker.requests.purgatory import Purgatory
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
+from odradek.coordinator.ports import RunningTimer
+from odradek.coordinator.runtime import CoordinatorRuntime
+from odradek.log.partition.leader_batches import Origin
+from odradek.log.partition.reading import Isolation
+from odradek.records.batch import iterate_headers
+from odradek.replication.errors import NotLeaderOrFollower
+from odradek.replication.partition import ALL_IN_SYNC, Partition
+from odradek.replication.replica_manager import ReplicaManager
+
+LOAD_BYTES = 5_242_880
+
+
+class InternalTopic:
+    """The partitions of one internal topic that have a replica here. Lives on the broker's loop."""
+
+    def __init__(
+        self,
+        topic: str,
+        replicas: ReplicaManager,
+        waiting: Purgatory,
+        pool: Executor,
+        *,
+        load_bytes: int = LOAD_BYTES,
+    ) -> None:
+        self.topic = topic
+        self._replicas = replicas
+        self._waiting = waiting
+        self._pool = pool
+        self._load_bytes = load_bytes
+
+    def append(self, partition: int, leader_epoch: int, batch: bytearray, now_ms: int) -> int:
+        """Write a batch as the leader of that epoch; the offset of its last record."""
+        led = self._led(partition)
+        if led.state.leader_epoch != leader_epoch:
+            raise NotLeaderOrFollower(led.topic_partition, led.state.leader_id, led.state.leader_epoch)
+        info = led.append(batch, required_acks=ALL_IN_SYNC, now_ms=now_ms, origin=Origin.COORDINATOR)
+        return info.last_offset
+
+    def is_committed(self, partition: int, offset: int) -> bool:
+        """Whether every replica in sync has that offset."""
+        found = self._replicas.find(self.topic, partition)
+        return found is not None and found.is_committed(offset)
+
+    async def wait_committed(self, partition: int, offset: int, timeout_ms: int) -> None:
+        """Return when that offset is committed."""
+        led = self._led(partition)
+        epoch = led.state.leader_epoch
+        done = asyncio.get_running_loop().create_future()
+
+        def try_complete() -> bool:
+            if led.is_leader and led.state.leader_epoch == epoch and not led.is_committed(offset):
+                return False
+            if not done.done():
+                done.set_result(led.is_committed(offset))
+            return True
+
+        def give_up() -> None:
+            if not done.done():
+                done.set_exception(
+                    KafkaError("not committed in time", error_code=ErrorCode.REQUEST_TIMED_OUT)
+                )
+
+        self._waiting.park(
+            [led.topic_partition], try_complete=try_complete, timeout_ms=timeout_ms, on_timeout=give_up
+        )
+        if not await done:
+            raise NotLeaderOrFollower(led.topic_partition, led.state.leader_id, led.state.leader_epoch)
+
+    def end_offset(self, partition: int) -> int:
+        """Where the next record goes."""
+        return self._replicas.get(self.topic, partition).log.log_end_offset
+
+    async def read(self, partition: int, end_offset: int) -> AsyncIterator[bytes]:
+        """Whole batches from the start of the log up to an offset, in pieces."""
+        loop = asyncio.get_running_loop()
+        led = self._led(partition)
+        offset = led.log.log_start_offset
+        while offset < end_offset:
+            read = partial(led.log.read, offset, self._load_bytes, isolation=Isolation.LOG_END)
+            data = await loop.run_in_executor(self._pool, read)
+            if data.range is None:
+                return
+            piece = await loop.run_in_executor(self._pool, data.range.read)
+            yield piece
+            for _, header in iterate_headers(piece):
+                offset = header.next_offset
+
+    def _led(self, partition: int) -> Partition:
+        found = self._replicas.get(self.topic, partition)
+        found.require_leader()
+        return found
+
+
+class LoopTimer:
+    """Time as the event loop has it."""
+
+    def call_later(self, delay_ms: int, ring: Callable[[], None]) -> RunningTimer:
+        """Call `ring` once, so long from now."""
+        return asyncio.get_running_loop().call_later(delay_ms / 1000, ring)
+
+
+def follow_leadership(
+    runtime: CoordinatorRuntime[Any], replicas: ReplicaManager
+) -> Callable[[Partition], None]:
+    """Tells a coordinator when a partition of its topic begins or ceases to be led here."""
+
+    def changed(partition: Partition) -> None:
+        index = partition.topic_partition.partition
+        is_here = replicas.find(*partition.topic_partition) is partition
+        if is_here and partition.is_leader:
+            runtime.lead(index, partition.state.leader_epoch)
+        else:
+            runtime.resign(index)
+
+    return changed

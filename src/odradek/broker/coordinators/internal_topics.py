@@ -1,0 +1,73 @@
+"""The topics that coordinators keep their state in: made when somebody first needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from odradek.broker.requests.services import Services
+from odradek.broker.settings.broker_config import BrokerConfig
+from odradek.cluster.metadata import PartitionMetadata
+from odradek.cluster.new_topics import NewTopic
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
+from odradek.groups.partitions import CONSUMER_OFFSETS, partition_for
+
+CREATION_TIMEOUT_MS = 10_000
+
+
+class InternalTopicPlan(NamedTuple):
+    """How an internal topic is made."""
+
+    name: str
+    partition_count: int
+    replication_factor: int
+    # Somebody asked for so many replicas: then fewer will not do.
+    is_factor_explicit: bool
+    configs: Mapping[str, str]
+
+
+def consumer_offsets(config: BrokerConfig) -> InternalTopicPlan:
+    """The topic of groups and their offsets."""
+    return InternalTopicPlan(
+        CONSUMER_OFFSETS,
+        config.offsets_topic_num_partitions,
+        config.offsets_topic_replication_factor,
+        config.is_explicit("offsets.topic.replication.factor"),
+        {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(config.offsets_topic_segment_bytes),
+        },
+    )
+
+
+async def partition_of(services: Services, plan: InternalTopicPlan, key: str) -> PartitionMetadata:
+    """The partition that a key belongs to, with a leader: the topic is made if need be, and waited for.
+
+    COORDINATOR_NOT_AVAILABLE, at once, if it has none now. That others have none is nothing to this key.
+    """
+    if plan.name not in services.image.topics:
+        await _create(services, plan)
+        await services.wait_for_topic(plan.name, CREATION_TIMEOUT_MS, plan.partition_count)
+    topic = services.image.topics.get(plan.name)
+    if topic is None:
+        raise KafkaError(f"{plan.name} is not there yet", error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    index = partition_for(key, len(topic.partitions))
+    partition = topic.partitions[index]
+    if not services.is_led(plan.name, index, partition):
+        raise KafkaError(f"{plan.name}-{index} has no leader", error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return partition
+
+
+async def _create(services: Services, plan: InternalTopicPlan) -> None:
+    factor = plan.replication_factor
+    if not plan.is_factor_explicit:
+        factor = min(factor, max(1, len(services.image.brokers)))
+    try:
+        await services.topics.create_topic(
+            NewTopic(plan.name, plan.partition_count, factor, configs=plan.configs)
+        )
+    except KafkaError as error:
+        if error.error_code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+            raise KafkaError(str(error), error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE) from error

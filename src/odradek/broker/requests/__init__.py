@@ -1,0 +1,1 @@
+"""Requests: dispatch, context, waiting requests, fetch sessions, error responses."""

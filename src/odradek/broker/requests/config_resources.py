@@ -1,0 +1,130 @@
+"""Whose settings an administrator means: a topic's, a group's, this broker's, or those of all brokers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from odradek.broker.requests.cooperative_yield import CooperativeYield
+from odradek.broker.requests.services import Services
+from odradek.broker.requests.store_calls import from_store
+from odradek.broker.settings.alter import Change, Operation, alter_topic
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
+from odradek.common.ids import check_topic_name
+
+CLUSTER_DEFAULT = ""
+MakeChanges = Callable[[Mapping[str, str]], Sequence[Change]]
+
+
+class Answer(NamedTuple):
+    """What became of the wish to change one resource; named as in the rows of both APIs."""
+
+    resource_type: int
+    resource_name: str
+    error_code: ErrorCode
+    error_message: str | None
+
+
+class ResourceType(IntEnum):
+    """Numbered as the wire has it."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+def resource_type(number: int) -> ResourceType:
+    """The type, where it is one whose settings we keep."""
+    if number in {ResourceType.TOPIC, ResourceType.BROKER, ResourceType.GROUP}:
+        return ResourceType(number)
+    name = ResourceType(number).name if number in set(ResourceType) else str(number)
+    raise KafkaError(f"Unsupported resource type: {name}.", error_code=ErrorCode.INVALID_REQUEST)
+
+
+def require_topic(services: Services, name: str) -> None:
+    """Refuse a topic that cannot be or that the metadata does not have."""
+    check_topic_name(name)
+    if name not in services.image.topics:
+        raise KafkaError(
+            f"The topic '{name}' does not exist.", error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        )
+
+
+def require_group_name(name: str) -> None:
+    """Refuse a group without a name; any other may have settings before it is there."""
+    if not name:
+        raise _invalid("Group name must not be empty")
+
+
+def is_default_broker(services: Services, name: str) -> bool:
+    """Whether all brokers are meant; any name but that and our own id is refused."""
+    if name == CLUSTER_DEFAULT:
+        return True
+    try:
+        broker_id = int(name)
+    except ValueError:
+        raise _invalid(f"Broker id must be an integer, but it is: {name}") from None
+    if broker_id != services.broker_id:
+        raise _invalid(
+            f"Unexpected broker id, expected {services.broker_id} or empty string, but received {name}"
+        )
+    return False
+
+
+async def alter_each(
+    services: Services, asked: Sequence[Any], changes_of: Callable[[Any], MakeChanges], *, validate_only: bool
+) -> list[Answer]:
+    """Change the settings of each resource as `changes_of` it says; one answer for each, in their order."""
+    counts = Counter((one.resource_type, one.resource_name) for one in asked)
+    answers = []
+    async for one in CooperativeYield().over(asked):
+        resource = one.resource_type, one.resource_name
+        error_code, message = ErrorCode.NONE, None
+        try:
+            if counts[resource] > 1:
+                raise _invalid("Each resource must appear at most once.")
+            await _alter(services, *resource, changes_of(one), validate_only=validate_only)
+        except KafkaError as error:
+            error_code, message = error.error_code, str(error)
+        answers.append(Answer(*resource, error_code, message))
+    return answers
+
+
+async def _alter(
+    services: Services, type_number: int, name: str, changes_of: MakeChanges, *, validate_only: bool
+) -> None:
+    """Change the settings of one resource; a KafkaError says why not."""
+    kind = resource_type(type_number)
+    if kind is ResourceType.TOPIC:
+        if not name:
+            raise _invalid("Default topic resources are not allowed.")
+        check_topic_name(name)
+        config = services.config()
+        changing: Coroutine[Any, Any, Any] = services.topics.change_configs(
+            name, lambda stored: alter_topic(config, stored, changes_of(stored)), validate_only=validate_only
+        )
+    elif kind is ResourceType.GROUP:
+        if not name:
+            raise _invalid("Default group resources are not allowed.")
+        changing = services.group_configs.change(name, changes_of, validate_only=validate_only)
+    else:
+        is_default = is_default_broker(services, name)
+        changing = services.broker_settings.change(
+            changes_of, is_default=is_default, validate_only=validate_only
+        )
+    await from_store(changing)
+
+
+def replacing(changes: Sequence[Change], stored: Mapping[str, str]) -> list[Change]:
+    """The same changes, and the deletion of everything that they do not name."""
+    named = {change.name for change in changes}
+    return [*changes, *(Change(name, Operation.DELETE) for name in stored if name not in named)]
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(message, error_code=ErrorCode.INVALID_REQUEST)

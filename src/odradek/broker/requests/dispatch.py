@@ -1,0 +1,230 @@
+"""From a frame to its handler, and from whatever happens there to an answer or a closed connection.
+
+What is served says `served_apis.py`; the file of a handler is imported when it is needed first (ADR 4).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from importlib import import_module
+from typing import Any, NamedTuple, TypeVar
+
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.errors_in_responses import error_response
+from odradek.broker.requests.served_apis import SERVED
+from odradek.broker.requests.services import Services
+from odradek.broker.requests.short_ways import ShortWays
+from odradek.broker.requests.store_calls import as_kafka_error
+from odradek.broker.security.acls import Operation
+from odradek.broker.security.permissions import needed_of_request
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
+from odradek.coordination.errors import StoreError
+from odradek.metrics.counters import RequestCounters
+from odradek.net.connection import Connection, Handler
+from odradek.net.exchange import Exchange
+from odradek.protocol.api import answer_to_unknown_api_versions, request_class
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.errors import ProtocolError, UnsupportedVersion
+from odradek.protocol.headers import decode_request_header, encode_response, peek_request
+from odradek.protocol.limits import DEFAULT_LIMITS
+from odradek.protocol.schema import Versions
+from odradek.protocol.structs import Message
+
+log = logging.getLogger(__name__)
+
+Answer = Message | None | Coroutine[Any, Any, Message | None]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Entry(NamedTuple):
+    """One API as it is served."""
+
+    api_key: ApiKey
+    versions: Versions
+    function: Callable[[RequestContext, Any], Answer]
+    request_class: type[Message]
+    cluster_operations: tuple[Operation, ...]
+
+
+_HANDLERS: dict[ApiKey, Entry] = {}
+
+# Requests that threads or the store work on, or that take turns: bounded by `queued.max.requests`. All others
+# are answered at once, or wait for what other clients do, and must not keep those from being heard.
+WORKED_OFF_THE_LOOP = frozenset(
+    {
+        ApiKey.PRODUCE,
+        ApiKey.FETCH,
+        ApiKey.LIST_OFFSETS,
+        ApiKey.METADATA,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.DELETE_RECORDS,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.ALTER_REPLICA_LOG_DIRS,
+        ApiKey.DESCRIBE_PRODUCERS,
+    }
+)
+
+
+def handles(api_key: ApiKey, versions: tuple[int, int]) -> Callable[[Function], Function]:
+    """Register the handler of an API for these versions.
+
+    A plain function answers by its return value before anything else happens; if it returns None it has
+    answered, or will answer, through the context. A coroutine function may wait. Records in a request are
+    views of a buffer that is used again: only a plain function may touch them, and only before it returns.
+    """
+
+    def register(function: Function) -> Function:
+        assert api_key not in _HANDLERS, f"{api_key.name} has two handlers"
+        assert SERVED.get(api_key) == versions, f"served_apis.py has other versions of {api_key.name}"
+        _HANDLERS[api_key] = Entry(
+            api_key, Versions(*versions), function, request_class(api_key), needed_of_request(api_key)
+        )
+        return function
+
+    return register
+
+
+def load_handler(api_key: ApiKey) -> Entry | None:
+    """How an API is served, after its file has been imported; None if it is not served."""
+    if api_key not in SERVED:
+        return None
+    import_module(f"odradek.broker.handlers.{api_key.name.lower()}")
+    return _HANDLERS[api_key]
+
+
+class Dispatcher:
+    """Handles the frames of every connection of one listener. Lives on the loop."""
+
+    def __init__(self, services: Services, listener: str) -> None:
+        self._services = services
+        self._listener = listener
+        self._loop = services.loop
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._entries: dict[ApiKey, Entry] = {}
+        self.counters = {api_key: RequestCounters() for api_key in SERVED}
+        # For one request; the dispatcher is the handler of every listener.
+        self.handle: Handler = ShortWays(services, self.counters, self._handle_at_length).handle
+
+    def _handle_at_length(self, connection: Connection, frame: memoryview, exchange: Exchange) -> None:
+        try:
+            start = peek_request(frame)
+            entry = self._entries.get(start.api_key) or self._load(start.api_key)
+            if entry is None or start.version not in entry.versions:
+                self._refuse_version(connection, exchange, start.api_key, start.version, start.correlation_id)
+                return
+            header, position = decode_request_header(frame, start)
+            # Bytes after the message are ignored: `headers.decode_request` says why.
+            request, _ = entry.request_class.decode(frame, start.version, position, DEFAULT_LIMITS)
+        except ProtocolError as error:
+            log.warning("%s sent a bad request: %s", connection.peer, error)
+            connection.close("it sent a bad request")
+            return
+        counters = self.counters[entry.api_key]
+        counters.requests += 1
+        counters.request_bytes += len(frame)
+        context = RequestContext(
+            self._services,
+            self._listener,
+            connection,
+            exchange,
+            start.api_key,
+            start.version,
+            start.correlation_id,
+            header.client_id,
+            counters,
+        )
+        self._run(entry, context, request, len(frame))
+
+    def _load(self, api_key: ApiKey) -> Entry | None:
+        """Kept here, not looked up in what is registered: another thread's broker may be importing it."""
+        entry = load_handler(api_key)
+        if entry is not None:
+            self._entries[api_key] = entry
+        return entry
+
+    def _run(self, entry: Entry, context: RequestContext, request: Message, size: int) -> None:
+        try:
+            if self._services.authorizer is not None:
+                for operation in entry.cluster_operations:
+                    context.authorize(operation)
+            answer = entry.function(context, request)
+        except KafkaError as error:
+            self._answer_error(context, request, error)
+            return
+        except Exception:
+            self._answer_bug(context, request)
+            return
+        if answer is None:
+            return
+        if isinstance(answer, Message):
+            context.answer(answer)
+            return
+        task = self._loop.create_task(self._finish(context, request, answer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        if entry.api_key in WORKED_OFF_THE_LOOP:
+            gate = self._services.gate
+            gate.enter(size)
+            task.add_done_callback(lambda _: gate.leave(size))
+
+    async def _finish(
+        self, context: RequestContext, request: Message, answer: Coroutine[Any, Any, Message | None]
+    ) -> None:
+        try:
+            response = await answer
+        except KafkaError as error:
+            self._answer_error(context, request, error)
+        except StoreError as error:
+            self._answer_store_error(context, request, error)
+        except Exception:
+            self._answer_bug(context, request)
+        else:
+            if response is not None:
+                context.answer(response)
+
+    def _answer_error(self, context: RequestContext, request: Message, error: KafkaError) -> None:
+        context.counters.errors += 1
+        response = error_response(context.api_key, request, error.error_code, str(error))
+        if response is None:
+            context.connection.close(f"{context.api_key.name} failed: {error}")
+        else:
+            context.answer(response)
+
+    def _answer_store_error(self, context: RequestContext, request: Message, error: StoreError) -> None:
+        translated = as_kafka_error(error)
+        if translated is None:
+            self._answer_bug(context, request)
+        else:
+            self._answer_error(context, request, translated)
+
+    def _answer_bug(self, context: RequestContext, request: Message) -> None:
+        log.exception(
+            "a bug in %s v%d, asked by %s", context.api_key.name, context.version, context.connection.peer
+        )
+        error = KafkaError(
+            "a fault of the broker; its log says more", error_code=ErrorCode.UNKNOWN_SERVER_ERROR
+        )
+        self._answer_error(context, request, error)
+
+    def _refuse_version(
+        self, connection: Connection, exchange: Exchange, api_key: ApiKey, version: int, correlation_id: int
+    ) -> None:
+        """ApiVersions is told what we speak, in version 0; anything else ends the connection, as in Kafka."""
+        if api_key is ApiKey.API_VERSIONS:
+            answer = answer_to_unknown_api_versions(SERVED)
+            exchange.answer(encode_response(api_key, 0, correlation_id, answer))
+            return
+        versions = SERVED.get(api_key)
+        served = f"versions {versions.low}-{versions.high}" if versions else "nothing"
+        refused = UnsupportedVersion(api_key.name, version, *(versions or (0, -1)))
+        log.warning("%s asked for %s v%d; served: %s", connection.peer, api_key.name, version, served)
+        connection.close(str(refused))

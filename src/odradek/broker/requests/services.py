@@ -1,0 +1,136 @@
+"""What the handlers work with; put together by the server, one instance per broker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from odradek.broker.background.log_flusher import LogFlusher
+from odradek.broker.background.log_moves import LogMoves
+from odradek.broker.requests.fetch_sessions import FetchSessions
+from odradek.broker.requests.partition_listener import PartitionListener
+from odradek.broker.requests.purgatory import Purgatory
+from odradek.broker.security.acls import Authorizer
+from odradek.broker.security.quotas import Quotas
+from odradek.broker.settings.broker_config import BrokerConfig
+from odradek.broker.settings.dynamic.broker_settings import BrokerSettings
+from odradek.broker.settings.dynamic.group_configs import GroupConfigs
+from odradek.broker.settings.dynamic.topic_settings import TopicSettings
+from odradek.cluster.metadata import MetadataImage, PartitionMetadata
+from odradek.cluster.metadata_answers import MetadataAnswers
+from odradek.cluster.topics import TopicAdmin
+from odradek.common.clock import Clock
+from odradek.common.error_codes import ErrorCode
+from odradek.common.ids import TopicPartition
+from odradek.net.request_limit import RequestLimit
+from odradek.replication.partition import Partition
+from odradek.replication.replica_manager import ReplicaManager
+from odradek.transactions.producer_ids import ProducerIds
+
+if TYPE_CHECKING:
+    from odradek.groups.service import GroupService
+
+TOPIC_POLL_SECONDS = 0.001
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Services:
+    """The rooms behind the handlers. Owned by the server, on the loop; `pool` is for what may block."""
+
+    broker_id: int
+    cluster_id: str
+    clock: Clock
+    loop: asyncio.AbstractEventLoop
+    pool: Executor
+    replicas: ReplicaManager
+    fetch_sessions: FetchSessions
+    waiting_produces: Purgatory
+    waiting_fetches: Purgatory
+    image: MetadataImage
+    producer_ids: ProducerIds
+    config: Callable[[], BrokerConfig]
+    topic_settings: TopicSettings
+    broker_settings: BrokerSettings
+    group_configs: GroupConfigs
+    topics: TopicAdmin
+    moves: LogMoves
+    gate: RequestLimit
+    # None: everybody may do everything, and nobody is held back.
+    authorizer: Authorizer | None = None
+    quotas: Quotas | None = None
+    # Makes the group coordinator, which works with all of this; called by `groups`, once.
+    make_groups: Callable[[], GroupService] = field(init=False)
+    # Whoever wants to hear of every progress in the partitions of an internal topic, by its name.
+    leaderships: dict[str, Callable[[Partition], None]] = field(default_factory=dict)
+    _answers: dict[str, MetadataAnswers] = field(default_factory=dict)
+    _groups: GroupService | None = None
+    # Called whenever more can be read from a partition, something was committed, or it changed hands.
+    on_progress: Callable[[Partition], None] = field(init=False)
+    # Of every fetch response, whatever the client asks for; a first batch may be larger.
+    fetch_max_bytes: int = field(init=False)
+    flusher: LogFlusher = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.fetch_max_bytes = self.config().fetch_max_bytes
+        self.flusher = LogFlusher(self.replicas, self.clock, self.pool)
+        self.on_progress = PartitionListener(
+            self.waiting_fetches, self.waiting_produces, self.leaderships, self.flusher.flush_soon
+        ).hear
+
+    @property
+    def groups(self) -> GroupService:
+        """The group coordinator, made when the first group, or partition of its topic, needs it."""
+        if self._groups is None:
+            self._groups = self.make_groups()
+        return self._groups
+
+    def close_groups(self) -> None:
+        """Coordinate no group any more, nor begin to."""
+        self.leaderships.clear()
+        if self._groups is not None:
+            self._groups.close()
+
+    def answers_for(self, listener: str) -> MetadataAnswers:
+        """What the clients of a listener are told of the cluster."""
+        if listener not in self._answers:
+            self._answers[listener] = MetadataAnswers(self.image, listener)
+        return self._answers[listener]
+
+    async def wait_for_topic(self, name: str, timeout_ms: int = 5000, partition_count: int = 1) -> bool:
+        """Wait until so many partitions have leaders, which serve if it is us; False if that never is so."""
+        deadline = self.loop.time() + timeout_ms / 1000
+        return await self.wait_until(lambda: self._has_leaders(name, partition_count), deadline)
+
+    async def wait_until(self, is_so: Callable[[], bool], deadline: float) -> bool:
+        """Wait until something is so, or until the loop's clock passes the deadline; False then.
+
+        Only for requests of `dispatch.WORKED_OFF_THE_LOOP`: they do not count as under way meanwhile.
+        """
+        with self.gate.parked():
+            while not is_so():
+                if self.loop.time() >= deadline:
+                    return False
+                await asyncio.sleep(TOPIC_POLL_SECONDS)
+        return True
+
+    def _has_leaders(self, name: str, partition_count: int) -> bool:
+        topic = self.image.topics.get(name)
+        if topic is None or len(topic.partitions) < partition_count:
+            return False
+        return all(self.is_led(name, index, partition) for index, partition in topic.partitions.items())
+
+    def is_led(self, name: str, index: int, partition: PartitionMetadata) -> bool:
+        """Whether the partition has a leader, which serves if it is us."""
+        leader = partition.leader
+        return leader >= 0 and (leader != self.broker_id or self.replicas.find(name, index) is not None)
+
+    def why_not_here(self, topic: str, partition: int) -> ErrorCode:
+        """The error for a partition that has no replica here."""
+        if self.replicas.logs.directory_of(TopicPartition(topic, partition)) is not None:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if self.image.partition(topic, partition) is not None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -1,0 +1,1 @@
+"""Authorization and quotas: ACLs, the permission table, authorized operations."""

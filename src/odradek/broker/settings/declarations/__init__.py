@@ -1,0 +1,1 @@
+"""Every setting of brokers, topics and groups: name, type, default, documentation."""

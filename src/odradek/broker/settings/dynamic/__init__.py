@@ -1,0 +1,1 @@
+"""Settings that change while the broker runs: kept in the store and applied."""

@@ -1,0 +1,50 @@
+"""The settings of topics as this broker applies them: read from the store, kept, and put into the logs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from odradek.broker.settings.broker_config import BrokerConfig
+from odradek.cluster.entity_configs import read_configs
+from odradek.coordination import paths
+from odradek.coordination.errors import NoNode
+from odradek.coordination.store import Store
+from odradek.log.config import LogConfig
+
+
+class TopicSettings:
+    """What each topic overrides. Lives on the broker's loop; `config` gives the broker settings of now."""
+
+    def __init__(self, config: Callable[[], BrokerConfig]) -> None:
+        self._config = config
+        self._overrides: dict[str, Mapping[str, str]] = {}
+
+    async def load_all(self, store: Store) -> None:
+        """Read every topic's settings, before the logs are opened."""
+        try:
+            topics = await store.children(paths.topic_entity("x").path.rpartition("/")[0])
+        except NoNode:
+            return
+        for topic in topics:
+            await self.load(store, topic)
+
+    async def load(self, store: Store, topic: str) -> Mapping[str, str]:
+        """Read one topic's settings anew."""
+        self._overrides[topic] = await read_configs(store, paths.topic_entity(topic))
+        return self._overrides[topic]
+
+    def overrides(self, topic: str) -> Mapping[str, str]:
+        """What the topic sets itself."""
+        return self._overrides.get(topic, {})
+
+    def knows(self, topic: str) -> bool:
+        """Whether the topic's settings were read."""
+        return topic in self._overrides
+
+    def forget(self, topic: str) -> None:
+        """The topic is gone."""
+        self._overrides.pop(topic, None)
+
+    def log_config(self, topic: str) -> LogConfig:
+        """The settings of the topic's logs."""
+        return self._config().topic(self.overrides(topic))

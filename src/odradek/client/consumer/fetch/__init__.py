@@ -1,0 +1,1 @@
+"""Fetching: sessions, positions, buffers, offset lookup, truncation detection."""

@@ -1,0 +1,44 @@
+# C types of steady_way.py.
+
+cimport cython
+
+from odradek.client.network.connection cimport BrokerConnection
+from odradek.client.consumer.fetch.fetch_session cimport FetchSession
+from odradek.client.consumer.fetch.fetched cimport Fetched
+from odradek.client.consumer.fetch.fetch_buffer cimport FetchBuffer
+from odradek.client.network.in_flight cimport ResponseHandler
+from odradek.protocol.fetch_template cimport FetchTemplate, PlainFetchAnswer, read_plain_fetch
+
+
+@cython.final
+cdef class Expected:
+    cdef readonly object state
+    cdef readonly long long generation
+    cdef readonly long long offset
+
+
+@cython.final
+cdef class FetchOnItsWay(ResponseHandler):
+    cdef object _fetcher
+    cdef FetchBuffer _inbox
+    cdef long long _awaited
+    cdef object _partition
+    cdef object _metadata
+    cdef bint _checks_crc
+    cdef FetchTemplate _template
+    cdef long long _timeout_ms
+    cdef readonly object node_id
+    cdef readonly long long version
+    cdef readonly BrokerConnection connection
+    cdef readonly FetchSession session
+    cdef readonly dict expected
+    cdef bint _is_steady
+    cdef long long _changes
+    cdef long long _edition
+    cdef dict _templates
+
+    @cython.locals(answer=PlainFetchAnswer, template=FetchTemplate, fetched=Fetched, session=FetchSession, one=Expected)
+    cdef bint _take(self, frame, bint is_on_loan) except -1
+    cdef bint _is_changed(self) except -1
+    cdef _find(self, bytes name)
+    cdef _leave(self, step, bint is_on_loan)

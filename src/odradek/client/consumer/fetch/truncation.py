@@ -1,0 +1,161 @@
+"""Whether a new leader has what was read from the one before it (KIP-320).
+
+    leader changes  ->  OffsetForLeaderEpoch: where does the epoch of the last record end in your log?
+                    <-  behind the fetch offset: go on
+                        before it, or nowhere: the log was truncated
+
+Without this a consumer would go on at an offset that means something else in the new log. What was fetched
+ahead and is not confirmed is dropped first, without a word: only what the user has got is ever called
+truncated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from odradek.client.broker_errors import broker_error
+from odradek.client.consumer.positions import NO_EPOCH, PartitionPosition
+from odradek.client.errors import BrokerError, ClientError
+from odradek.client.metadata import PartitionView
+from odradek.client.network.brokers import Brokers
+from odradek.common.error_codes import ErrorCode
+from odradek.common.ids import TopicPartition
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.messages import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+
+FIRST_FOR_CONSUMERS = 3
+"""Earlier versions are for brokers only."""
+UNDEFINED_OFFSET = -1
+CONSUMER = -1
+
+
+class EpochEnd(NamedTuple):
+    """The largest epoch of a log that is not larger than the one asked for, and the offset where it ends."""
+
+    leader_epoch: int
+    end_offset: int
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the leader has any such epoch."""
+        return self.leader_epoch != NO_EPOCH and self.end_offset != UNDEFINED_OFFSET
+
+    def covers(self, offset: int) -> bool:
+        """Whether everything before the offset is in that log."""
+        return self.is_known and self.end_offset >= offset
+
+
+class PendingValidation(NamedTuple):
+    """A place that a leader shall confirm, as it was when the leader was asked."""
+
+    state: PartitionPosition
+    generation: int
+    offset: int
+    epoch: int
+    leader_id: int
+    leader_epoch: int
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the place is still the one that was asked about."""
+        return (self.state.generation, self.state.fetch_offset) == (self.generation, self.offset)
+
+
+class Validation:
+    """Asks leaders about the partitions in `states`. Owned by the fetcher, on its loop."""
+
+    def __init__(
+        self,
+        brokers: Brokers,
+        states: Mapping[TopicPartition, PartitionPosition],
+        *,
+        truncated: Callable[[PartitionPosition, EpochEnd], None],
+        fail: Callable[[BaseException], None],
+    ) -> None:
+        self._brokers = brokers
+        self._states = states
+        self._truncated = truncated
+        self._fail = fail
+
+    @staticmethod
+    def is_due(state: PartitionPosition, view: PartitionView) -> bool:
+        """Whether a partition may not be fetched before its leader was asked by `run`."""
+        if state.validated_epoch == view.leader_epoch:
+            return False
+        if NO_EPOCH in (state.fetch_epoch, view.leader_epoch):
+            state.validated_epoch = view.leader_epoch
+            return False
+        return True
+
+    async def run(self) -> None:
+        """Ask about every partition for which it is due, and settle what is answered."""
+        by_node: dict[int, list[PendingValidation]] = {}
+        for doubt in self._doubts(time.monotonic() * 1000):
+            by_node.setdefault(doubt.leader_id, []).append(doubt)
+        settled = await asyncio.gather(*(self._ask(node_id, group) for node_id, group in by_node.items()))
+        if not all(settled):
+            self._brokers.metadata.mark_stale()
+            await asyncio.sleep(self._brokers.config.retry_backoff_ms / 1000)
+
+    def _doubts(self, now_ms: float) -> Iterator[PendingValidation]:
+        for partition, state in self._states.items():
+            view, offset = self._brokers.metadata.leader(partition), state.fetch_offset
+            if view is None or offset is None or state.not_before_ms > now_ms:
+                continue
+            if self.is_due(state, view):
+                yield PendingValidation(
+                    state, state.generation, offset, state.fetch_epoch, view.leader_id, view.leader_epoch
+                )
+
+    async def _ask(self, node_id: int, doubts: list[PendingValidation]) -> bool:
+        """Ask one leader; whether it answered for all partitions."""
+        try:
+            connection = await self._brokers.connection(node_id)
+            if not connection.versions.serves(ApiKey.OFFSET_FOR_LEADER_EPOCH, FIRST_FOR_CONSUMERS):
+                for doubt in doubts:
+                    doubt.state.validated_epoch = doubt.leader_epoch
+                return True
+            answer = await connection.ask(_request(doubts), OffsetForLeaderEpochResponse)
+        except (ClientError, BrokerError):
+            return False
+        told = {
+            TopicPartition(topic.topic, row.partition): row
+            for topic in answer.topics
+            for row in topic.partitions
+        }
+        settled = [self._settle(doubt, told.get(doubt.state.topic_partition)) for doubt in doubts]
+        return all(settled)
+
+    def _settle(
+        self, doubt: PendingValidation, row: OffsetForLeaderEpochResponse.Topics.Partitions | None
+    ) -> bool:
+        state = doubt.state
+        if row is None or not doubt.is_current:
+            return row is not None
+        if row.error_code != ErrorCode.NONE:
+            error = broker_error(row.error_code, str(state.topic_partition))
+            if not error.is_retriable:
+                self._fail(error)
+            return False
+        end = EpochEnd(row.leader_epoch, row.end_offset)
+        if end.covers(doubt.offset):
+            state.validated_epoch = doubt.leader_epoch
+        elif state.position is not None and state.position < doubt.offset:
+            state.seek(state.position, state.leader_epoch)
+        else:
+            self._truncated(state, end)
+        return True
+
+
+def _request(doubts: list[PendingValidation]) -> OffsetForLeaderEpochRequest:
+    topics: dict[str, OffsetForLeaderEpochRequest.Topics] = {}
+    for doubt in doubts:
+        name, partition = doubt.state.topic_partition
+        row = OffsetForLeaderEpochRequest.Topics.Partitions(
+            partition=partition, current_leader_epoch=doubt.leader_epoch, leader_epoch=doubt.epoch
+        )
+        topics.setdefault(name, OffsetForLeaderEpochRequest.Topics(topic=name)).partitions.append(row)
+    return OffsetForLeaderEpochRequest(replica_id=CONSUMER, topics=list(topics.values()))

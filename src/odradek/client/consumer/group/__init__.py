@@ -1,0 +1,1 @@
+"""Group membership of a consumer: both protocols, committed offsets."""

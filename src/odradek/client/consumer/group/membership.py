@@ -1,0 +1,345 @@
+"""A member of a classic group: join, share out if it leads, synchronise, say that it is alive, leave.
+
+    join  ->  (lead: assign)  ->  sync  ->  stay, with heartbeats  ->  join again
+      ^                                          |
+      +--- rebalance, other topics, lost ---------+
+
+What the partitions mean to the consumer is its owner's business: `GroupOwner` is asked to let go of
+partitions and to take some, and may take its time for it, since users want to be told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Collection, Coroutine
+from typing import Any, Protocol
+
+from odradek.assignors.subscription import NO_GENERATION, Subscription
+from odradek.client.broker_errors import check
+from odradek.client.committed_offsets import MemberIdentity
+from odradek.client.consumer.config import ConsumerConfig
+from odradek.client.consumer.first_contact import FirstContact
+from odradek.client.consumer.group.consumer_protocol import (
+    ASSIGNORS,
+    PROTOCOL_TYPE,
+    read_assignment,
+    read_subscription,
+    write_assignment,
+    write_subscription,
+)
+from odradek.client.consumer.group.group_offsets import GroupOffsets
+from odradek.client.errors import BrokerError, ClientError, is_retriable
+from odradek.client.network.backoff import Backoff
+from odradek.client.network.brokers import Brokers
+from odradek.common.error_codes import ErrorCode
+from odradek.common.ids import TopicPartition
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.messages import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+
+SLACK_MS = 5000
+"""More than the time-out of a rebalance that a broker gets to answer a join."""
+FIRST_LEAVE_WITH_MEMBERS = 3
+
+# We are not, or not any more, who we thought.
+LOST = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
+# Nothing to worry about: the group is being rebalanced.
+REBALANCING = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.MEMBER_ID_REQUIRED})
+
+_log = logging.getLogger("odradek.consumer")
+
+
+class GroupOwner(Protocol):
+    """The consumer, as far as a membership needs to know it."""
+
+    def topics(self) -> frozenset[str]:
+        """What it subscribes to now."""
+
+    def topic_regex(self) -> str | None:
+        """The pattern that the broker shall compare topics with, if it can and shall."""
+
+    def assigned(self) -> frozenset[TopicPartition]:
+        """What it has now."""
+
+    def poll_deadline_ms(self) -> float:
+        """When it must have polled again, by the monotonic clock."""
+
+    async def let_go(self, partitions: Collection[TopicPartition], *, is_lost: bool) -> None:
+        """Give partitions up; lost ones may have another owner already."""
+
+    async def take(self, partitions: Collection[TopicPartition]) -> None:
+        """Begin with more partitions."""
+
+    def fail(self, error: BaseException) -> None:
+        """The user should hear of this with the next poll."""
+
+
+class Membership:
+    """One member's life. `run` ends only by an error that no time heals, or by being cancelled."""
+
+    def __init__(
+        self, config: ConsumerConfig, brokers: Brokers, offsets: GroupOffsets, owner: GroupOwner
+    ) -> None:
+        assert config.group_id is not None
+        self._config = config
+        self._group_id = config.group_id
+        self._brokers = brokers
+        self._offsets = offsets
+        self._owner = owner
+        self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+        self._contact = FirstContact(f"joining group {config.group_id}", config.default_api_timeout_ms)
+        self._member_id = ""
+        self._generation_id = NO_GENERATION
+        self._must_rejoin = asyncio.Event()
+        # Not while it is asked what the next generation is; set also when nobody knows yet of any.
+        self.has_joined = asyncio.Event()
+        self.has_joined.set()
+        self._leads_with: dict[str, int] | None = None  # as leader: the partition counts it assigned by
+        self._joined_topics: frozenset[str] = frozenset()
+        self._former: tuple[tuple[TopicPartition, ...], int] = ((), NO_GENERATION)
+
+    @property
+    def identity(self) -> MemberIdentity:
+        """Who commits."""
+        return MemberIdentity(self._member_id, self._generation_id, self._config.group_instance_id)
+
+    def rejoin(self) -> None:
+        """Something has changed that the group should know: take part in another rebalance."""
+        self._must_rejoin.set()
+
+    async def run(self) -> None:
+        """Be a member."""
+        failures = 0
+        while True:
+            try:
+                await self._wait_for_polls()
+                await self._join()
+                failures = 0
+                self._contact.worked()
+                await self._stay()
+            except (BrokerError, ClientError) as error:
+                self._offsets.doubt(error)
+                if isinstance(error, BrokerError) and error.error_code in LOST:
+                    await self._forget_generation(error.error_code == ErrorCode.UNKNOWN_MEMBER_ID)
+                elif isinstance(error, BrokerError) and error.error_code in REBALANCING:
+                    continue
+                elif not is_retriable(error):
+                    raise
+                _log.debug("group %s: %s", self._group_id, error)
+                failures += 1
+                told = self._contact.failed(error, time.monotonic() * 1000)
+                if told is not None:
+                    self._owner.fail(told)
+                await asyncio.sleep(self._backoff.pause_ms(failures, random.random()) / 1000)
+
+    async def _wait_for_polls(self) -> None:
+        """A consumer that stopped polling is not worth a rebalance."""
+        while self._owner.poll_deadline_ms() <= time.monotonic() * 1000:
+            await asyncio.sleep(min(100, self._config.retry_backoff_ms) / 1000)
+
+    async def _forget_generation(self, also_id: bool) -> None:
+        if also_id:
+            self._member_id = ""
+        self._generation_id = NO_GENERATION
+        self._former = ((), NO_GENERATION)
+        await self._owner.let_go(self._owner.assigned(), is_lost=True)
+
+    # Joining.
+
+    async def _join(self) -> None:
+        await self._prepare()
+        self._must_rejoin.clear()
+        self._leads_with = None
+        self._joined_topics = self._owner.topics()
+        self.has_joined.clear()
+        try:
+            assigned = await self._ask_for_assignment()
+        finally:
+            self.has_joined.set()
+        await self._apply(assigned)
+
+    async def _ask_for_assignment(self) -> frozenset[TopicPartition]:
+        joined = await self._ask_to_join()
+        self._generation_id = joined.generation_id
+        assignments = await self._assign(joined) if joined.leader == joined.member_id else []
+        sync = SyncGroupRequest(
+            group_id=self._group_id,
+            generation_id=joined.generation_id,
+            member_id=self._member_id,
+            assignments=assignments,
+        )
+        if self._config.group_instance_id is not None:
+            sync.group_instance_id = self._config.group_instance_id
+        sync.protocol_type, sync.protocol_name = PROTOCOL_TYPE, joined.protocol_name
+        connection = await self._offsets.connection()
+        answer = await connection.ask(sync, SyncGroupResponse, timeout_ms=self._longest_wait_ms)
+        check(answer.error_code)
+        return read_assignment(answer.assignment)
+
+    async def _prepare(self) -> None:
+        """Before an eager rebalance everything is given up; a cooperative member keeps what it has."""
+        owned = self._owner.assigned()
+        self._former = (tuple(sorted(owned)), self._generation_id) if owned else self._former
+        unwanted = owned
+        if self._config.is_cooperative:
+            topics = self._owner.topics()
+            unwanted = frozenset(partition for partition in owned if partition.topic not in topics)
+        await self._alive_during(self._owner.let_go(unwanted, is_lost=False))
+
+    @property
+    def _longest_wait_ms(self) -> int:
+        return max(self._config.max_poll_interval_ms + SLACK_MS, self._config.request_timeout_ms)
+
+    async def _ask_to_join(self) -> JoinGroupResponse:
+        connection = await self._offsets.connection()
+        while True:
+            request = JoinGroupRequest(
+                group_id=self._group_id,
+                session_timeout_ms=self._config.session_timeout_ms,
+                rebalance_timeout_ms=self._config.max_poll_interval_ms,
+                member_id=self._member_id,
+                protocol_type=PROTOCOL_TYPE,
+                protocols=self._protocols(),
+            )
+            if self._config.group_instance_id is not None:
+                request.group_instance_id = self._config.group_instance_id
+            answer = await connection.ask(request, JoinGroupResponse, timeout_ms=self._longest_wait_ms)
+            if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+                self._member_id = answer.member_id
+                continue
+            check(answer.error_code)
+            self._member_id = answer.member_id
+            return answer
+
+    def _protocols(self) -> list[JoinGroupRequest.Protocols]:
+        owned = tuple(sorted(self._owner.assigned()))
+        generation_id = self._generation_id
+        rows = []
+        for name in self._config.partition_assignment_strategy:
+            had, of_generation = self._former if name == "sticky" else (owned, generation_id)
+            wanted = Subscription(self._joined_topics, had, of_generation)
+            metadata = write_subscription(name, wanted, self._config.client_rack or None)
+            rows.append(JoinGroupRequest.Protocols(name=name, metadata=metadata))
+        return rows
+
+    async def _assign(self, joined: JoinGroupResponse) -> list[SyncGroupRequest.Assignments]:
+        """As the leader of the group: who gets what."""
+        name = joined.protocol_name or ""
+        members = {
+            member.member_id: read_subscription(name, member.metadata, member.group_instance_id)
+            for member in joined.members
+        }
+        topics = {topic for member in members.values() for topic in member.topics}
+        self._brokers.metadata.want(topics)
+        while not topics <= self._brokers.metadata.topics.keys() | self._brokers.metadata.errors.keys():
+            self._brokers.metadata.mark_stale()
+            await self._brokers.ensure_fresh()
+        self._leads_with = self._counts(topics)
+        counts = {topic: count for topic, count in self._leads_with.items() if count}
+        if joined.skip_assignment:
+            return []
+        shared = ASSIGNORS[name](members, counts)
+        return [
+            SyncGroupRequest.Assignments(member_id=member_id, assignment=write_assignment(partitions))
+            for member_id, partitions in shared.items()
+        ]
+
+    def _counts(self, topics: Collection[str]) -> dict[str, int]:
+        """How many partitions topics have; one that does not exist may come, and has none until then."""
+        known = self._brokers.metadata.topics
+        return {topic: len(known[topic].partitions) if topic in known else 0 for topic in topics}
+
+    async def _apply(self, assigned: frozenset[TopicPartition]) -> None:
+        owned = self._owner.assigned()
+        await self._alive_during(self._owner.let_go(owned - assigned, is_lost=False))
+        await self._alive_during(self._owner.take(assigned - owned))
+        if self._config.is_cooperative and owned - assigned:
+            self._must_rejoin.set()  # somebody waits for what we gave up
+
+    # Staying.
+
+    async def _alive_during(self, work: Coroutine[Any, Any, None]) -> None:
+        """Wait for what may take as long as users like, with heartbeats, until they must have polled."""
+        task = asyncio.ensure_future(work)
+        try:
+            while not (await asyncio.wait([task], timeout=self._config.heartbeat_interval_ms / 1000))[0]:
+                if self._owner.poll_deadline_ms() <= time.monotonic() * 1000:
+                    await self._step_out()
+                    check(ErrorCode.REBALANCE_IN_PROGRESS)
+                if self._generation_id != NO_GENERATION:
+                    await self._beat_in_vain()
+        except BaseException:
+            task.cancel()
+            raise
+        task.result()
+
+    async def _beat_in_vain(self) -> None:
+        """A heartbeat whose answer changes nothing: whatever it says, the next join will say it again."""
+        try:
+            await self._beat()
+        except (BrokerError, ClientError) as error:
+            _log.debug("group %s: %s", self._group_id, error)
+
+    async def _beat(self) -> None:
+        request = HeartbeatRequest(
+            group_id=self._group_id, generation_id=self._generation_id, member_id=self._member_id
+        )
+        if self._config.group_instance_id is not None:
+            request.group_instance_id = self._config.group_instance_id
+        connection = await self._offsets.connection()
+        check((await connection.ask(request, HeartbeatResponse)).error_code)
+
+    async def _stay(self) -> None:
+        """Say that we are alive until there is a reason to join again."""
+        while not self._has_reason_to_rejoin():
+            await self._beat()
+            if self._owner.poll_deadline_ms() <= time.monotonic() * 1000:
+                await self._step_out()
+                return
+            try:
+                async with asyncio.timeout(self._config.heartbeat_interval_ms / 1000):
+                    await self._must_rejoin.wait()
+            except TimeoutError:
+                continue
+
+    def _has_reason_to_rejoin(self) -> bool:
+        if self._must_rejoin.is_set() or self._owner.topics() != self._joined_topics:
+            return True
+        return self._leads_with is not None and self._counts(self._leads_with.keys()) != self._leads_with
+
+    async def _step_out(self) -> None:
+        """The consumer has not polled for too long: others shall have its partitions."""
+        _log.warning(
+            "group %s: no poll within max_poll_interval_ms=%d; leaving until the next one",
+            self._group_id,
+            self._config.max_poll_interval_ms,
+        )
+        await self.leave("no poll within max.poll.interval.ms")
+        await self._forget_generation(also_id=True)
+
+    async def leave(self, reason: str) -> None:
+        """Tell the group at once; a static member goes without a word, since it means to come back."""
+        if not self._member_id or self._config.group_instance_id is not None:
+            return
+        member_id, self._member_id = self._member_id, ""
+        self._generation_id = NO_GENERATION
+        try:
+            connection = await self._offsets.connection()
+            request = LeaveGroupRequest(group_id=self._group_id, member_id=member_id)
+            if connection.versions.serves(ApiKey.LEAVE_GROUP, at_least=FIRST_LEAVE_WITH_MEMBERS):
+                row = LeaveGroupRequest.Members(member_id=member_id, reason=reason)
+                request = LeaveGroupRequest(group_id=self._group_id, members=[row])
+            await connection.ask(request, LeaveGroupResponse)
+        except (BrokerError, ClientError) as error:
+            _log.debug("group %s: leaving: %s", self._group_id, error)

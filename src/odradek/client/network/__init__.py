@@ -1,0 +1,1 @@
+"""Connections to brokers: requests, responses, versions, retries, background loops."""

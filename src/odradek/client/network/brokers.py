@@ -1,0 +1,351 @@
+"""The ways to all brokers of a cluster: bootstrap, one connection for each broker, retries."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from odradek.client.broker_errors import check
+from odradek.client.config import ClientConfig
+from odradek.client.errors import (
+    AdvertisedListenerUnreachable,
+    BrokerError,
+    ClientClosed,
+    ClientError,
+    ConnectionFailed,
+    DeadlineExceeded,
+    NoBrokersAvailable,
+    is_retriable,
+)
+from odradek.client.metadata import Metadata, Node
+from odradek.client.network.backoff import Backoff
+from odradek.client.network.connecting import connect, format_address
+from odradek.client.network.connection import BrokerConnection, PendingResponse
+from odradek.common.c_clocks import monotonic_seconds
+from odradek.common.error_codes import ErrorCode
+from odradek.protocol.messages import MetadataResponse
+from odradek.protocol.structs import Message
+
+Result = TypeVar("Result")
+
+ANYTHING = ""
+"""The purpose of a connection on which nothing waits for long."""
+
+# Answers after which the view of the cluster is surely wrong.
+STALE_VIEW = frozenset(
+    {
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.LISTENER_NOT_FOUND,
+    }
+)
+
+
+@dataclass(slots=True)
+class _BrokerLink:
+    """The way to one broker: its connection if there is one, and how often it failed in a row.
+
+    Whoever holds the lock replaces the connection, and may wait meanwhile: nobody else sets it then.
+    """
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    connection: BrokerConnection | None = None
+    failures: int = 0
+    not_before_ms: float = 0.0
+
+
+class Brokers:
+    """All brokers of one cluster. Lives on one loop; owned by one client.
+
+    Nothing is connected before the first question. Questions may be asked by many tasks at once.
+    """
+
+    def __init__(self, config: ClientConfig, owner: str = "client", *, creates_topics: bool = False) -> None:
+        self.config = config
+        self.metadata = Metadata()
+        self._owner = owner
+        self._creates_topics = creates_topics  # by asking for topics that are not there
+        self._loop = asyncio.get_running_loop()
+        self._ways: dict[tuple[int, str], _BrokerLink] = {}  # by broker and purpose
+        self._bootstrap_connection: BrokerConnection | None = None
+        self._reached = ""  # the bootstrap server that last answered
+        self._refreshing: asyncio.Task[None] | None = None
+        self._retry = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+        self._reconnect = Backoff(config.reconnect_backoff_ms, config.reconnect_backoff_max_ms)
+        self._is_closed = False
+        self.last_failure: BaseException | None = None
+        """Of the last attempt that did not succeed, since one did: for those who wait and are asked why."""
+
+    def now_ms(self) -> float:
+        """What the loop's clock tells, which never goes back; any thread may ask this one."""
+        return monotonic_seconds() * 1000
+
+    async def close(self) -> None:
+        """Close every connection; questions that are open fail."""
+        self._is_closed = True
+        if self._refreshing is not None:
+            self._refreshing.cancel()
+            await asyncio.wait([self._refreshing])
+        open_ones = [way.connection for way in self._ways.values()] + [self._bootstrap_connection]
+        for connection in open_ones:
+            if connection is not None:
+                await connection.close()
+
+    # The view of the cluster.
+
+    async def refresh(self) -> None:
+        """Renew the view; callers at the same time share one question."""
+        if self._refreshing is None or self._refreshing.done():
+            self._check_open()
+            self._refreshing = asyncio.create_task(self._refresh())
+        await asyncio.shield(self._refreshing)
+
+    async def ensure_fresh(self) -> Metadata:
+        """The view, renewed first if it is stale or old."""
+        while self.metadata.needs_refresh(self.now_ms(), self.config.metadata_max_age_ms):
+            await self.refresh()
+        return self.metadata
+
+    async def _refresh(self) -> None:
+        failure: ClientError | None = None
+        for node_id in self._by_load():
+            try:
+                await self._ask_metadata(await self.connection(node_id))
+            except ClientError as error:
+                failure = error
+            else:
+                return
+        # Nobody we know of answers. The bootstrap servers may know of others (KIP-899).
+        try:
+            await self._bootstrap()
+        except NoBrokersAvailable:
+            if failure is not None:
+                raise failure from None
+            raise
+
+    async def _bootstrap(self) -> None:
+        reasons: dict[str, str] = {}
+        if self._bootstrap_connection is not None:
+            await self._bootstrap_connection.close()
+        for host, port in self.config.addresses():
+            address = format_address(host, port)
+            try:
+                connection = await self._connect(host, port)
+                await self._ask_first(connection)
+            except ConnectionFailed as error:
+                reasons[address] = error.reason
+            except ClientError as error:
+                reasons[address] = str(error)
+            else:
+                self._adopt(connection, host, port)
+                self._reached = address
+                return
+        raise NoBrokersAvailable(reasons)
+
+    def _adopt(self, connection: BrokerConnection, host: str, port: int) -> None:
+        """The bootstrap connection becomes its broker's own, where the broker goes by the same name.
+
+        Not while another task makes one: that would take its place here, and nobody would close this one.
+        """
+        for node in self.metadata.nodes.values():
+            if (node.host, node.port) == (host, port):
+                way = self._ways.setdefault((node.node_id, ANYTHING), _BrokerLink())
+                has_one = way.connection is not None and way.connection.is_open
+                if not has_one and not way.lock.locked():
+                    way.connection = connection
+                    return
+        self._bootstrap_connection = connection
+
+    async def _ask_first(self, connection: BrokerConnection) -> None:
+        """Ask on a connection that nobody knows of yet, and that nobody else would close."""
+        try:
+            await self._ask_metadata(connection)
+        except BaseException:
+            await connection.close()
+            raise
+
+    async def _ask_metadata(self, connection: BrokerConnection) -> None:
+        request = self.metadata.request(may_create=self._creates_topics)
+        answer = await connection.ask(request, MetadataResponse)
+        check(answer.error_code)
+        self.metadata.update(answer, self.now_ms())
+
+    # Connections.
+
+    def _by_load(self) -> list[int]:
+        """All brokers that may be asked anything: connected ones first, the least busy first."""
+
+        def busy(node_id: int) -> tuple[bool, int, float]:
+            way = self._ways.get((node_id, ANYTHING))
+            connection = way.connection if way is not None else None
+            is_open = connection is not None and connection.is_open
+            return not is_open, connection.in_flight if connection is not None else 0, random.random()
+
+        return sorted(self.metadata.nodes, key=busy)
+
+    async def connection(self, node_id: int, purpose: str = ANYTHING) -> BrokerConnection:
+        """An open connection to a broker, made if need be, after the pause that earlier failures demand.
+
+        Answers come in order: requests that a broker may park (fetch, join) need a connection of their own.
+        """
+        way = self._ways.setdefault((node_id, purpose), _BrokerLink())
+        if self._is_usable(way.connection):
+            assert way.connection is not None
+            return way.connection
+        async with way.lock:
+            if not self._is_usable(way.connection):
+                if way.connection is not None:
+                    await way.connection.close()
+                    way.connection = None
+                way.connection = await self._open(node_id, way)
+            assert way.connection is not None
+            return way.connection
+
+    def open_connection(self, node_id: int, purpose: str = ANYTHING) -> BrokerConnection | None:
+        """The connection to a broker if there is one now, for those who must not wait."""
+        way = self._ways.get((node_id, purpose))
+        return way.connection if way is not None and self._is_usable(way.connection) else None
+
+    def _is_usable(self, connection: BrokerConnection | None) -> bool:
+        if connection is None or not connection.is_open:
+            return False
+        # Firewalls and brokers forget idle connections without a word.
+        limit_ms = self.config.connections_max_idle_ms
+        is_idle = not connection.in_flight and self.now_ms() - connection.last_used_ms > limit_ms
+        return limit_ms < 0 or not is_idle
+
+    async def _open(self, node_id: int, way: _BrokerLink) -> BrokerConnection:
+        pause_ms = way.not_before_ms - self.now_ms()
+        if pause_ms > 0:
+            await asyncio.sleep(pause_ms / 1000)
+        node = self.metadata.nodes.get(node_id)
+        if node is None:
+            raise ConnectionFailed(f"broker {node_id}", "the cluster does not list it any more")
+        try:
+            connection = await self._connect(node.host, node.port)
+        except ConnectionFailed as error:
+            way.failures += 1
+            pause_ms = self._reconnect.pause_ms(way.failures, random.random())
+            way.not_before_ms = self.now_ms() + pause_ms
+            raise self._explained(node, error) from None
+        way.failures = 0
+        return connection
+
+    def _explained(self, node: Node, error: ConnectionFailed) -> ConnectionFailed:
+        address = format_address(node.host, node.port)
+        if not self._reached or address == self._reached:
+            return error
+        return AdvertisedListenerUnreachable(node.node_id, address, error.reason, self._reached)
+
+    async def _connect(self, host: str, port: int) -> BrokerConnection:
+        self._check_open()
+        connection = await connect(
+            host,
+            port,
+            client_id=self.config.client_id,
+            request_timeout_ms=self.config.request_timeout_ms,
+            setup_timeout_ms=self.config.socket_connection_setup_timeout_ms,
+        )
+        if self._is_closed:
+            await connection.close()
+        self._check_open()
+        return connection
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClientClosed(self._owner)
+
+    # Questions.
+
+    async def any_connection(self) -> BrokerConnection:
+        """A connection to whichever broker is there."""
+        if not self.metadata.nodes:
+            await self.ensure_fresh()
+        if self._is_usable(self._bootstrap_connection):
+            assert self._bootstrap_connection is not None
+            return self._bootstrap_connection
+        return await self.reach_one()
+
+    async def reach_one(self) -> BrokerConnection:
+        """A connection to one of the brokers that the cluster lists, the least busy that can be reached."""
+        failure: ClientError | None = None
+        for node_id in self._by_load():
+            try:
+                return await self.connection(node_id)
+            except ConnectionFailed as error:
+                failure = error
+        self.metadata.mark_stale()
+        raise failure or NoBrokersAvailable({"the cluster": "it lists no broker"})
+
+    async def ask_any(
+        self, request: Message, answer_class: type[PendingResponse], *, timeout_ms: int | None = None
+    ) -> PendingResponse:
+        """Ask whichever broker is there."""
+        connection = await self.any_connection()
+        return await connection.ask(request, answer_class, timeout_ms=timeout_ms)
+
+    async def ask_node(
+        self,
+        node_id: int,
+        request: Message,
+        answer_class: type[PendingResponse],
+        *,
+        timeout_ms: int | None = None,
+    ) -> PendingResponse:
+        """Ask one broker."""
+        if node_id not in self.metadata.nodes:
+            await self.ensure_fresh()
+        connection = await self.connection(node_id)
+        return await connection.ask(request, answer_class, timeout_ms=timeout_ms)
+
+    async def ask_controller(
+        self, request: Message, answer_class: type[PendingResponse], *, timeout_ms: int | None = None
+    ) -> PendingResponse:
+        """Ask the broker that changes the cluster."""
+        metadata = await self.ensure_fresh()
+        if metadata.controller_id not in metadata.nodes:
+            metadata.mark_stale()
+            check(ErrorCode.NOT_CONTROLLER, "the cluster has no controller at present")
+        return await self.ask_node(metadata.controller_id, request, answer_class, timeout_ms=timeout_ms)
+
+    async def retry(
+        self, what: str, attempt: Callable[[], Awaitable[Result]], *, timeout_ms: int | None = None
+    ) -> Result:
+        """The result of `attempt`, tried again after errors that may pass, until the time is over."""
+        timeout_ms = self.config.default_api_timeout_ms if timeout_ms is None else timeout_ms
+        deadline_ms = self.now_ms() + timeout_ms
+        failures, last = 0, None
+        try:
+            async with asyncio.timeout_at(deadline_ms / 1000):
+                while True:
+                    try:
+                        result = await attempt()
+                    except (BrokerError, ClientError) as error:
+                        if not is_retriable(error):
+                            raise
+                        failures, last = failures + 1, error
+                        self.last_failure = error
+                    else:
+                        self.last_failure = None
+                        return result
+                    self._doubt(last)
+                    await asyncio.sleep(self._retry.pause_ms(failures, random.random()) / 1000)
+        except TimeoutError as over:
+            if isinstance(over, ClientError):
+                raise
+            raise DeadlineExceeded(what, timeout_ms, last) from last
+
+    def _doubt(self, error: BrokerError | ClientError) -> None:
+        if isinstance(error, ClientError) or error.error_code in STALE_VIEW:
+            self.metadata.mark_stale()

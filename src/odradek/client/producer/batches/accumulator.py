@@ -1,0 +1,489 @@
+# cython: annotation_typing=False
+"""Batches per partition: what was sent and not yet answered. No I/O, and the clock is given.
+
+Compiled by Cython (accumulator.pxd has the C types), or interpreted as is.
+
+    send()  ->  queue.open   --full, lingered, flushed-->   queue.closed   --drained-->   the sender
+                                                            (listed in `ready`)
+
+Threads that send and the sender meet here, under one lock that is held for a few instructions each time.
+Memory is reserved for a whole batch when it is opened, what it did not use is given back when it is closed,
+and the rest when it is complete.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from odradek.client.producer.batches.batch import (
+    DeliveryFuture,
+    Headers,
+    ProducerBatch,
+    RecordMetadata,
+    new_future,
+    smallest_room,
+)
+
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.common.c_clocks import wall_clock_ms
+    from cython.cimports.odradek.records.kernels.hashes import murmur2
+else:
+    from odradek.common.c_clocks import wall_clock_ms
+    from odradek.records.kernels.hashes import murmur2
+
+OnDelivery = Callable[[BaseException | None, RecordMetadata], object]
+
+CROWD = 4
+"""So many batches of a partition that wait for their turn are a crowd."""
+CROWDED_BATCH_FACTOR = 8
+"""How many times larger than `batch_size` a batch may get behind a crowd."""
+LEAST_CROWDED_BATCHES = 64
+"""So many of these must fit the memory."""
+CHOOSE = -1
+"""Instead of a partition: the partitioner's choice."""
+
+
+def _nothing() -> None:
+    """Nobody has asked to be told."""
+
+
+class PartitionQueue:
+    """The batches of one partition that no broker has: one open, any number closed, oldest first.
+
+    `order` is for the sender, which keeps there what it must know to send them in order.
+    """
+
+    def __init__(self, topic: str, partition: int) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.open: ProducerBatch | None = None
+        self.closed: deque[ProducerBatch] = deque()
+        self.is_listed = False
+        self.order: Any = None
+
+
+class TopicQueues:
+    """The partitions of one topic, and which one records without a key stick to."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.queues: list[PartitionQueue] = []
+        self.available: list[int] = []
+        self.sticky = CHOOSE
+        self.sticky_bytes = 0
+
+    def resize(self, partitions: int, available: Sequence[int]) -> None:
+        """The topic has so many partitions now, and these have a leader. A topic made anew may have fewer."""
+        for partition in range(len(self.queues), partitions):
+            self.queues.append(PartitionQueue(self.name, partition))
+        self.available = list(available)
+        if self.sticky not in available:
+            self.sticky = CHOOSE
+
+
+class Accumulator:
+    """What producers' threads fill and the sender empties."""
+
+    def __init__(
+        self,
+        *,
+        batch_size: int,
+        buffer_memory: int,
+        max_request_size: int,
+        dice: Callable[[int], int],
+        now_ms: Callable[[], float],
+    ) -> None:
+        self.topics: dict[str, TopicQueues] = {}
+        self.lock = threading.Lock()
+        self.ready: deque[PartitionQueue] = deque()
+        self.lingering: deque[tuple[float, PartitionQueue, ProducerBatch]] = deque()
+        self.incomplete: dict[ProducerBatch, None] = {}
+        self.batch_size = min(batch_size, max_request_size)
+        # A batch that must wait for others anyway is late by nothing when it takes more records with it, and
+        # a request costs the same for many as for few. No more than a small part of the memory, though.
+        self.crowded_batch_size = min(
+            self.batch_size * CROWDED_BATCH_FACTOR,
+            max_request_size,
+            max(self.batch_size, buffer_memory // LEAST_CROWDED_BATCHES),
+        )
+        self.memory = self.memory_left = buffer_memory
+        self.max_record_bytes = min(max_request_size, buffer_memory)
+        self.problem: BaseException | None = None
+        self.blocked = 0
+        self.records = 0
+        self.is_sender_asleep = False
+        # For those who would rather send a new batch themselves, once its first record is in it.
+        self.defers_waking = False
+        self.is_wake_due = False
+        self.hashes_keys = True
+        self.wake: Callable[[], object] = _nothing
+        self.on_memory: Callable[[], object] = _nothing
+        self._dice = dice
+        self._now_ms = now_ms
+        self._memory_waiters = threading.Condition(self.lock)
+
+    # Threads that send.
+
+    def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None,
+        headers: Headers | None,
+        timestamp: int | None,
+        on_delivery: OnDelivery | None,
+    ) -> DeliveryFuture | None:
+        """Take a record if everything is as usual; None if the caller must look closer, wait, or complain."""
+        queues = self.topics.get(topic)
+        if (
+            queues is None
+            or self.problem is not None
+            or (value is not None and type(value) is not bytes)
+            or (key is not None and type(key) is not bytes)
+            or (partition is not None and type(partition) is not int)
+            or (timestamp is not None and type(timestamp) is not int)
+        ):
+            return None
+        chosen = CHOOSE if partition is None else partition
+        timestamp_ms = wall_clock_ms() if timestamp is None else timestamp
+        if (partition is not None and chosen < 0) or timestamp_ms < 0:
+            return None
+        if cython.compiled and headers is None:
+            future = self._append_at_once(queues, chosen, key, value, timestamp_ms, on_delivery)
+            if future is not None:
+                return future
+        return self.append(queues, chosen, key, value, headers, timestamp_ms, on_delivery)
+
+    def _append_at_once(
+        self,
+        topic: TopicQueues,
+        partition: int,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp_ms: int,
+        on_delivery: OnDelivery | None,
+    ) -> DeliveryFuture | None:
+        """Take a record that fits the open batch, without the lock; None if there is more to do.
+
+        Only when compiled: from looking at `queue.open` to the last byte no Python code runs and nothing is
+        made that the garbage collector knows, so that the interpreter lock is ours all the time. Whoever
+        closes a batch takes it from `queue.open` first, in one step.
+        """
+        if partition < 0:
+            if key is not None and self.hashes_keys and topic.queues:
+                partition = (murmur2(key) & 0x7FFFFFFF) % len(topic.queues)
+            else:
+                partition = topic.sticky
+        if not 0 <= partition < len(topic.queues):
+            return None
+        fresh = new_future()
+        queue: PartitionQueue = topic.queues[partition]
+        batch = queue.open
+        if batch is None:
+            return None
+        future = batch.take(fresh, key, value, None, timestamp_ms, on_delivery)
+        if future is not None:
+            self.records += 1
+        return future
+
+    def append(
+        self,
+        topic: TopicQueues,
+        partition: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers | None,
+        timestamp_ms: int,
+        on_delivery: OnDelivery | None,
+    ) -> DeliveryFuture | None:
+        """Take a record for a partition, or for the one that we choose; None if there is no room."""
+        self.lock.acquire()
+        try:
+            return self._append(topic, partition, key, value, headers, timestamp_ms, on_delivery)
+        finally:
+            self.lock.release()
+
+    def _append(
+        self,
+        topic: TopicQueues,
+        partition: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers | None,
+        timestamp_ms: int,
+        on_delivery: OnDelivery | None,
+    ) -> DeliveryFuture | None:
+        chooses = partition < 0
+        is_sticky = chooses and (key is None or not self.hashes_keys)
+        if self.problem is not None or partition >= len(topic.queues) or not topic.queues:
+            return None
+        while True:
+            if chooses:
+                partition = self._choose(topic, key)
+            queue: PartitionQueue = topic.queues[partition]
+            batch = queue.open
+            if batch is not None:
+                future = batch.append(key, value, headers, timestamp_ms, on_delivery)
+                if future is not None:
+                    self.records += 1
+                    return future
+                self._close(queue)
+            elif not is_sticky or topic.sticky_bytes < self.batch_size:
+                break
+            if not is_sticky:
+                break
+            # A partition gets a full batch before it is another one's turn (KIP-794).
+            self._switch(topic)
+        batch = self._open(queue, key, value, headers)
+        if batch is None:
+            return None
+        self.records += 1
+        return batch.append(key, value, headers, timestamp_ms, on_delivery)
+
+    def _choose(self, topic: TopicQueues, key: bytes | None) -> int:
+        if key is not None and self.hashes_keys:
+            digest: int = murmur2(key)
+            return (digest & 0x7FFFFFFF) % len(topic.queues)
+        if topic.sticky < 0:
+            self._switch(topic)
+        return topic.sticky
+
+    def _switch(self, topic: TopicQueues) -> None:
+        """Stick to another partition: of two at random, the one that has less to send."""
+        choices: list[int] = topic.available or list(range(len(topic.queues)))
+        one = choices[self._dice(len(choices))]
+        other = choices[self._dice(len(choices))]
+        fewer = len(topic.queues[other].closed) < len(topic.queues[one].closed)
+        topic.sticky = other if fewer or one == topic.sticky else one
+        topic.sticky_bytes = 0
+
+    def _open(
+        self, queue: PartitionQueue, key: bytes | None, value: bytes | None, headers: Headers | None
+    ) -> ProducerBatch | None:
+        least = smallest_room(key, value, headers)
+        room = max(self.crowded_batch_size if len(queue.closed) >= CROWD else self.batch_size, least)
+        if room > self.memory_left:
+            room = max(self.batch_size, least)
+        if room > self.memory_left or room > self.max_record_bytes:
+            return None
+        self.memory_left -= room
+        now_ms: float = self._now_ms()
+        batch = ProducerBatch(queue.topic, queue.partition, room, now_ms)
+        queue.open = batch
+        self.incomplete[batch] = None
+        self.lingering.append((now_ms, queue, batch))
+        if self.is_sender_asleep and len(self.lingering) == 1:
+            self.is_sender_asleep = False
+            if self.defers_waking:
+                self.is_wake_due = True
+            else:
+                self.wake()
+        return batch
+
+    def _close(self, queue: PartitionQueue) -> None:
+        batch = queue.open
+        assert batch is not None
+        queue.open = None
+        self.memory_left += batch.reserved - batch.size
+        batch.reserved = batch.size
+        topic: TopicQueues = self.topics[queue.topic]
+        if queue.partition == topic.sticky:
+            topic.sticky_bytes += batch.size
+        queue.closed.append(batch)
+        if not queue.is_listed:
+            queue.is_listed = True
+            self.ready.append(queue)
+        if self.is_sender_asleep:
+            self.is_sender_asleep = False
+            self.wake()
+
+    def switch(self, topic: TopicQueues) -> int:
+        """A partition for a full batch without a key."""
+        with self.lock:
+            self._switch(topic)
+            return topic.sticky
+
+    def add_encoded(self, topic: TopicQueues, batch: ProducerBatch) -> bool:
+        """Take a batch that is complete in itself; False if memory is full."""
+        with self.lock:
+            if batch.reserved > self.memory_left or self.problem is not None:
+                return False
+            queue: PartitionQueue = topic.queues[batch.partition]
+            if queue.open is not None:
+                self._close(queue)
+            self.memory_left -= batch.reserved
+            self.incomplete[batch] = None
+            self.records += batch.count
+            queue.open = batch
+            self._close(queue)
+            return True
+
+    def wait_for_memory(self, room: int, timeout_s: float) -> bool:
+        """Block until `room` bytes are free, or something is wrong; False if it takes too long."""
+        with self.lock:
+            self.begin_to_wait()
+            try:
+                return self._memory_waiters.wait_for(
+                    lambda: self.memory_left >= room or self.problem is not None, timeout_s
+                )
+            finally:
+                self.blocked -= 1
+
+    def begin_to_wait(self) -> None:
+        """Somebody waits for memory: batches that linger must go. Set `blocked` back afterwards."""
+        self.blocked += 1
+        self._wake_sender()
+
+    def refuse(self, problem: BaseException) -> None:
+        """Take no more records: every later send raises this."""
+        with self.lock:
+            self.problem = problem
+            self._memory_waiters.notify_all()
+            self.on_memory()
+
+    def topic(self, name: str, partitions: int, available: Sequence[int]) -> TopicQueues:
+        """The queues of a topic, which has so many partitions, of which these have a leader."""
+        with self.lock:
+            queues = self.topics.get(name)
+            if queues is None:
+                queues = self.topics[name] = TopicQueues(name)
+            queues.resize(partitions, available)
+            return queues
+
+    def unfinished(self) -> list[ProducerBatch]:
+        """Every batch that is not complete, and from now on none of them lingers."""
+        with self.lock:
+            self._close_all()
+            return list(self.incomplete)
+
+    def abandon(self, error: BaseException) -> None:
+        """In a forked child: nothing moves any more, locks may be held by threads that are not here."""
+        self.lock = threading.Lock()
+        self._memory_waiters = threading.Condition(self.lock)
+        self.problem = error
+        for batch in list(self.incomplete):
+            batch.abandon(error)
+        self.incomplete.clear()
+
+    # The sender.
+
+    def close_lingered(self, linger_ms: float, now_ms: float) -> None:
+        """Close what has lingered long enough, or all if somebody waits for memory."""
+        with self.lock:
+            if self.blocked:
+                self._close_all()
+            while self.lingering:
+                opened_ms, queue, batch = self.lingering[0]
+                if queue.open is batch:
+                    if opened_ms + linger_ms > now_ms:
+                        return
+                    self._close(queue)
+                self.lingering.popleft()
+
+    def take_lone(self, most_on_their_way: int) -> PartitionQueue | None:
+        """Close the only batch there is to send, for a thread that sends it at once; the sender sleeps on.
+
+        The queue is not listed; None if there is more to do, or nothing, or too many are on their way.
+        """
+        with self.lock:
+            if self.ready or self.blocked or len(self.lingering) != 1:
+                return None
+            if len(self.incomplete) > 1 + most_on_their_way:
+                return None
+            _, queue, batch = self.lingering[0]
+            if queue.open is not batch or queue.closed:
+                return None
+            self.lingering.clear()
+            self._close(queue)
+            self.ready.clear()
+            queue.is_listed = False
+            self.is_sender_asleep = True
+            return queue
+
+    def fall_asleep(self, linger_ms: float) -> float | None:
+        """Until when the sender may sleep (infinity: until it is woken); None if it may not."""
+        with self.lock:
+            self.is_sender_asleep = not self.ready
+            if self.ready:
+                return None
+            return self.lingering[0][0] + linger_ms if self.lingering else math.inf
+
+    def oldest(self) -> ProducerBatch | None:
+        """The batch that has waited longest for its fate."""
+        with self.lock:
+            return next(iter(self.incomplete), None)
+
+    def take_ready(self) -> list[PartitionQueue]:
+        """The queues with closed batches; each must be given back by `list_again` if some are left."""
+        with self.lock:
+            listed = list(self.ready)
+            self.ready.clear()
+            for queue in listed:
+                queue.is_listed = False
+            return listed
+
+    def list_again(self, queue: PartitionQueue) -> None:
+        """There is something left in the queue, or it came back."""
+        with self.lock:
+            if not queue.is_listed:
+                queue.is_listed = True
+                self.ready.append(queue)
+
+    def complete(
+        self,
+        batch: ProducerBatch,
+        base_offset: int,
+        log_append_time_ms: int = -1,
+        error: BaseException | None = None,
+    ) -> None:
+        """A batch has met its fate."""
+        with self.lock:
+            if batch in self.incomplete:
+                del self.incomplete[batch]
+                self.memory_left += batch.reserved
+                # Who waits for memory is woken for a while's work, not for one batch at a time.
+                if self.blocked and (self.memory_left * 4 >= self.memory or not self.incomplete):
+                    self._memory_waiters.notify_all()
+                    self.on_memory()
+        batch.complete(base_offset, log_append_time_ms, error)
+
+    def replace(self, batch: ProducerBatch, parts: Sequence[ProducerBatch]) -> None:
+        """A batch was split: its parts are waited for in its place, and are as old as it is."""
+        with self.lock:
+            if batch in self.incomplete:
+                aged = list(self.incomplete)
+                place = aged.index(batch)
+                aged[place : place + 1] = parts
+                self.incomplete = dict.fromkeys(aged)
+
+    def fail_all(self, error: BaseException) -> None:
+        """No batch will be delivered any more."""
+        with self.lock:
+            self._close_all()
+            left = list(self.incomplete)
+            for topic in self.topics.values():
+                for queue in topic.queues:
+                    queue.closed.clear()
+        for batch in left:
+            self.complete(batch, -1, -1, error)
+
+    def _close_all(self) -> None:
+        for _, queue, batch in self.lingering:
+            if queue.open is batch:
+                self._close(queue)
+        self.lingering.clear()
+
+    def _wake_sender(self) -> None:
+        if self.is_sender_asleep:
+            self.is_sender_asleep = False
+            self.wake()

@@ -1,0 +1,455 @@
+# cython: annotation_typing=False
+"""A batch of one partition, from its first record to its delivery, and the futures that look at it.
+
+Compiled by Cython (batch.pxd has the C types), or interpreted as is. A record is encoded into its batch
+when it is sent, so that nothing of it is kept but bytes and a place: a future is (batch, index), and what
+it tells is worked out when somebody asks. The batch is told its fate once, for all its records.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from odradek.client.network.direct_read import DirectRead
+from odradek.records.batch import (
+    NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    stamp_producer,
+)
+from odradek.records.builder import with_codec
+from odradek.records.compression import Codec
+from odradek.records.kernels.layout import HEADER_SIZE
+from odradek.records.kernels.record_check import new_bytearray
+
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
+    from cython.cimports.odradek.common.c_clocks import monotonic_seconds
+    from cython.cimports.odradek.records.kernels.encoding import (
+        size_of_body,
+        size_of_varint,
+        write_header,
+        write_record,
+    )
+    from cython.cimports.odradek.records.kernels.record_check import wrapping_difference
+else:
+    from odradek.common.c_clocks import monotonic_seconds
+    from odradek.records.kernels.encoding import put_record as write_record
+    from odradek.records.kernels.encoding import size_of_body, size_of_varint, write_header
+    from odradek.records.kernels.record_check import wrapping_difference
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+NO_OFFSET = -1
+
+_log = logging.getLogger("odradek.producer")
+# Held for a few instructions when a batch ends or somebody begins to wait for it; never while records are
+# appended.
+_ending = threading.Lock()
+
+
+class RecordMetadata:
+    """Where a record is now: `offset` is -1 where the broker did not tell it (acks=0, or it failed)."""
+
+    def __init__(self, topic: str, partition: int, offset: int, timestamp: int) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.timestamp = timestamp
+
+    def __repr__(self) -> str:
+        place = f"topic={self.topic!r}, partition={self.partition}, offset={self.offset}"
+        return f"RecordMetadata({place}, timestamp={self.timestamp})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RecordMetadata):
+            return NotImplemented
+        return self._fields() == other._fields()
+
+    def __hash__(self) -> int:
+        return hash(self._fields())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RecordMetadata, self._fields()
+
+    def _fields(self) -> tuple[str, int, int, int]:
+        return self.topic, self.partition, self.offset, self.timestamp
+
+
+@cython.no_gc
+@cython.cclass
+class DeliveryFuture:
+    """What becomes of one record. Any thread may ask; it can also be awaited."""
+
+    def __init__(self, batch: ProducerBatch, index: int, timestamp_ms: int) -> None:
+        self._batch = batch
+        self._index = index
+        self._timestamp_ms = timestamp_ms
+
+    def __repr__(self) -> str:
+        part = self._part()
+        if not part._batch.is_done:
+            fate = "not delivered yet"
+        else:
+            fate = "delivered" if part._batch.error is None else f"failed with {part._batch.error!r}"
+        return f"<DeliveryFuture of a record for {part._batch.topic}-{part._batch.partition}: {fate}>"
+
+    def done(self) -> bool:
+        """Whether the record was delivered, or never will be."""
+        batch = self._part()._batch
+        if not batch.is_done:
+            batch.catch_up()
+        return batch.is_done
+
+    def result(self, timeout: float | None = None) -> RecordMetadata:
+        """Wait until the record is delivered; raises if it cannot be, or after `timeout` seconds."""
+        error = self.exception(timeout)
+        if error is not None:
+            raise error.with_traceback(None)
+        return self._part().metadata()
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Wait like `result`; the error if the record cannot be delivered, else None."""
+        part = self._part()
+        if part._batch.is_done:
+            return part._batch.error
+        deadline = None if timeout is None else monotonic_seconds() + timeout
+        part._batch.wait(timeout)
+        part = part._part()
+        while not part._batch.is_done:  # it was split
+            part._batch.wait(None if deadline is None else deadline - monotonic_seconds())
+            part = part._part()
+        return part._batch.error
+
+    def add_done_callback(self, callback: Callable[[DeliveryFuture], object]) -> None:
+        """Call `callback(future)` once it is done: at once if it is, else from the producer's thread."""
+        part = self._part()
+        while not part._batch.add_done_callback(self, callback):
+            if part._batch.is_done:
+                callback(self)
+                break
+            part = part._part()
+
+    def __await__(self) -> Generator[Any, None, RecordMetadata]:
+        if not self.done():
+            yield from self._wait_on_loop().__await__()
+        return self.result(0)
+
+    async def _wait_on_loop(self) -> None:
+        import asyncio  # noqa: PLC0415
+
+        loop = asyncio.get_running_loop()
+        woken = loop.create_future()
+
+        def wake() -> None:
+            if not woken.done():
+                woken.set_result(None)
+
+        self.add_done_callback(lambda _: loop.call_soon_threadsafe(wake))
+        await woken
+
+    def _part(self) -> DeliveryFuture:
+        """The same record in the batch where it is now: another one where its batch was split."""
+        part = self
+        while part._batch.parts is not None:
+            part = part._batch.moved(part._index, part._timestamp_ms)
+        return part
+
+    def metadata(self) -> RecordMetadata:
+        """What `result` gives, of a batch that is done and was not split."""
+        batch = self._batch
+        place = RecordMetadata.__new__(RecordMetadata)
+        place.topic = batch.topic
+        place.partition = batch.partition
+        place.offset = batch.base_offset + self._index if batch.base_offset >= 0 else -1
+        is_appended_at = batch.log_append_time_ms >= 0
+        place.timestamp = batch.log_append_time_ms if is_appended_at else self._timestamp_ms
+        return place
+
+
+def new_future() -> DeliveryFuture:
+    """The future of a record that is about to be taken."""
+    # Not by a call of the class, which would make a tuple of Python integers first.
+    return DeliveryFuture.__new__(DeliveryFuture)
+
+
+class ProducerBatch:
+    """Records that go to one partition together.
+
+    Open: threads append, under the accumulator's lock. Then it is finished into `payload` and belongs to the
+    sender, until `complete` tells everybody who waits. `reserved` is its share of the buffer memory.
+    A batch that was too large for the broker is split: then its records are in its `parts`, and so is their
+    fate.
+    """
+
+    def __init__(self, topic: str, partition: int, room: int, created_ms: float) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.created_ms = created_ms
+        self.count = 0
+        self.size = HEADER_SIZE
+        self.is_done = False
+        self.base_offset = NO_OFFSET
+        self.log_append_time_ms = -1
+        self.error: BaseException | None = None
+        self.parts: list[ProducerBatch] | None = None
+        self.payload: bytearray | memoryview | None = None
+        self.reserved = room
+        self.attempts = 0
+        self.retry_at_ms = 0.0
+        self.producer_id = NO_PRODUCER_ID
+        self.producer_epoch = NO_PRODUCER_EPOCH
+        self.base_sequence = NO_SEQUENCE
+        self._room = room
+        self._encoded: Any = new_bytearray(room)
+        if cython.compiled:
+            self._out = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(self._encoded))
+        else:
+            self._out = self._encoded
+        self._base_timestamp_ms = 0
+        self._max_timestamp_ms = 0
+        self._on_delivery: list[Any] = []
+        self._done_callbacks: list[Any] | None = None
+        self._waiting: list[Any] | None = None
+        self.loan: DirectRead | None = None
+        """Of the connection where its answer comes, if it went alone: who waits may read that."""
+
+    def append(
+        self,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers | None,
+        timestamp_ms: int,
+        on_delivery: Callable[[BaseException | None, RecordMetadata], object] | None,
+    ) -> DeliveryFuture | None:
+        """Take one record; None if there is no room for it."""
+        return self.take(new_future(), key, value, headers, timestamp_ms, on_delivery)
+
+    def take(
+        self,
+        future: DeliveryFuture,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers | None,
+        timestamp_ms: int,
+        on_delivery: Callable[[BaseException | None, RecordMetadata], object] | None,
+    ) -> DeliveryFuture | None:
+        """Like `append`, with a future that is there already: nothing is made in here.
+
+        Making an object may start the garbage collector, and so another thread, which must not find size
+        and count of different moments.
+        """
+        if self.count == 0:
+            self._base_timestamp_ms = timestamp_ms
+            self._max_timestamp_ms = timestamp_ms
+        delta = wrapping_difference(timestamp_ms, self._base_timestamp_ms)
+        body = size_of_body(delta, self.count, key, value, headers)
+        if self.size + size_of_varint(body) + body > self._room:
+            return None
+        self.size = write_record(self._out, self.size, body, delta, self.count, key, value, headers)
+        self._max_timestamp_ms = max(self._max_timestamp_ms, timestamp_ms)
+        future._batch = self
+        future._index = self.count
+        future._timestamp_ms = timestamp_ms
+        self.count += 1
+        if on_delivery is not None:
+            self._on_delivery.append(future)
+            self._on_delivery.append(on_delivery)
+        return future
+
+    def take_encoded(
+        self, encoded: bytearray | memoryview, count: int, base_timestamp_ms: int, max_timestamp_ms: int
+    ) -> None:
+        """Take records that are encoded already, after room for a header, as the only ones of this batch."""
+        self._encoded = encoded
+        self._room = self.size = self.reserved = len(encoded)
+        self.count = count
+        self._base_timestamp_ms = base_timestamp_ms
+        self._max_timestamp_ms = max_timestamp_ms
+
+    def future(self, index: int) -> DeliveryFuture:
+        """Of a record by its place in the batch."""
+        return DeliveryFuture(self, index, self._max_timestamp_ms)
+
+    def finish(self, codec: Codec, level: int | None) -> None:
+        """Make the payload, with the number that the batch has; nothing can be appended any more."""
+        encoded, self._encoded = self._encoded, None
+        assert encoded is not None
+        if len(encoded) > self.size:
+            del encoded[self.size :]
+        encoded = with_codec(encoded, codec, level)
+        write_header(
+            memoryview(encoded),
+            0,
+            NO_PARTITION_LEADER_EPOCH,
+            codec,
+            self.count - 1,
+            self._base_timestamp_ms,
+            self._max_timestamp_ms,
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            self.count,
+        )
+        self.payload = encoded
+
+    def renumber(self) -> None:
+        """Write another producer id, epoch and base sequence into a finished batch, which no broker has."""
+        assert self.payload is not None
+        stamp_producer(self.payload, 0, self.producer_id, self.producer_epoch, self.base_sequence)
+
+    def split_into(self, parts: list[ProducerBatch]) -> None:
+        """Its records are in these batches from now on, and whoever waits for them looks there."""
+        with _ending:
+            waiting, self._waiting = self._waiting, None
+            on_delivery, self._on_delivery = self._on_delivery, []
+            callbacks, self._done_callbacks = self._done_callbacks or [], None
+            self.parts = parts
+            for place in range(0, len(on_delivery), 2):
+                future: DeliveryFuture = on_delivery[place]
+                future = future._part()
+                future._batch._on_delivery += [future, on_delivery[place + 1]]
+            for future, callback in callbacks:
+                part = future._part()._batch
+                part._done_callbacks = [*(part._done_callbacks or ()), (future, callback)]
+        self._encoded = self.payload = None
+        for lock in waiting or ():
+            lock.release()
+
+    def moved(self, index: int, timestamp_ms: int) -> DeliveryFuture:
+        """The future of a record of this batch, which was split, in the part where it is now."""
+        assert self.parts is not None
+        for part in self.parts:
+            if index < part.count:
+                return DeliveryFuture(part, index, timestamp_ms)
+            index -= part.count
+        raise IndexError(index)
+
+    def leaves(self) -> list[ProducerBatch]:
+        """The batches that its records are in now: itself, unless it was split."""
+        if self.parts is None:
+            return [self]
+        return [leaf for part in self.parts for leaf in part.leaves()]
+
+    # Its end.
+
+    def complete(
+        self, base_offset: int, log_append_time_ms: int = -1, error: BaseException | None = None
+    ) -> bool:
+        """Tell the fate of all records; False if it is known already."""
+        with _ending:
+            if self.is_done:
+                return False
+            self.base_offset = base_offset
+            self.log_append_time_ms = log_append_time_ms
+            self.error = error
+            self.is_done = True
+            waiting, self._waiting = self._waiting, None
+            on_delivery, self._on_delivery = self._on_delivery, []
+            callbacks, self._done_callbacks = self._done_callbacks, None
+        self._encoded = self.payload = self.loan = None
+        if waiting is not None:
+            for lock in waiting:
+                lock.release()
+        self._tell_deliveries(on_delivery)
+        if callbacks is not None:
+            for future, callback in callbacks:
+                try:
+                    callback(future)
+                except Exception:
+                    _log.exception("a done callback raised")
+        return True
+
+    def abandon(self, error: BaseException) -> None:
+        """End it without a word to anybody but those who ask: its callbacks belong to another process."""
+        self.error = error
+        self.is_done = True
+        self._waiting = self._done_callbacks = None
+        self._on_delivery = []
+
+    def _tell_deliveries(self, on_delivery: list[Any]) -> None:
+        error = self.error
+        for place in range(0, len(on_delivery), 2):
+            future: DeliveryFuture = on_delivery[place]
+            try:
+                on_delivery[place + 1](error, future.metadata())
+            except Exception:
+                _log.exception("on_delivery raised")
+
+    @property
+    def has_callbacks(self) -> bool:
+        """Whether somebody wants to be called at its end, by the loop."""
+        return bool(self._on_delivery) or self._done_callbacks is not None
+
+    def catch_up(self) -> None:
+        """If nobody else reads the answer, see whether it has come."""
+        if self.loan is not None:
+            self.loan.catch_up()
+
+    def _wait_on_loan(self, timeout: float) -> float:
+        """Read the answer ourselves as long as it is left to us; returns the time that is left."""
+        loan = self.loan
+        if loan is None or not loan.is_lent or not loan.waiting.acquire(False):
+            return timeout
+        deadline = monotonic_seconds() + timeout
+        try:
+            while loan.is_lent and not self.is_done and timeout > 0:
+                loan.wait(timeout)
+                timeout = deadline - monotonic_seconds()
+        finally:
+            loan.waiting.release()
+        return timeout
+
+    def wait(self, timeout: float | None) -> None:
+        """Until the fate is known, or there are parts to look at; TimeoutError after `timeout` seconds."""
+        left = self._wait_on_loan(math.inf if timeout is None else timeout)
+        lock = threading.Lock()
+        lock.acquire()
+        with _ending:
+            if self.is_done or self.parts is not None:
+                return
+            if self._waiting is None:
+                self._waiting = []
+            self._waiting.append(lock)
+        if not lock.acquire(timeout=-1 if timeout is None else max(0.0, left)):
+            raise TimeoutError(
+                f"a record for {self.topic}-{self.partition} is not delivered after {timeout} s"
+            )
+
+    def add_done_callback(self, future: DeliveryFuture, callback: Callable[[DeliveryFuture], object]) -> bool:
+        """Note a callback for the end; False if that has passed, or is another batch's now."""
+        with _ending:
+            if self.is_done or self.parts is not None:
+                return False
+            if self._done_callbacks is None:
+                self._done_callbacks = []
+            self._done_callbacks.append((future, callback))
+        if self.loan is not None:
+            self.loan.ask_back()
+        return True
+
+
+def after_fork() -> None:
+    """In a child process: a thread that is not here may have held the lock."""
+    global _ending  # noqa: PLW0603
+    _ending = threading.Lock()
+
+
+def smallest_room(key: bytes | None, value: bytes | None, headers: Headers | None) -> int:
+    """The size of a batch of this record alone."""
+    body: int = size_of_body(0, 0, key, value, headers)
+    length: int = size_of_varint(body)
+    return HEADER_SIZE + length + body

@@ -1,0 +1,44 @@
+"""Which partition a record goes to, where neither the user nor the default decides.
+
+The default: the hash of the key as Java has it or, without a key, one partition until it has had a full
+batch, then another (KIP-794). That lives in accumulator.py, since it must know when a batch is full.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Protocol
+
+from odradek.records.kernels.hashes import murmur2, to_positive
+
+
+class Partitioner(Protocol):
+    """A user's own choice; called in the thread that sends."""
+
+    def __call__(
+        self, topic: str, key: bytes | None, value: bytes | None, partitions: int, available: Sequence[int], /
+    ) -> int:
+        """The partition, from 0 to `partitions` - 1; those in `available` have a leader at present."""
+
+
+def hash_partition(key: bytes, partitions: int) -> int:
+    """The partition that Java's clients choose for a key."""
+    return to_positive(murmur2(key)) % partitions
+
+
+class RoundRobinPartitioner:
+    """All partitions of a topic that have a leader, in turn, whatever the key."""
+
+    def __init__(self) -> None:
+        self._turns: dict[str, itertools.count[int]] = {}
+
+    def __call__(
+        self, topic: str, key: bytes | None, value: bytes | None, partitions: int, available: Sequence[int], /
+    ) -> int:
+        """The next one."""
+        turns = self._turns.get(topic)
+        if turns is None:
+            turns = self._turns.setdefault(topic, itertools.count())
+        turn = next(turns)
+        return available[turn % len(available)] if available else turn % partitions

@@ -1,0 +1,56 @@
+# cython: annotation_typing=False
+"""The way of a record that needs nothing special, from the user's call into its batch, without a detour.
+
+Compiled by Cython (send_path.pxd has the C types), or interpreted as is. A base class of the producer, so
+that nothing lies between a user's `send` and this one.
+"""
+
+from __future__ import annotations
+
+from odradek.client.producer.batches.record_preparation import ProducerRecord
+
+
+class SendPath:
+    """`send`, for records of bytes; everything else goes to `_send_with_care` of the class that inherits.
+
+    What need not wait for other records goes by `_lone_way`.
+    """
+
+    def __init__(self, accumulator, is_plain):
+        self._accumulator = accumulator
+        self._is_plain = is_plain
+        self._lone_way = None
+
+    def __class_getitem__(cls, _types):
+        """Written where a class inherits; it means something to type checkers only."""
+        return cls
+
+    def _send_now(self):
+        self._accumulator.is_wake_due = False
+        if not self._lone_way.send():
+            self._accumulator.wake()
+
+    def send(
+        self,
+        topic,
+        value=None,
+        key=None,
+        partition=None,
+        headers=None,
+        timestamp=None,
+        on_delivery=None,
+    ):
+        """Take a record; blocks only for the first metadata of a topic, and while `buffer_memory` is full.
+
+        `timestamp` is in milliseconds since 1970. What is wrong with the record is raised here; what
+        happens to it later is told by the future, and to `on_delivery(error, metadata)`.
+        """
+        if self._is_plain and headers is None:
+            future = self._accumulator.send(topic, value, key, partition, None, timestamp, on_delivery)
+            if future is not None:
+                if self._accumulator.is_wake_due:
+                    self._send_now()
+                return future
+        return self._send_with_care(
+            ProducerRecord(topic, value, key, partition, headers, timestamp), on_delivery
+        )

@@ -1,0 +1,49 @@
+"""What stands between batches and their brokers, so that a batch that times out can say why. No I/O."""
+
+from __future__ import annotations
+
+import logging
+
+from odradek.client.broker_errors import broker_error
+from odradek.client.errors import AdvertisedListenerUnreachable
+from odradek.client.metadata import Metadata
+from odradek.client.producer.batches.accumulator import PartitionQueue
+from odradek.common.error_codes import ErrorCode
+
+METADATA = "metadata"
+PRODUCER_ID = "producer id"
+
+_log = logging.getLogger("odradek.producer")
+
+
+class FailureLog:
+    """The last failure of each thing that can fail: a broker (its id), a partition (its queue), metadata…
+
+    Owned by the sender.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[object, BaseException] = {}
+
+    def note(self, what: object, error: BaseException) -> None:
+        """It failed. A mistake in a broker's settings is worth a word at once: waiting will not mend it."""
+        if isinstance(error, AdvertisedListenerUnreachable) and what not in self._known:
+            _log.warning("%s", error)
+        else:
+            _log.debug("%s: %s", what, error)
+        self._known[what] = error
+
+    def over(self, what: object) -> None:
+        """It works again."""
+        if self._known:
+            self._known.pop(what, None)
+
+    def why(self, queue: PartitionQueue, metadata: Metadata) -> BaseException | None:
+        """Why batches of a partition do not get through, as far as known: what lies nearest to the cause."""
+        known = self._known
+        topic = metadata.topics.get(queue.topic)
+        view = topic.partitions.get(queue.partition) if topic is not None else None
+        if view is not None and view.leader_id not in metadata.nodes:
+            return broker_error(ErrorCode.LEADER_NOT_AVAILABLE, "nobody leads the partition at present")
+        leader = view.leader_id if view is not None else None
+        return known.get(leader) or known.get(METADATA) or known.get(PRODUCER_ID) or known.get(queue)

@@ -1,0 +1,437 @@
+"""The sender: takes batches that are ready, sends them to the leaders, and tells them their fate.
+
+Everything here runs on one loop; a batch that is alone need not come here (`lone_way`). `pump` does all that
+can be done now and never waits; what must be waited for (connections, metadata, a producer id) runs in tasks
+of its own, which call `pump` again when they are done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import threading
+import time
+from functools import partial
+from typing import NamedTuple, cast
+
+from odradek.client.broker_errors import broker_error
+from odradek.client.errors import BrokerError, ClientError, is_retriable
+from odradek.client.metadata import Node
+from odradek.client.network.background_tasks import BackgroundTasks
+from odradek.client.network.backoff import Backoff
+from odradek.client.network.brokers import STALE_VIEW, Brokers
+from odradek.client.network.connection import BrokerConnection
+from odradek.client.network.in_flight import CallbackHandler
+from odradek.client.producer.batches.accumulator import Accumulator, PartitionQueue
+from odradek.client.producer.batches.batch import NO_OFFSET, ProducerBatch
+from odradek.client.producer.batches.idempotence import PartitionOrder, ProducerId
+from odradek.client.producer.batches.splitting import split_batch
+from odradek.client.producer.config import ProducerConfig
+from odradek.client.producer.errors import DeliveryTimedOut
+from odradek.client.producer.sending.failure_log import METADATA, PRODUCER_ID, FailureLog
+from odradek.client.producer.sending.producer_ids import ask_producer_id
+from odradek.client.producer.statistics import ProducerStatistics
+from odradek.common.error_codes import ErrorCode
+from odradek.common.ids import TopicPartition
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.errors import ProtocolError
+from odradek.protocol.headers import decode_response
+from odradek.protocol.messages import ProduceRequest, ProduceResponse
+from odradek.records.batch import NO_PRODUCER_ID
+from odradek.records.compression import Codec
+
+# The broker does not have the batch, because its number is not the one it waits for.
+WRONG_NUMBER = frozenset(
+    {
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+    }
+)
+# The broker does not have the batch, and might take smaller ones.
+TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
+FIRST_WITH_TOPIC_IDS = 13
+
+
+class Sent(NamedTuple):
+    """One batch in a request that is on its way."""
+
+    queue: PartitionQueue
+    batch: ProducerBatch
+
+
+class Sender:
+    """Empties an accumulator. Lives on the loop of its brokers."""
+
+    def __init__(
+        self,
+        config: ProducerConfig,
+        accumulator: Accumulator,
+        brokers: Brokers,
+        statistics: ProducerStatistics,
+    ) -> None:
+        self.config = config
+        self.accumulator = accumulator
+        self.brokers = brokers
+        self.statistics = statistics
+        self._loop = asyncio.get_running_loop()
+        self.codec = Codec[config.compression_type.upper()]
+        self.level = config.compression_level
+        self._max_in_flight = config.max_in_flight_requests_per_connection
+        self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+        self.producer: ProducerId | None = None
+        self.active: dict[PartitionQueue, None] = {}
+        self._chores = BackgroundTasks("sender", self._loop, self.pump)
+        self._timer: asyncio.TimerHandle | None = None
+        self.is_watching = False
+        """Whether an alarm is set, after which we look what was not delivered in time."""
+        self._alarm_ms = math.inf
+        self._is_stopped = False
+        # Whose turn it is to change what the sender knows: the loop's, or that of a thread in a hurry.
+        self.turn = threading.Lock()
+        self.troubles = FailureLog()
+
+    def stop(self) -> None:
+        """Send nothing more."""
+        self._is_stopped = True
+        self.is_watching = False
+        if self._timer is not None:
+            self._timer.cancel()
+        self._chores.stop()
+
+    @staticmethod
+    def _now_ms() -> float:
+        """The clock by which the accumulator counts."""
+        return time.monotonic() * 1000
+
+    # What can be done now.
+
+    def pump(self) -> None:
+        """Close, expire and send what is due, then set the alarm for the next time."""
+        if not self._is_stopped:
+            with self.turn:
+                self._pump()
+
+    def _pump(self) -> None:
+        accumulator, linger_ms = self.accumulator, self.config.linger_ms
+        sleeps_until_ms = None
+        while sleeps_until_ms is None:
+            now_ms = self._now_ms()
+            accumulator.close_lingered(linger_ms, now_ms)
+            self._take_ready()
+            expires_ms = self._expire(now_ms)
+            while self.active and self._send_one_request_each(now_ms):
+                pass
+            sleeps_until_ms = accumulator.fall_asleep(linger_ms)
+        retries_ms = min(map(_retry_at_ms, self.active), default=math.inf)
+        self._set_alarm(min(sleeps_until_ms, expires_ms, retries_ms), now_ms)
+        if accumulator.topics and self.brokers.metadata.needs_refresh(
+            now_ms, self.config.metadata_max_age_ms
+        ):
+            self._chores.begin("metadata", self._refresh)
+
+    def _take_ready(self) -> None:
+        for queue in self.accumulator.take_ready():
+            self.order_of(queue)
+            self.active[queue] = None
+
+    def order_of(self, queue: PartitionQueue) -> PartitionOrder:
+        """What goes when, of a partition."""
+        if queue.order is None:
+            partition = TopicPartition(queue.topic, queue.partition)
+            queue.order = PartitionOrder(self._max_in_flight, partition)
+        order: PartitionOrder = queue.order
+        return order
+
+    def take_lone_answer(
+        self,
+        connection: BrokerConnection,
+        queue: PartitionQueue,
+        batch: ProducerBatch,
+        frame: memoryview | None,
+        error: BaseException | None,
+    ) -> None:
+        """The answer to a batch that went by the lone way is not just that it was written."""
+        version = connection.versions.best(ApiKey.PRODUCE)
+        self._answered(connection, version, [Sent(queue, batch)], frame, error)
+
+    def _set_alarm(self, at_ms: float, now_ms: float) -> None:
+        """Pump again at a time. An alarm that rings earlier, and in vain, costs less than setting another."""
+        if at_ms < self._alarm_ms:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._alarm_ms = at_ms
+            self._timer = self._loop.call_later((at_ms - now_ms) / 1000, self._ring)
+            self.is_watching = True
+
+    def _ring(self) -> None:
+        self._timer, self._alarm_ms, self.is_watching = None, math.inf, False
+        self.pump()
+
+    def _expire(self, now_ms: float) -> float:
+        """Fail what was not delivered in time; when the next batch would be."""
+        timeout_ms = self.config.delivery_timeout_ms
+        while (oldest := self.accumulator.oldest()) is not None:
+            if oldest.created_ms + timeout_ms > now_ms:
+                return oldest.created_ms + timeout_ms
+            queue = self.accumulator.topics[oldest.topic].queues[oldest.partition]
+            why = self.troubles.why(queue, self.brokers.metadata)
+            partition = TopicPartition(oldest.topic, oldest.partition)
+            self._fail(oldest, DeliveryTimedOut(partition, timeout_ms, oldest.attempts, why))
+        return math.inf
+
+    def _send_one_request_each(self, now_ms: float) -> bool:
+        """Send at most one request to each broker; whether there was any."""
+        requests: dict[BrokerConnection, list[Sent]] = {}
+        sizes: dict[BrokerConnection, int] = {}
+        for queue in list(self.active):
+            connection = self._way_to(queue)
+            if connection is None:
+                continue
+            # Room is judged by what was taken already: one batch of a partition in each request.
+            if requests.get(connection) and sizes[connection] > self.config.max_request_size:
+                continue
+            batch = self._next_batch(queue, now_ms)
+            if batch is not None:
+                requests.setdefault(connection, []).append(Sent(queue, batch))
+                assert batch.payload is not None
+                sizes[connection] = sizes.get(connection, 0) + len(batch.payload)
+        for connection, group in requests.items():
+            self._send(connection, group)
+        return bool(requests)
+
+    def _way_to(self, queue: PartitionQueue) -> BrokerConnection | None:
+        """A connection to the leader that takes another request; None, and steps towards one, without."""
+        if self.config.enable_idempotence and (self.producer is None or queue.order.is_exhausted):
+            self._chores.begin("producer id", self._get_producer_id)
+            return None
+        view = self.brokers.metadata.leader(queue.order.partition)
+        if view is None:
+            self.brokers.metadata.mark_stale()
+            return None
+        connection = self.brokers.open_connection(view.leader_id)
+        if connection is None:
+            self._chores.begin(view.leader_id, partial(self._connect, view.leader_id))
+            return None
+        return connection if connection.in_flight < self._max_in_flight else None
+
+    def _next_batch(self, queue: PartitionQueue, now_ms: float) -> ProducerBatch | None:
+        order: PartitionOrder = queue.order
+        producer = self.producer if self.config.enable_idempotence else None
+        batch = order.next_batch(queue.closed, now_ms, producer)
+        if not queue.closed and not order.retries:
+            self.active.pop(queue, None)
+        if batch is None:
+            return None
+        if batch.is_done:
+            order.failed(batch)
+            return self._next_batch(queue, now_ms)
+        if batch.payload is None:
+            batch.finish(self.codec, self.level)
+        elif batch.attempts and batch.producer_id != NO_PRODUCER_ID:
+            batch.renumber()
+        return batch
+
+    # One request.
+
+    def _send(self, connection: BrokerConnection, group: list[Sent]) -> None:
+        version = connection.versions.best(ApiKey.PRODUCE)
+        request = self._request(version, group)
+        acks = self.config.required_acks
+        self.statistics.count_request(len(group), sum(len(batch.payload or b"") for _, batch in group))
+        try:
+            if acks == 0:
+                connection.send_unanswered(request, version)
+                self._all_delivered(group)
+                return
+            answered = CallbackHandler(partial(self._answered, connection, version, group))
+            connection.send_for(answered, request, version)
+        except ClientError as error:
+            self._all_retry(group, error)
+
+    def _answered(
+        self,
+        connection: BrokerConnection,
+        version: int,
+        group: list[Sent],
+        frame: memoryview | None,
+        error: BaseException | None,
+    ) -> None:
+        with self.turn:
+            if frame is None:
+                assert error is not None
+                self._all_retry(group, error)
+            else:
+                self._take_frame(version, frame, group)
+        # Without work left the last pump has set all alarms; whoever waits for this answer gets going sooner.
+        if self.active:
+            connection.afterwards(self.pump)
+
+    def _take_frame(self, version: int, frame: memoryview, group: list[Sent]) -> None:
+        try:
+            answer = decode_response(ApiKey.PRODUCE, version, frame)[1]
+        except ProtocolError as problem:
+            self._all_retry(group, problem)
+        else:
+            self._take_answer(cast("ProduceResponse", answer), group)
+
+    def _request(self, version: int, group: list[Sent]) -> ProduceRequest:
+        topics: dict[str, list[ProduceRequest.TopicData.PartitionData]] = {}
+        for queue, batch in group:
+            row = ProduceRequest.TopicData.PartitionData(index=queue.partition, records=batch.payload)
+            topics.setdefault(queue.topic, []).append(row)
+        request = ProduceRequest(acks=self.config.required_acks, timeout_ms=self.config.request_timeout_ms)
+        for name, rows in topics.items():
+            if version >= FIRST_WITH_TOPIC_IDS:
+                topic_id = self.brokers.metadata.topics[name].topic_id
+                request.topic_data.append(ProduceRequest.TopicData(topic_id=topic_id, partition_data=rows))
+            else:
+                request.topic_data.append(ProduceRequest.TopicData(name=name, partition_data=rows))
+        return request
+
+    def _take_answer(self, answer: ProduceResponse, group: list[Sent]) -> None:
+        names = self.brokers.metadata.names
+        told: dict[tuple[str, int], ProduceResponse.Responses.PartitionResponses] = {}
+        for topic in answer.responses:
+            name = topic.name or names.get(topic.topic_id, "")
+            for row in topic.partition_responses:
+                told[name, row.index] = row
+        for endpoint in answer.node_endpoints:
+            self.brokers.metadata.add_node(
+                Node(endpoint.node_id, endpoint.host, endpoint.port, endpoint.rack)
+            )
+        for sent in group:
+            fate = told.get((sent.queue.topic, sent.queue.partition))
+            if fate is None:
+                self._retry(sent, broker_error(ErrorCode.UNKNOWN_TOPIC_ID, "the answer leaves it out"))
+            elif fate.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+                sent.queue.order.delivered(sent.batch)
+                self.troubles.over(sent.queue)
+                self.statistics.count_delivered(sent.batch.count)
+                self.accumulator.complete(sent.batch, fate.base_offset, fate.log_append_time_ms)
+            else:
+                self._take_error(sent, fate)
+
+    def _take_error(self, sent: Sent, row: ProduceResponse.Responses.PartitionResponses) -> None:
+        problems = [
+            one.batch_index_error_message for one in row.record_errors if one.batch_index_error_message
+        ]
+        error = broker_error(row.error_code, row.error_message or "; ".join(problems) or None)
+        partition = TopicPartition(sent.queue.topic, sent.queue.partition)
+        is_news = self.brokers.metadata.take_leader(
+            partition, row.current_leader.leader_id, row.current_leader.leader_epoch
+        )
+        if row.error_code in STALE_VIEW and not is_news:
+            self.brokers.metadata.mark_stale()
+        if row.error_code in WRONG_NUMBER and sent.batch.base_sequence >= 0:
+            self._renumber(sent, error)
+        elif row.error_code in TOO_LARGE and sent.batch.count > 1 and not sent.batch.is_done:
+            self._split(sent)
+        elif error.is_retriable:
+            self._retry(sent, error)
+        else:
+            sent.queue.order.failed(sent.batch)
+            self._fail(sent.batch, error)
+
+    def _renumber(self, sent: Sent, error: BrokerError) -> None:
+        if sent.batch.is_done or sent.batch.attempts >= self.config.retries:
+            self._retry(sent, error)
+            return
+        sent.queue.order.refused(sent.batch, sent.queue.closed, self._retry_at_ms(sent.batch))
+        self.active[sent.queue] = None
+
+    def _split(self, sent: Sent) -> None:
+        parts = split_batch(sent.batch)
+        self.accumulator.replace(sent.batch, parts)
+        sent.queue.order.split(sent.batch, parts)
+        self.statistics.batches_split += 1
+        self.active[sent.queue] = None
+
+    # Fates.
+
+    def _all_delivered(self, group: list[Sent]) -> None:
+        for queue, batch in group:
+            queue.order.delivered(batch)
+            self.statistics.count_delivered(batch.count)
+            self.accumulator.complete(batch, NO_OFFSET)
+
+    def _all_retry(self, group: list[Sent], error: BaseException) -> None:
+        self.brokers.metadata.mark_stale()
+        for sent in group:
+            self._retry(sent, error)
+
+    def _retry(self, sent: Sent, error: BaseException) -> None:
+        """Send it again later, unless its time or its retries are over."""
+        batch, order = sent.batch, sent.queue.order
+        if batch.is_done or batch.attempts >= self.config.retries or not is_retriable(error):
+            order.failed(batch)
+            self._fail(batch, error)
+            return
+        self.statistics.retries += 1
+        self.troubles.note(sent.queue, error)
+        order.repeat(batch, self._retry_at_ms(batch))
+        self.active[sent.queue] = None
+
+    def _retry_at_ms(self, batch: ProducerBatch) -> float:
+        return self._now_ms() + self._backoff.pause_ms(batch.attempts + 1, random.random())
+
+    def _fail(self, batch: ProducerBatch, error: BaseException) -> None:
+        if not batch.is_done:
+            self.statistics.count_failed(batch.count)
+        self.accumulator.complete(batch, NO_OFFSET, -1, error)
+
+    # What must be waited for.
+
+    async def _connect(self, node_id: int) -> None:
+        try:
+            await self.brokers.connection(node_id)
+            self.troubles.over(node_id)
+        except ClientError as error:
+            self.troubles.note(node_id, error)
+            self.brokers.metadata.mark_stale()
+            await asyncio.sleep(self.config.reconnect_backoff_ms / 1000)
+
+    async def _refresh(self) -> None:
+        try:
+            await self.brokers.refresh()
+            self.troubles.over(METADATA)
+        except (ClientError, BrokerError) as error:
+            self.troubles.note(METADATA, error)
+            await asyncio.sleep(self.config.retry_backoff_ms / 1000)
+        self.apply_metadata()
+        if any(queue for queue in self.active if not self._has_leader(queue)):
+            self.brokers.metadata.mark_stale()
+            await asyncio.sleep(self.config.retry_backoff_ms / 1000)
+
+    def _has_leader(self, queue: PartitionQueue) -> bool:
+        return self.brokers.metadata.leader(TopicPartition(queue.topic, queue.partition)) is not None
+
+    def apply_metadata(self) -> None:
+        """Tell the accumulator how many partitions topics have, and which of them can be written to."""
+        metadata = self.brokers.metadata
+        for name, topic in metadata.topics.items():
+            led = [
+                number
+                for number, view in sorted(topic.partitions.items())
+                if view.leader_id in metadata.nodes
+            ]
+            self.accumulator.topic(name, len(topic.partitions), led)
+
+    async def _get_producer_id(self) -> None:
+        try:
+            self.producer = await ask_producer_id(self.brokers)
+            self.troubles.over(PRODUCER_ID)
+        except (ClientError, BrokerError) as error:
+            if is_retriable(error):
+                self.troubles.note(PRODUCER_ID, error)
+                await asyncio.sleep(self.config.retry_backoff_ms / 1000)
+                return
+            # Nothing can ever be sent: everybody is told, now and at every later send.
+            self.accumulator.refuse(error)
+            self.accumulator.fail_all(error)
+
+
+def _retry_at_ms(queue: PartitionQueue) -> float:
+    order: PartitionOrder = queue.order
+    return order.retry_at_ms

@@ -1,0 +1,66 @@
+# C types of lone_way.py.
+
+cimport cython
+
+from odradek.client.network.connection cimport BrokerConnection
+from odradek.client.network.in_flight cimport ResponseHandler
+from odradek.client.network.direct_read cimport DirectRead
+from odradek.client.producer.batches.accumulator cimport Accumulator, PartitionQueue
+from odradek.client.producer.batches.batch cimport ProducerBatch
+from odradek.client.producer.batches.idempotence cimport PartitionOrder
+from odradek.protocol.produce_template cimport ProduceTemplate
+
+cdef Py_ssize_t _MOST_BYTES
+
+
+@cython.final
+cdef class Route:
+    cdef readonly long long edition
+    cdef readonly PartitionQueue queue
+    cdef readonly PartitionOrder order
+    cdef readonly BrokerConnection connection
+    cdef readonly ProduceTemplate template
+
+
+@cython.final
+cdef class SingleBatchResponse(ResponseHandler):
+    cdef SingleBatchSender _way
+    cdef Route _route
+    cdef ProducerBatch _batch
+
+
+@cython.final
+cdef class SingleBatchSender:
+    cdef object _sender
+    cdef Accumulator _accumulator
+    cdef dict _active
+    cdef object _metadata
+    cdef object _statistics
+    cdef object _troubles
+    cdef object _turn
+    cdef dict _routes
+    cdef bint _is_idempotent
+    cdef bint _may_follow
+    cdef double _max_idle_ms
+    cdef DirectRead _loan
+    cdef long long _in_a_row
+    cdef double _answered_at_s
+
+    @cython.locals(is_sent=bint)
+    cpdef bint send(self) except -1
+    @cython.locals(queue=PartitionQueue, is_lent=bint)
+    cdef bint _take_and_send(self) except -1
+    @cython.locals(now_ms=double, lone=ProducerBatch, route=Route, batch=ProducerBatch)
+    cdef bint _send(self, PartitionQueue queue) except -1
+    @cython.locals(route=Route)
+    cdef Route _route(self, PartitionQueue queue, double now_ms)
+    @cython.locals(batch=ProducerBatch)
+    cdef ProducerBatch _next_batch(self, Route route, double now_ms)
+    cdef Route _find_route(self, PartitionQueue queue)
+    @cython.locals(base_offset="long long")
+    cdef answered(self, Route route, ProducerBatch batch, frame)
+    @cython.locals(now_s=double)
+    cdef _lend_if_hurried(self, BrokerConnection connection)
+    @cython.locals(base_offset="long long")
+    cdef bint taken(self, Route route, ProducerBatch batch, frame) except -1
+    cdef failed(self, Route route, ProducerBatch batch, error)

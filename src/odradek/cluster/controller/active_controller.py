@@ -1,0 +1,199 @@
+"""One term of office: what an elected controller reads first, and what it does with each event."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import NamedTuple
+from uuid import UUID
+
+from odradek.cluster.controller import events
+from odradek.cluster.controller.admin_requests import AdminRequests
+from odradek.cluster.controller.broker_changes import BrokerChanges
+from odradek.cluster.controller.controller_session import ControllerSession
+from odradek.cluster.controller.fenced_store import ControllerMoved
+from odradek.cluster.controller.notification_znodes import NotificationZnodes
+from odradek.cluster.controller.state.context import PartitionReplica, PartitionState, ReplicaState
+from odradek.cluster.controller.state.election import Election
+from odradek.cluster.controller.state.rebalance import strayed_partitions
+from odradek.cluster.controller.state.state_nodes import read_states
+from odradek.cluster.controller.topic_changes import TopicChanges
+from odradek.cluster.controller.topic_deletion_manager import TopicDeletionManager
+from odradek.common.error_codes import ErrorCode
+from odradek.common.ids import TopicPartition
+from odradek.protocol.messages import (
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    StopReplicaRequest,
+    StopReplicaResponse,
+)
+
+logger = logging.getLogger(__name__)
+
+
+class ActiveControllerSettings(NamedTuple):
+    """What the controller needs to know of the broker's configuration."""
+
+    is_delete_topic_enabled: bool = True
+    leader_imbalance_per_broker_percentage: int = 10
+
+
+class ActiveController:
+    """Owned by the controller's loop, which calls one method at a time."""
+
+    def __init__(
+        self, office: ControllerSession, settings: ActiveControllerSettings, new_topic_id: Callable[[], UUID]
+    ) -> None:
+        self.office = office
+        self.context = office.context
+        self._settings = settings
+        self._deleting = TopicDeletionManager(office, is_enabled=settings.is_delete_topic_enabled)
+        self._brokers = BrokerChanges(office, self._deleting)
+        self._topics = TopicChanges(office, self._deleting, new_topic_id)
+        self._notes = NotificationZnodes(office)
+        self._wishes = AdminRequests(office)
+
+    async def begin(self) -> None:
+        """Read everything, find leaders for what has none, and tell every broker all it should know."""
+        await self._notes.clear()
+        self.context.brokers.update(await self._brokers.read_registered())
+        for broker in self.context.brokers.values():
+            self.office.channels.add(broker)
+        partitions = await self._topics.take_up(await self._topics.read_names())
+        self.context.leadership.update(await read_states(self.office.store, partitions))
+        self._set_initial_states()
+        self.office.batch.tell_everything(self.context.brokers)
+        dead = [
+            one
+            for one, state in self.context.replica_states.items()
+            if state is ReplicaState.DELETION_INELIGIBLE
+        ]
+        await self._brokers.replicas_failed(dead)
+        await self._deleting.deletions_changed()
+        await self._notes.preferred_election_changed(self._wishes)
+        self.office.send_requests()
+        logger.info(
+            "controller of epoch %d: %d brokers, %d topics, %d partitions",
+            self.context.epoch,
+            len(self.context.brokers),
+            len(self.context.assignments),
+            len(partitions),
+        )
+
+    def _set_initial_states(self) -> None:
+        """Where everything stands as far as the nodes tell; a topic without states yet is new."""
+        context = self.context
+        for partition in context.partitions():
+            if partition not in context.leadership:
+                state = PartitionState.NEW
+            elif context.has_live_leader(partition):
+                state = PartitionState.ONLINE
+            else:
+                state = PartitionState.OFFLINE
+            context.set_partition_state(partition, state)
+        for replica in context.replicas_of(context.partitions()):
+            is_online = context.is_replica_online(replica.broker_id, replica.partition)
+            # From there the table leads to Offline, which takes the dead out of every ISR.
+            state_of_dead = ReplicaState.DELETION_INELIGIBLE
+            context.set_replica_state(replica, ReplicaState.ONLINE if is_online else state_of_dead)
+
+    async def handle(self, event: events.Event) -> None:
+        """Do what an event asks for, then send what is to be told."""
+        await self._react(event)
+        self.office.send_requests()
+
+    async def _react(self, event: events.Event) -> None:
+        match event:
+            case events.BrokersChanged():
+                await self._brokers.brokers_changed()
+            case events.BrokerChanged():
+                await self._brokers.broker_changed(event.broker_id)
+            case events.TopicsChanged():
+                await self._topics.topics_changed()
+            case events.PartitionsChanged():
+                await self._topics.partitions_changed(event.topic)
+            case events.DeletionsChanged():
+                await self._deleting.deletions_changed()
+            case events.PreferredElectionChanged():
+                await self._notes.preferred_election_changed(self._wishes)
+            case events.IsrChangesNoted():
+                await self._notes.isr_changes_noted()
+            case events.LogDirEventsNoted():
+                for broker_id in await self._notes.log_dir_events():
+                    await self._brokers.directories_changed(broker_id)
+            case events.TopicConfigChanged():
+                await self._brokers.elect_where_possible(lambda one: one.topic == event.topic)
+            case events.RebalanceDue():
+                await self._rebalance()
+            case events.ResponseReceived():
+                await self._response_received(event)
+            case events.AlterPartitionAsked():
+                event.reply(await self._wishes.alter_partition(event.request))
+            case events.ControlledShutdownAsked():
+                event.reply(await self._wishes.controlled_shutdown(event.request))
+            case events.ElectionAsked():
+                event.reply(await self._wishes.elect_leaders(event.election, event.partitions))
+
+    async def _rebalance(self) -> None:
+        """Hand leaders back to the preferred replicas where too many have strayed (A7)."""
+        strayed = strayed_partitions(self.context, self._settings.leader_imbalance_per_broker_percentage)
+        if strayed:
+            logger.info("%d partitions go back to their preferred leaders", len(strayed))
+            await self.office.transitions.bring_online(strayed, Election.PREFERRED)
+
+    async def _response_received(self, event: events.ResponseReceived) -> None:
+        request, response = event.request, event.response
+        if (
+            response.error_code == ErrorCode.STALE_CONTROLLER_EPOCH
+            and request.controller_epoch == self.context.epoch
+        ):
+            raise ControllerMoved(f"broker {event.broker_id} obeys a newer controller")
+        is_current = (
+            request.controller_epoch == self.context.epoch
+            and request.broker_epoch == self.context.broker_epoch(event.broker_id)
+        )
+        if not is_current or response.error_code != ErrorCode.NONE:
+            return
+        if isinstance(request, StopReplicaRequest) and isinstance(response, StopReplicaResponse):
+            await self._replicas_stopped(event.broker_id, request, response)
+        elif isinstance(request, LeaderAndIsrRequest) and isinstance(response, LeaderAndIsrResponse):
+            await self._leaders_told(event.broker_id, request, response)
+
+    async def _replicas_stopped(
+        self, broker_id: int, request: StopReplicaRequest, response: StopReplicaResponse
+    ) -> None:
+        failed = {
+            TopicPartition(row.topic_name, row.partition_index)
+            for row in response.partition_errors
+            if row.error_code != ErrorCode.NONE
+        }
+        asked = [
+            TopicPartition(topic.topic_name, state.partition_index)
+            for topic in request.topic_states
+            for state in topic.partition_states
+            if state.delete_partition
+        ]
+        if asked:
+            await self._deleting.replicas_answered(
+                [PartitionReplica(one, broker_id) for one in asked if one not in failed],
+                [PartitionReplica(one, broker_id) for one in asked if one in failed],
+            )
+
+    async def _leaders_told(
+        self, broker_id: int, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse
+    ) -> None:
+        """A storage error means a failed disk; every other partition told is served."""
+        names = {topic.topic_id: topic.topic_name for topic in request.topic_states}
+        failed = {
+            TopicPartition(names[topic.topic_id], row.partition_index)
+            for topic in response.topics
+            if topic.topic_id in names
+            for row in topic.partition_errors
+            if row.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        }
+        told = {
+            TopicPartition(topic.topic_name, state.partition_index)
+            for topic in request.topic_states
+            for state in topic.partition_states
+        }
+        await self._brokers.directories_told(broker_id, failed, told - failed)

@@ -1,0 +1,169 @@
+"""What brokers and administrators ask of the controller: other in-sync replicas, a shutdown, an election."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from odradek.cluster.controller.controller_session import ControllerSession
+from odradek.cluster.controller.events import ElectionResults
+from odradek.cluster.controller.state.alter_partition import IsrChange, IsrDecision, judge
+from odradek.cluster.controller.state.context import (
+    LeaderAndIsr,
+    LeaderRecoveryState,
+    ReplicaState,
+)
+from odradek.cluster.controller.state.election import Election
+from odradek.cluster.controller.state.state_nodes import change_states, read_states
+from odradek.common.error_codes import ErrorCode
+from odradek.common.ids import TopicPartition
+from odradek.protocol.messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+)
+
+logger = logging.getLogger(__name__)
+
+# No topic is called so; nothing is known of its partitions.
+UNKNOWN_NAME = ""
+
+_Wished = AlterPartitionRequest.Topics.Partitions
+_Row = AlterPartitionResponse.Topics.Partitions
+
+
+class AdminRequests:
+    """Owned by the controller's event loop, for one term."""
+
+    def __init__(self, office: ControllerSession) -> None:
+        self._office = office
+        self._context = office.context
+
+    async def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
+        """Grant what can be granted, in as few writes as possible, and tell every broker (KIP-497)."""
+        if request.broker_epoch != self._context.broker_epoch(request.broker_id):
+            return AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+        verdicts: dict[TopicPartition, IsrDecision] = {}
+        for topic in request.topics:
+            for wished in topic.partitions:
+                partition = TopicPartition(self._name(topic), wished.partition_index)
+                verdicts[partition] = judge(self._context, partition, _wish(request.broker_id, wished))
+        await self._write(verdicts)
+        response = AlterPartitionResponse()
+        for topic in request.topics:
+            name = self._name(topic)
+            answered = AlterPartitionResponse.Topics(topic_name=topic.topic_name, topic_id=topic.topic_id)
+            for wished in topic.partitions:
+                verdict = verdicts[TopicPartition(name, wished.partition_index)]
+                if name == UNKNOWN_NAME:
+                    verdict = IsrDecision(ErrorCode.UNKNOWN_TOPIC_ID)
+                answered.partitions.append(_row(wished.partition_index, verdict))
+            response.topics.append(answered)
+        return response
+
+    def _name(self, topic: AlterPartitionRequest.Topics) -> str:
+        """From version 2 on a topic is named by its id."""
+        return topic.topic_name or self._context.topic_named(topic.topic_id) or UNKNOWN_NAME
+
+    async def _write(self, verdicts: dict[TopicPartition, IsrDecision]) -> None:
+        """Write the granted states; a verdict over a state that others changed meanwhile becomes an error."""
+        granted = {
+            partition: verdict.state
+            for partition, verdict in verdicts.items()
+            if verdict.is_new and verdict.state is not None
+        }
+        written = await change_states(self._office.fenced, granted)
+        for partition, state in written.states.items():
+            self._context.leadership[partition] = state
+            verdicts[partition] = IsrDecision(ErrorCode.NONE, state)
+        self._context.leadership.update(await read_states(self._office.store, written.conflicts))
+        for partition in written.conflicts:
+            verdicts[partition] = IsrDecision(ErrorCode.INVALID_UPDATE_VERSION)
+        self._office.batch.tell_metadata(self._context.brokers, written.states)
+
+    async def controlled_shutdown(self, request: ControlledShutdownRequest) -> ControlledShutdownResponse:
+        """Take lead and ISR membership from a broker; what it still leads has no other replica to go to."""
+        broker_id = request.broker_id
+        if broker_id not in self._context.brokers:
+            return ControlledShutdownResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED)
+        if request.broker_epoch not in (-1, self._context.broker_epoch(broker_id)):
+            return ControlledShutdownResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+        self._context.shutting_down.add(broker_id)
+        held = [one for one in self._context.replicas_on([broker_id]) if self._is_replicated(one.partition)]
+        led = [one.partition for one in held if self._is_led_by(one.partition, broker_id)]
+        await self._office.transitions.bring_online(led, Election.CONTROLLED_SHUTDOWN)
+        followed = [one for one in held if not self._is_led_by(one.partition, broker_id)]
+        await self._office.transitions.move_replicas(followed, ReplicaState.OFFLINE)
+        remaining = [one.partition for one in held if self._is_led_by(one.partition, broker_id)]
+        logger.info("broker %d shuts down; it still leads %d partitions", broker_id, len(remaining))
+        return ControlledShutdownResponse(
+            remaining_partitions=[
+                ControlledShutdownResponse.RemainingPartitions(
+                    topic_name=one.topic, partition_index=one.partition
+                )
+                for one in remaining
+            ]
+        )
+
+    def _is_replicated(self, partition: TopicPartition) -> bool:
+        is_queued = self._context.is_queued_for_deletion(partition.topic)
+        return partition in self._context.leadership and not is_queued and len(self._replicas(partition)) > 1
+
+    def _is_led_by(self, partition: TopicPartition, broker_id: int) -> bool:
+        return self._context.leadership[partition].leader == broker_id
+
+    def _replicas(self, partition: TopicPartition) -> tuple[int, ...]:
+        return self._context.assignment(partition).replicas
+
+    async def elect_leaders(
+        self, election: Election, partitions: Iterable[TopicPartition] | None
+    ) -> ElectionResults:
+        """Preferred or unclean elections on demand; None asks all, and hears only of those that changed."""
+        asked = list(self._context.partitions() if partitions is None else partitions)
+        results = {one: self._why_no_election(election, one) for one in asked}
+        needed = [one for one, error in results.items() if error is ErrorCode.NONE]
+        results.update(await self._office.transitions.bring_online(needed, election))
+        if partitions is None:
+            results = {
+                one: error for one, error in results.items() if error is not ErrorCode.ELECTION_NOT_NEEDED
+            }
+        return results
+
+    def _why_no_election(self, election: Election, partition: TopicPartition) -> ErrorCode:
+        state = self._context.leadership.get(partition)
+        if state is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if self._context.is_queued_for_deletion(partition.topic):
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
+        if election is Election.PREFERRED:
+            is_fine = state.leader == self._replicas(partition)[0]
+        else:
+            is_fine = self._context.has_live_leader(partition)
+        return ErrorCode.ELECTION_NOT_NEEDED if is_fine else ErrorCode.NONE
+
+
+def _wish(broker_id: int, wished: _Wished) -> IsrChange:
+    epochs = {one.broker_id: one.broker_epoch for one in wished.new_isr_with_epochs}
+    return IsrChange(
+        leader=broker_id,
+        leader_epoch=wished.leader_epoch,
+        partition_epoch=wished.partition_epoch,
+        isr=epochs or dict.fromkeys(wished.new_isr, -1),
+        recovery_state=LeaderRecoveryState(wished.leader_recovery_state),
+    )
+
+
+def _row(partition_index: int, verdict: IsrDecision) -> _Row:
+    row = _Row(partition_index=partition_index, error_code=verdict.error)
+    if verdict.state is not None:
+        _fill(row, verdict.state)
+    return row
+
+
+def _fill(row: _Row, state: LeaderAndIsr) -> None:
+    row.leader_id = state.leader
+    row.leader_epoch = state.leader_epoch
+    row.isr = list(state.isr)
+    row.leader_recovery_state = state.recovery_state
+    row.partition_epoch = state.partition_epoch

@@ -1,0 +1,347 @@
+"""The controller of this broker: runs for the office, and while it holds it handles one event at a time.
+
+The first to create the ephemeral /controller wins; in the same transaction it raises /controller_epoch, and
+every write of a predecessor, which checks that node's version, fails from then on (A3, I1).
+
+    SUSPENDED   not sure: no event is handled, no request is sent
+    ... for 2/3 of the session time-out: the office is given up
+    CONNECTED   looks whether the office is still ours, then goes on, or runs again
+    EXPIRED     the office is lost; a new Controller on a new session runs again
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+from uuid import UUID
+
+from odradek.cluster import tasks
+from odradek.cluster.controller import events
+from odradek.cluster.controller.active_controller import ActiveController, ActiveControllerSettings
+from odradek.cluster.controller.channels import Channels, Connect
+from odradek.cluster.controller.controller_session import ControllerSession
+from odradek.cluster.controller.fenced_store import ControllerMoved, FencedStore
+from odradek.cluster.controller.requests import ControlRequest, RequestBatch
+from odradek.cluster.controller.state.context import ControllerContext
+from odradek.cluster.controller.state.election import Election
+from odradek.cluster.controller.transitions import Transitions
+from odradek.cluster.random_ids import random_uuid
+from odradek.common.clock import Clock, SystemClock
+from odradek.common.error_codes import ErrorCode
+from odradek.common.ids import TopicPartition
+from odradek.coordination import paths
+from odradek.coordination.errors import (
+    BadVersion,
+    DamagedPayload,
+    NodeExists,
+    NoNode,
+    SessionExpired,
+    StoreClosed,
+    StoreUnavailable,
+)
+from odradek.coordination.payloads import (
+    ControllerRegistration,
+    decode_controller_epoch,
+    encode_controller_epoch,
+)
+from odradek.coordination.store import Create, NodeStat, Operation, SessionState, SetData, Store, WatchEvent
+from odradek.protocol.messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+)
+
+logger = logging.getLogger(__name__)
+
+RETRY_BACKOFF_S = 0.1
+
+Answer = TypeVar("Answer")
+
+
+def never_unclean(topic: str) -> bool:
+    """The default: rather no leader than one that lost records."""
+    return False
+
+
+class ControllerSettings(NamedTuple):
+    """What the configuration says of the office."""
+
+    inter_broker_listener: str = "PLAINTEXT"
+    is_auto_leader_rebalance_enabled: bool = True
+    leader_imbalance_check_interval_s: float = 300.0
+    term: ActiveControllerSettings = ActiveControllerSettings()
+
+
+class Controller:
+    """Runs on one session at the store. Owned by the broker's event loop; after EXPIRED make a new one."""
+
+    def __init__(
+        self,
+        store: Store,
+        broker_id: int,
+        settings: ControllerSettings,
+        connect: Connect,
+        *,
+        session_timeout_ms: int = 18_000,
+        allows_unclean: Callable[[str], bool] = never_unclean,
+        new_topic_id: Callable[[], UUID] = random_uuid,
+        clock: Clock | None = None,
+    ) -> None:
+        self._store = store
+        self._broker_id = broker_id
+        self._settings = settings
+        self._session_timeout_ms = session_timeout_ms
+        self._connect = connect
+        self._allows_unclean = allows_unclean
+        self._new_topic_id = new_topic_id
+        self._clock = clock or SystemClock()
+        self._events: asyncio.Queue[events.Event] = asyncio.Queue()
+        self._is_sure = asyncio.Event()
+        self._is_sure.set()
+        self._term: ActiveController | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._rebalance_timer: asyncio.TimerHandle | None = None
+        self._resign_timer: asyncio.TimerHandle | None = None
+        self._is_handling = False
+
+    # The owner's handles
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this broker holds the office, as far as it knows."""
+        return self._term is not None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether every event so far was handled."""
+        return self._events.empty() and not self._is_handling
+
+    @property
+    def context(self) -> ControllerContext | None:
+        """What the controller knows, for metrics and tests to read; None while another holds the office."""
+        return None if self._term is None else self._term.context
+
+    async def start(self) -> None:
+        """Run for the office; returns once it was won or is another's."""
+        self._store.add_listener(self._on_session)
+        await self._elect()
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """Stop acting. The office falls vacant when the session ends."""
+        await tasks.end(self._task)
+        term = self._term
+        self._give_up("the broker stops")
+        self._refuse_all()
+        if term is not None:
+            await term.office.channels.close()
+
+    async def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
+        """A leader's wish to change its in-sync replicas."""
+        answer: asyncio.Future[AlterPartitionResponse] = asyncio.get_running_loop().create_future()
+        self._ask(events.AlterPartitionAsked(request, _resolve(answer)))
+        return await answer
+
+    async def controlled_shutdown(self, request: ControlledShutdownRequest) -> ControlledShutdownResponse:
+        """A broker's wish to lead nothing, because it will stop."""
+        answer: asyncio.Future[ControlledShutdownResponse] = asyncio.get_running_loop().create_future()
+        self._ask(events.ControlledShutdownAsked(request, _resolve(answer)))
+        return await answer
+
+    async def elect_leaders(
+        self, election: Election, partitions: tuple[TopicPartition, ...] | None
+    ) -> events.ElectionResults | ErrorCode:
+        """An administrator's wish; an error when this broker is not the controller."""
+        answer: asyncio.Future[events.ElectionResults | ErrorCode] = (
+            asyncio.get_running_loop().create_future()
+        )
+        self._ask(events.ElectionAsked(election, partitions, _resolve(answer)))
+        return await answer
+
+    def topic_config_changed(self, topic: str) -> None:
+        """A topic may now allow what it did not."""
+        self._events.put_nowait(events.TopicConfigChanged(topic))
+
+    # The loop
+
+    async def _run(self) -> None:
+        while True:
+            event = await self._events.get()
+            self._is_handling = True
+            await self._is_sure.wait()
+            try:
+                await self._handle(event)
+            except ControllerMoved as moved:
+                self._give_up(str(moved))
+                self._events.put_nowait(events.ElectController())
+            except StoreUnavailable as error:
+                # A write may or may not have happened: whoever holds the office next reads everything.
+                self._give_up(str(error))
+                await asyncio.sleep(RETRY_BACKOFF_S)
+                self._events.put_nowait(events.ElectController())
+            except (SessionExpired, StoreClosed):
+                self._refuse_all()
+                return
+            except Exception:  # a task root: a bug in one event must not leave the cluster without controller
+                logger.exception("event %s failed", event)
+                self._give_up("an event failed")
+                await asyncio.sleep(RETRY_BACKOFF_S)
+                self._events.put_nowait(events.ElectController())
+            finally:
+                _refuse(event)
+                self._is_handling = False
+
+    async def _handle(self, event: events.Event) -> None:
+        if isinstance(event, events.ElectController):
+            await self._elect()
+        elif self._term is not None:
+            await self._term.handle(event)
+
+    def _ask(self, event: events.Event) -> None:
+        if self._task is None or self._task.done():
+            _refuse(event)
+        else:
+            self._events.put_nowait(event)
+
+    def _refuse_all(self) -> None:
+        """Nobody who asked waits for ever."""
+        while not self._events.empty():
+            _refuse(self._events.get_nowait())
+
+    # The office
+
+    async def _elect(self) -> None:
+        """Take the office if it is vacant; else wait for the watch."""
+        while True:
+            stat = await self._store.exists(paths.CONTROLLER, self._on_controller)
+            is_ours = stat is not None and stat.ephemeral_owner == self._store.session_id
+            if is_ours and self._term is not None:
+                self._term.office.channels.resume()
+                return
+            self._give_up("another broker holds the office")
+            if stat is not None and not is_ours:
+                if await self._is_damaged(stat):
+                    continue
+                return
+            context = await self._raise_epoch(is_ours=is_ours)
+            if context is not None:
+                await self._begin_term(context)
+                return
+
+    async def _is_damaged(self, stat: NodeStat) -> bool:
+        """Whether nobody can tell who the controller is; then the node is removed, and all run again."""
+        try:
+            ControllerRegistration.decode((await self._store.get(paths.CONTROLLER)).payload)
+            return False
+        except NoNode:
+            return True
+        except DamagedPayload as damage:
+            logger.error("a new election: %s", damage)
+        with contextlib.suppress(NoNode, BadVersion):
+            await self._store.delete(paths.CONTROLLER, stat.version)
+        return True
+
+    async def _raise_epoch(self, *, is_ours: bool) -> ControllerContext | None:
+        """Create /controller and raise the epoch in one step; None when another was faster."""
+        operations: list[Operation] = []
+        if not is_ours:
+            registration = ControllerRegistration(self._broker_id, self._clock.now_ms())
+            operations.append(Create(paths.CONTROLLER, registration.encode(), ephemeral=True))
+        try:
+            node = await self._store.get(paths.CONTROLLER_EPOCH)
+        except NoNode:
+            # The first controller of this cluster.
+            epoch, version = 1, 0
+            operations.append(Create(paths.CONTROLLER_EPOCH, encode_controller_epoch(epoch)))
+        else:
+            epoch, version = decode_controller_epoch(node.payload) + 1, node.stat.version + 1
+            payload = encode_controller_epoch(epoch)
+            operations.append(SetData(paths.CONTROLLER_EPOCH, payload, node.stat.version))
+        try:
+            await self._store.multi(operations)
+        except (NodeExists, BadVersion):
+            return None
+        return ControllerContext(epoch=epoch, epoch_version=version)
+
+    async def _begin_term(self, context: ControllerContext) -> None:
+        settings = self._settings
+        fenced = FencedStore(self._store, context.epoch_version)
+        batch = RequestBatch(self._broker_id, settings.inter_broker_listener)
+        transitions = Transitions(context, fenced, batch, self._allows_unclean)
+        channels = Channels(self._connect, self._on_response)
+        office = ControllerSession(context, fenced, batch, channels, transitions, self._events.put_nowait)
+        self._term = ActiveController(office, settings.term, self._new_topic_id)
+        await self._term.begin()
+        self._schedule_rebalance()
+
+    def _give_up(self, reason: str) -> None:
+        """Stop acting at once: no write and no request of this term can follow."""
+        for timer in (self._rebalance_timer, self._resign_timer):
+            if timer is not None:
+                timer.cancel()
+        if self._term is None:
+            return
+        logger.info("controller of epoch %d resigns: %s", self._term.context.epoch, reason)
+        self._term.office.fenced.revoke()
+        self._term.office.batch.clear()
+        self._term.office.channels.abandon()
+        self._term = None
+
+    def _schedule_rebalance(self) -> None:
+        if self._settings.is_auto_leader_rebalance_enabled:
+            delay_s = self._settings.leader_imbalance_check_interval_s
+            self._rebalance_timer = asyncio.get_running_loop().call_later(delay_s, self._rebalance_due)
+
+    def _rebalance_due(self) -> None:
+        self._events.put_nowait(events.RebalanceDue())
+        self._schedule_rebalance()
+
+    # Called back
+
+    def _on_controller(self, _: WatchEvent) -> None:
+        self._events.put_nowait(events.ElectController())
+
+    def _on_response(self, broker_id: int, request: ControlRequest, response: events.ControlResponse) -> None:
+        self._events.put_nowait(events.ResponseReceived(broker_id, request, response))
+
+    def _on_session(self, state: SessionState) -> None:
+        if state is SessionState.SUSPENDED:
+            self._is_sure.clear()
+            if self._term is not None:
+                self._term.office.channels.pause()
+            delay_s = self._session_timeout_ms * 2 / 3 / 1000
+            reason = "no contact with the store for too long"
+            self._resign_timer = asyncio.get_running_loop().call_later(delay_s, self._give_up, reason)
+        elif state is SessionState.CONNECTED:
+            if self._resign_timer is not None:
+                self._resign_timer.cancel()
+            self._events.put_nowait(events.ElectController())
+            self._is_sure.set()
+        else:
+            self._give_up("the session has expired")
+            self._is_sure.set()
+
+
+def _resolve(answer: asyncio.Future[Answer]) -> Callable[[Answer], None]:
+    """A reply that counts once; later ones, and those to a caller that has left, are dropped."""
+
+    def reply(response: Answer) -> None:
+        if not answer.done():
+            answer.set_result(response)
+
+    return reply
+
+
+def _refuse(event: events.Event) -> None:
+    """Answer a wish that was not answered: this broker is not the controller."""
+    match event:
+        case events.AlterPartitionAsked():
+            event.reply(AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER))
+        case events.ControlledShutdownAsked():
+            event.reply(ControlledShutdownResponse(error_code=ErrorCode.NOT_CONTROLLER))
+        case events.ElectionAsked():
+            event.reply(ErrorCode.NOT_CONTROLLER)

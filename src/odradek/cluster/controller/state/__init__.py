@@ -1,0 +1,1 @@
+"""What the controller knows and decides: state tables, elections, reassignments."""

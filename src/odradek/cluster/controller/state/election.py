@@ -1,0 +1,103 @@
+"""Who leads a partition: a new one, one that lost its leader, on preference, after a move, at a shutdown.
+
+A leader is always the first replica in order of assignment that lives and is in sync; only an unclean
+election looks further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from odradek.cluster.controller.state.context import (
+    INITIAL_LEADER_EPOCH,
+    LeaderAndIsr,
+    LeaderRecoveryState,
+    ReplicaAssignment,
+)
+from odradek.cluster.metadata import NO_LEADER
+
+
+class Election(Enum):
+    """Why a leader is sought."""
+
+    OFFLINE = "offline"
+    UNCLEAN = "unclean"
+    PREFERRED = "preferred"
+    REASSIGNED = "reassigned"
+    CONTROLLED_SHUTDOWN = "controlled shutdown"
+
+
+class ElectionResult(NamedTuple):
+    """One partition before its election; `live` may lead, `shutting_down` must not stay in the ISR."""
+
+    state: LeaderAndIsr
+    assignment: ReplicaAssignment
+    live: frozenset[int]
+    shutting_down: frozenset[int] = frozenset()
+    allows_unclean: bool = False
+
+
+def elect(election: Election, ballot: ElectionResult, controller_epoch: int) -> LeaderAndIsr | None:
+    """The partition's next state, its leader epoch raised; None when no replica qualifies."""
+    isr, live = ballot.state.isr, ballot.live
+    recovery_state = ballot.state.recovery_state
+    candidates: Sequence[int] = ballot.assignment.replicas
+    if election is Election.PREFERRED:
+        candidates = candidates[:1]
+    elif election is Election.REASSIGNED:
+        candidates = ballot.assignment.target
+
+    leader = first_in_sync(candidates, isr, live - ballot.shutting_down)
+    is_unclean = leader is None and (
+        election is Election.UNCLEAN or (election is Election.OFFLINE and ballot.allows_unclean)
+    )
+    if is_unclean:
+        leader = first_in_sync(candidates, candidates, live)
+        recovery_state = LeaderRecoveryState.RECOVERING
+    if leader is None:
+        return None
+    return LeaderAndIsr(
+        leader=leader,
+        leader_epoch=ballot.state.leader_epoch + 1,
+        isr=(leader,) if is_unclean else _isr_after(election, ballot),
+        controller_epoch=controller_epoch,
+        recovery_state=recovery_state,
+        partition_epoch=ballot.state.partition_epoch,
+    )
+
+
+def first_leader(
+    assignment: ReplicaAssignment, live: Collection[int], controller_epoch: int
+) -> LeaderAndIsr | None:
+    """The first state of a new partition: all live replicas are in sync, with nothing to copy yet."""
+    isr = tuple(broker_id for broker_id in assignment.replicas if broker_id in live)
+    if not isr:
+        return None
+    return LeaderAndIsr(isr[0], INITIAL_LEADER_EPOCH, isr, controller_epoch)
+
+
+def without_replica(state: LeaderAndIsr, broker_id: int, controller_epoch: int) -> LeaderAndIsr:
+    """The state once a replica is offline. The last in sync stays there: only it has every record."""
+    remaining = tuple(id_ for id_ in state.isr if id_ != broker_id)
+    return state._replace(
+        leader=NO_LEADER if state.leader == broker_id else state.leader,
+        leader_epoch=state.leader_epoch + 1,
+        isr=remaining or state.isr,
+        controller_epoch=controller_epoch,
+    )
+
+
+def first_in_sync(candidates: Sequence[int], isr: Collection[int], live: Collection[int]) -> int | None:
+    """The first candidate that is both."""
+    return next((id_ for id_ in candidates if id_ in live and id_ in isr), None)
+
+
+def _isr_after(election: Election, ballot: ElectionResult) -> tuple[int, ...]:
+    """Dead replicas leave with the old leader; a preferred or planned change leaves the ISR as it is."""
+    if election in (Election.OFFLINE, Election.UNCLEAN):
+        return tuple(id_ for id_ in ballot.state.isr if id_ in ballot.live)
+    if election is Election.CONTROLLED_SHUTDOWN:
+        return tuple(id_ for id_ in ballot.state.isr if id_ not in ballot.shutting_down)
+    return ballot.state.isr

@@ -1,0 +1,141 @@
+"""Reads and writes the state node of each partition, many in one transaction.
+
+A write names the version that the controller knows (the partition epoch). Where somebody else wrote, nothing
+of that transaction is written, and its partitions are handed back to be read and decided anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from odradek.cluster.controller.fenced_store import FencedStore
+from odradek.cluster.controller.state.context import LeaderAndIsr, LeaderRecoveryState
+from odradek.common.ids import TopicPartition
+from odradek.coordination import paths
+from odradek.coordination.errors import DamagedPayload, NoNode, OperationRefused
+from odradek.coordination.payloads import PartitionStateNode
+from odradek.coordination.store import Create, NodeStat, Operation, SetData, Store
+
+logger = logging.getLogger(__name__)
+
+# Some 200 bytes each; a ZooKeeper transaction may have 1 MiB.
+STATES_PER_WRITE = 500
+READS_AT_ONCE = 200
+
+States = dict[TopicPartition, LeaderAndIsr]
+
+
+class Written(NamedTuple):
+    """The states as written, with their new partition epochs, and the partitions that others had touched."""
+
+    states: States
+    conflicts: list[TopicPartition]
+
+
+async def read_states(store: Store, partitions: Iterable[TopicPartition]) -> States:
+    """The state nodes that are there."""
+    found: States = {}
+    for chunk in _chunks(partitions, READS_AT_ONCE):
+        states = await asyncio.gather(*(_read_state(store, partition) for partition in chunk))
+        found.update((one, state) for one, state in zip(chunk, states, strict=True) if state is not None)
+    return found
+
+
+async def create_states(fenced: FencedStore, states: States, topics_with_nodes: set[str]) -> Written:
+    """Give new partitions their nodes; `topics_with_nodes` have the node above them already."""
+    written = Written({}, [])
+    for chunk in _chunks(states, STATES_PER_WRITE):
+        parents = {one.topic for one in chunk} - topics_with_nodes
+        operations: list[Operation] = [Create(paths.topic_partitions(topic)) for topic in sorted(parents)]
+        for partition in chunk:
+            operations.append(Create(paths.topic_partition(partition)))
+            operations.append(Create(paths.partition_state(partition), _encode(states[partition])))
+        try:
+            await fenced.write(operations)
+        except OperationRefused as refusal:
+            # A controller that died half-way, or a foreign tool, has left nodes behind.
+            logger.warning("state nodes of new partitions, now one by one: %s", refusal)
+            created = [one for one in chunk if await _create_what_is_missing(fenced, one, states[one])]
+            written.conflicts.extend(one for one in chunk if one not in created)
+        else:
+            created = chunk
+        topics_with_nodes |= parents
+        written.states.update((one, states[one]._replace(partition_epoch=0)) for one in created)
+    return written
+
+
+async def change_states(fenced: FencedStore, states: States) -> Written:
+    """Write new states over the ones that the controller knows."""
+    written = Written({}, [])
+    for chunk in _chunks(states, STATES_PER_WRITE):
+        operations = [
+            SetData(paths.partition_state(one), _encode(states[one]), states[one].partition_epoch)
+            for one in chunk
+        ]
+        try:
+            results = await fenced.write(operations)
+        except OperationRefused as refusal:
+            logger.warning("a state node was changed by others: %s", refusal)
+            written.conflicts.extend(chunk)
+            continue
+        for partition, stat in zip(chunk, results, strict=True):
+            assert isinstance(stat, NodeStat)
+            written.states[partition] = states[partition]._replace(partition_epoch=stat.version)
+    return written
+
+
+async def _create_what_is_missing(
+    fenced: FencedStore, partition: TopicPartition, state: LeaderAndIsr
+) -> bool:
+    """Create the state node, and above it what is not there; False if the partition has a state already."""
+    wanted = [
+        Create(paths.topic_partitions(partition.topic)),
+        Create(paths.topic_partition(partition)),
+        Create(paths.partition_state(partition), _encode(state)),
+    ]
+    missing = [one for one in wanted if await fenced.store.exists(one.path) is None]
+    if wanted[-1] not in missing:
+        return False
+    try:
+        await fenced.write(missing)
+    except OperationRefused as refusal:
+        logger.warning("state node of %s: %s", partition, refusal)
+        return False
+    return True
+
+
+async def _read_state(store: Store, partition: TopicPartition) -> LeaderAndIsr | None:
+    try:
+        node = await store.get(paths.partition_state(partition))
+        found = PartitionStateNode.decode(node.payload)
+    except NoNode:
+        return None
+    except DamagedPayload as damage:
+        # Without its ISR nobody may lead it; it stays offline until somebody mends the node.
+        logger.error("the state of %s cannot be read: %s", partition, damage)
+        return None
+    return LeaderAndIsr(
+        leader=found.leader,
+        leader_epoch=found.leader_epoch,
+        isr=found.isr,
+        controller_epoch=found.controller_epoch,
+        recovery_state=LeaderRecoveryState(found.is_recovering),
+        partition_epoch=node.stat.version,
+    )
+
+
+def _encode(state: LeaderAndIsr) -> bytes:
+    is_recovering = state.recovery_state is LeaderRecoveryState.RECOVERING
+    return PartitionStateNode(
+        state.leader, state.leader_epoch, state.isr, state.controller_epoch, is_recovering
+    ).encode()
+
+
+def _chunks(partitions: Iterable[TopicPartition], size: int) -> Iterator[list[TopicPartition]]:
+    remaining = iter(partitions)
+    while chunk := list(islice(remaining, size)):
+        yield chunk

@@ -1,0 +1,122 @@
+"""The requests of the classic protocol, each as one decision on the state of a shard."""
+
+from __future__ import annotations
+
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
+from odradek.coordinator.result import Result
+from odradek.groups.classic import membership, rebalance
+from odradek.groups.classic.membership import Joining
+from odradek.groups.classic_group import UNKNOWN_MEMBER_ID, Group
+from odradek.groups.consumer import classic_in_consumer, consumer_records, migration
+from odradek.groups.consumer.consumer_group import ConsumerGroup
+from odradek.groups.errors import UnknownMemberId
+from odradek.groups.records import group_metadata
+from odradek.groups.state import AnyGroup, GroupsState
+from odradek.protocol.messages import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+
+_Left = LeaveGroupResponse.Members
+
+
+def join(state: GroupsState, group_id: str, joining: Joining, now_ms: int) -> Result[JoinGroupResponse]:
+    """Somebody joins; a group comes into being by its first member."""
+    settings = state.settings
+    if not settings.min_session_timeout_ms <= joining.session_timeout_ms <= settings.max_session_timeout_ms:
+        raise KafkaError(
+            f"a session of {joining.session_timeout_ms} ms", error_code=ErrorCode.INVALID_SESSION_TIMEOUT
+        )
+    known = state.find(group_id)
+    if isinstance(known, ConsumerGroup) and known.members:
+        return _join_consumer_group(state, known, joining, now_ms)
+    if not isinstance(known, Group) and joining.member_id != UNKNOWN_MEMBER_ID:
+        raise UnknownMemberId(f"there is no group {group_id}")
+    group = known if isinstance(known, Group) else Group(group_id, state_timestamp_ms=now_ms)
+    turn = state.turn(group, now_ms)
+    if isinstance(known, ConsumerGroup):
+        # Nobody is left of its members, so that it may as well go on as a classic group.
+        for change in consumer_records.group_gone(known):
+            turn.write(change.record())
+    if known is not group:
+        # Written down at once, so that the next coordinator knows the group even if it never got stable.
+        turn.write(group_metadata(group))
+    response, parks_under = membership.join(turn, joining)
+    return turn.result(state.keep, response, parks_under)
+
+
+def _join_consumer_group(
+    state: GroupsState, group: ConsumerGroup, joining: Joining, now_ms: int
+) -> Result[JoinGroupResponse]:
+    turn = state.consumer_turn(group, now_ms)
+    response = classic_in_consumer.join(turn, joining)
+    if response.error_code or not migration.may_downgrade(turn.group, state.settings):
+        return turn.result(state.keep, response)
+    # The last member of the new protocol was a static one that came back as a classic one.
+    downgraded = migration.downgrade(turn.group, state.settings, state.topics, now_ms)
+    downgraded.write_before(turn.records)
+    response.generation_id = downgraded.group.generation_id
+    return downgraded.result(state.keep, response)
+
+
+def sync(state: GroupsState, request: SyncGroupRequest, now_ms: int) -> Result[SyncGroupResponse]:
+    """A member asks for its assignment; the leader brings everybody's."""
+    group = _of_member(state, request.group_id)
+    if isinstance(group, ConsumerGroup):
+        consumer_turn = state.consumer_turn(group, now_ms)
+        return consumer_turn.result(state.keep, classic_in_consumer.sync(consumer_turn, request))
+    turn = state.turn(group, now_ms)
+    response, parks_under = rebalance.sync(turn, request)
+    return turn.result(state.keep, response, parks_under)
+
+
+def heartbeat(state: GroupsState, request: HeartbeatRequest, now_ms: int) -> Result[HeartbeatResponse]:
+    """A member is alive."""
+    group = _of_member(state, request.group_id)
+    if isinstance(group, ConsumerGroup):
+        consumer_turn = state.consumer_turn(group, now_ms)
+        return consumer_turn.result(state.keep, classic_in_consumer.heartbeat(consumer_turn, request))
+    turn = state.turn(group, now_ms)
+    return turn.result(state.keep, rebalance.heartbeat(turn, request))
+
+
+def leave(state: GroupsState, request: LeaveGroupRequest, now_ms: int) -> Result[LeaveGroupResponse]:
+    """Members go; each has its own verdict."""
+    group = state.find(request.group_id)
+    if isinstance(group, ConsumerGroup):
+        gone, response = classic_in_consumer.leaving(group, request)
+        return state.remove(group, gone, now_ms, response) if gone else Result(response)
+    if group is None:
+        return Result(LeaveGroupResponse(members=[_not_here(leaving) for leaving in request.members]))
+    turn = state.turn(group, now_ms)
+    rows = []
+    for leaving in request.members:
+        row = _Left(member_id=leaving.member_id, group_instance_id=leaving.group_instance_id)
+        try:
+            membership.leave(turn, leaving.member_id, leaving.group_instance_id)
+        except KafkaError as error:
+            row.error_code = error.error_code
+        rows.append(row)
+    return turn.result(state.keep, LeaveGroupResponse(members=rows))
+
+
+def _not_here(leaving: LeaveGroupRequest.Members) -> _Left:
+    return _Left(
+        member_id=leaving.member_id,
+        group_instance_id=leaving.group_instance_id,
+        error_code=ErrorCode.UNKNOWN_MEMBER_ID,
+    )
+
+
+def _of_member(state: GroupsState, group_id: str) -> AnyGroup:
+    """The group that a member speaks of; if it is gone, so is its member."""
+    group = state.find(group_id)
+    if group is None:
+        raise UnknownMemberId(f"there is no group {group_id}")
+    return group

@@ -1,0 +1,192 @@
+"""Offsets committed, fetched and deleted: decisions on the state of a shard."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
+from odradek.common.ids import TopicPartition
+from odradek.coordinator.result import Result, StartTimer, StopTimer
+from odradek.groups.classic.group_transition import SessionTimer
+from odradek.groups.classic.rebalance import validate_member
+from odradek.groups.classic_group import (
+    CONSUMER_PROTOCOL_TYPE,
+    NO_GENERATION,
+    UNKNOWN_MEMBER_ID,
+    Group,
+    GroupState,
+)
+from odradek.groups.committed import NOT_COMMITTED, OffsetAndMetadata
+from odradek.groups.consumer.consumer_group import ConsumerGroup, ConsumerMember
+from odradek.groups.errors import (
+    GroupIdNotFound,
+    IllegalGeneration,
+    NonEmptyGroup,
+    RebalanceInProgress,
+    StaleMemberEpoch,
+    UnknownMemberId,
+)
+from odradek.groups.records import offset_commit, offset_tombstone
+from odradek.groups.state import GroupsState
+
+Verdicts = Mapping[TopicPartition, ErrorCode]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """An OffsetCommit request, of topics that exist; without a member it comes from outside the group."""
+
+    group_id: str
+    offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    generation_id: int = NO_GENERATION
+    member_id: str = UNKNOWN_MEMBER_ID
+    group_instance_id: str | None = None
+    # Version 9 and later can hear that there is no such group.
+    knows_group_errors: bool = True
+
+
+class FetchedOffset(NamedTuple):
+    """What is committed, or why that cannot be told."""
+
+    committed: OffsetAndMetadata
+    error_code: ErrorCode = ErrorCode.NONE
+
+
+NOTHING_COMMITTED = FetchedOffset(NOT_COMMITTED)
+
+
+def commit(state: GroupsState, request: Commit, now_ms: int) -> Result[Verdicts]:
+    """Write the offsets down, each unless its note is too long."""
+    timers = _validate_commit(state, request)
+    limit = state.settings.offset_metadata_max_bytes
+    verdicts: dict[TopicPartition, ErrorCode] = {}
+    records = []
+    for partition, committed in request.offsets.items():
+        is_too_long = len(committed.metadata) > limit
+        verdicts[partition] = ErrorCode.OFFSET_METADATA_TOO_LARGE if is_too_long else ErrorCode.NONE
+        if not is_too_long:
+            records.append(offset_commit(request.group_id, partition, committed))
+    return Result(response=verdicts, records=tuple(records), timers=timers)
+
+
+def _validate_commit(state: GroupsState, request: Commit) -> tuple[StartTimer | StopTimer, ...]:
+    """Raise unless the commit is allowed; the session that it keeps alive."""
+    group = state.find(request.group_id)
+    if group is None:
+        if request.generation_id < 0:
+            return ()
+        if request.knows_group_errors:
+            raise GroupIdNotFound(f"Group {request.group_id} not found.")
+        raise IllegalGeneration(request.generation_id, NO_GENERATION)
+    if isinstance(group, ConsumerGroup):
+        return _validate_consumer_commit(state, group, request)
+    return _validate_classic_commit(group, request)
+
+
+def _validate_consumer_commit(
+    state: GroupsState, group: ConsumerGroup, request: Commit
+) -> tuple[StartTimer | StopTimer, ...]:
+    epoch = request.generation_id
+    if epoch < 0 and not group.members:
+        return ()
+    member = group.members.get(request.member_id)
+    if member is None:
+        raise UnknownMemberId(f"{request.member_id!r} is no member of {request.group_id}")
+    if member.classic is not None:
+        if epoch != member.member_epoch:
+            raise IllegalGeneration(epoch, member.member_epoch)
+        return ()
+    if not request.knows_group_errors:
+        raise KafkaError("a member epoch needs version 9", error_code=ErrorCode.UNSUPPORTED_VERSION)
+    if epoch != member.member_epoch and not _had_all_since(state, member, request):
+        raise StaleMemberEpoch(epoch, member.member_epoch)
+    return ()
+
+
+def _had_all_since(state: GroupsState, member: ConsumerMember, request: Commit) -> bool:
+    """Whether an epoch that is over will do: the member has had all these partitions in it, and still has."""
+    if request.generation_id > member.member_epoch:
+        return False
+    for partition in request.offsets:
+        info = state.topics.find(partition.topic)
+        since = None if info is None else member.assigned.get((info.topic_id, partition.partition))
+        if since is None or since > request.generation_id:
+            return False
+    return True
+
+
+def _validate_classic_commit(group: Group, request: Commit) -> tuple[StartTimer | StopTimer, ...]:
+    is_empty = group.state is GroupState.EMPTY
+    if request.generation_id < 0 and is_empty:
+        # An administrator, or a consumer that assigns itself.
+        return ()
+    names_member = request.member_id != UNKNOWN_MEMBER_ID or request.group_instance_id is not None
+    if request.generation_id < 0 and not names_member:
+        raise UnknownMemberId("while a group has members, only they may commit")
+    member = validate_member(group, request.member_id, request.group_instance_id)
+    if request.generation_id != group.generation_id:
+        raise IllegalGeneration(request.generation_id, group.generation_id)
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        # It has heard of the generation, so that its commit may be for partitions that go to another.
+        raise RebalanceInProgress
+    return (StartTimer(SessionTimer(group.group_id, member.member_id), member.session_timeout_ms),)
+
+
+def check_member(state: GroupsState, group_id: str, member_id: str | None, member_epoch: int) -> None:
+    """Refuse a fetch by one who says it is a member of a consumer group, and is not in that epoch."""
+    group = state.find(group_id)
+    if not isinstance(group, ConsumerGroup) or (member_id is None and member_epoch < 0):
+        return
+    member = group.members.get(member_id or UNKNOWN_MEMBER_ID)
+    if member is None:
+        raise UnknownMemberId(f"{member_id!r} is no member of {group_id}")
+    if member_epoch != member.member_epoch:
+        raise StaleMemberEpoch(member_epoch, member.member_epoch)
+
+
+def fetch(
+    state: GroupsState, group_id: str, partitions: Iterable[TopicPartition] | None, *, require_stable: bool
+) -> dict[TopicPartition, FetchedOffset]:
+    """The committed offsets of these partitions, or of all that have one.
+
+    With `require_stable` an offset that an open transaction may change is not told.
+    """
+    committed = state.offsets.of(group_id)
+    found: dict[TopicPartition, FetchedOffset] = {}
+    for partition in committed if partitions is None else partitions:
+        if require_stable and state.offsets.is_pending(group_id, partition):
+            found[partition] = FetchedOffset(NOT_COMMITTED, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        else:
+            offset = committed.get(partition)
+            found[partition] = NOTHING_COMMITTED if offset is None else FetchedOffset(offset)
+    return found
+
+
+def forget(state: GroupsState, partitions: Collection[TopicPartition]) -> Result[None]:
+    """Forget the offsets of partitions that are no more, in all groups."""
+    records = [
+        offset_tombstone(group_id, partition)
+        for group_id in state.offsets
+        for partition in state.offsets.of(group_id)
+        if partition in partitions
+    ]
+    return Result(records=tuple(records))
+
+
+def delete(state: GroupsState, group_id: str, partitions: Iterable[TopicPartition]) -> Result[Verdicts]:
+    """Forget offsets of topics that the group does not read."""
+    group = state.get(group_id)
+    if isinstance(group, Group) and group.members and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        raise NonEmptyGroup(f"{group_id} has members, and it is not known what they read")
+    committed = state.offsets.of(group_id)
+    verdicts: dict[TopicPartition, ErrorCode] = {}
+    records = []
+    for partition in partitions:
+        is_read = group.is_subscribed_to(partition.topic)
+        verdicts[partition] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_read else ErrorCode.NONE
+        if not is_read and partition in committed:
+            records.append(offset_tombstone(group_id, partition))
+    return Result(response=verdicts, records=tuple(records))

@@ -1,0 +1,1 @@
+"""The log directories of a broker: placement, checkpoints, creation, deletion, moves."""

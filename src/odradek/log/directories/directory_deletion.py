@@ -1,0 +1,71 @@
+"""Directories of partitions on their way out: renamed, so that a crash forgets nothing, then removed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
+from uuid import uuid4
+
+from odradek.common.ids import TopicPartition
+from odradek.log.errors import StorageError
+from odradek.log.filenames import DirectoryState, marked_directory_name
+from odradek.log.files.file_system import FileSystem
+from odradek.log.partition.partition_log import PartitionLog
+
+
+class DeletedDirectory(NamedTuple):
+    """A partition's directory that waits for its removal."""
+
+    due_ms: int
+    path: str
+
+
+class DirectoryDeletion:
+    """What waits for its removal in all log directories. Owned by the log manager.
+
+    `mark`, `give_up` and `remove` block, and any thread may call them.
+    """
+
+    def __init__(self, files: FileSystem) -> None:
+        self._files = files
+        self._doomed: list[DeletedDirectory] = []
+
+    def add(self, path: str, due_ms: int) -> None:
+        """Have a directory that has a leaving one's name removed then."""
+        self._doomed.append(DeletedDirectory(due_ms, path))
+
+    def give_up(self, partition: TopicPartition, path: str, log: PartitionLog | None, due_ms: int) -> None:
+        """Rename a directory, which its log may still be read from, and have it removed then."""
+        try:
+            doomed = self.mark(partition, path, DirectoryState.DELETE)
+        except OSError as error:
+            raise StorageError(error, path) from error
+        if log is not None:
+            log.directory.path = doomed
+        self.add(doomed, due_ms)
+
+    def mark(self, partition: TopicPartition, path: str, state: DirectoryState) -> str:
+        """Rename a directory for what it is now; its new path."""
+        parent = os.path.dirname(path)
+        marked = f"{parent}/{marked_directory_name(partition, uuid4().hex, state)}"
+        self._files.rename(path, marked)
+        self._files.sync_directory(parent)
+        return marked
+
+    def due(self, now_ms: int) -> list[str]:
+        """The directories whose time is over; they are told once."""
+        due = [one for one in self._doomed if one.due_ms <= now_ms]
+        for doomed in due:
+            self._doomed.remove(doomed)  # in place: other threads append to it
+        return [doomed.path for doomed in due]
+
+    def remove(self, paths: Iterable[str]) -> None:
+        """Remove files, and directories with all that they hold."""
+        for path in paths:
+            if not self._files.is_directory(path):
+                self._files.remove(path)
+                continue
+            for name in self._files.list(path):
+                self._files.remove(f"{path}/{name}")
+            self._files.remove_directory(path)

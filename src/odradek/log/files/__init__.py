@@ -1,0 +1,1 @@
+"""The files of a log: opening, appending, reading, preallocation, page cache."""

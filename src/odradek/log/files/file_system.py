@@ -1,0 +1,217 @@
+# cython: annotation_typing=False
+"""The file seam: every call that the log makes to the operating system, one method each, so that a test can
+make any of them fail.
+
+Compiled by Cython (file_system.pxd has the C types), or interpreted as is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import os
+
+from odradek.log.files.page_cache import is_cached
+from odradek.log.files.preallocation import take_room
+
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    # At the end of the process Python's own names are gone before the last files are.
+    from cython.cimports.odradek.log.files.file_calls import write_run
+    from cython.cimports.posix.unistd import close as _close
+else:
+    from odradek.log.files.file_calls import write_run
+
+    _close = os.close
+
+Buffer = bytes | bytearray | memoryview
+
+NO_SPACE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+WARM_PIECE_BYTES = 1 << 20
+"""What is read again when a page of it is missing."""
+
+
+class OpenFile:
+    """A descriptor that is closed when its last user lets go of it.
+
+    Whoever reads, syncs or sends holds a reference, in any thread, so a file that leaves the cache or is
+    deleted meanwhile stays readable, and its number is not reused under a reader's hands.
+    """
+
+    __slots__ = ("fd",)
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    def fileno(self) -> int:
+        """For `os.sendfile` and whatever else wants a descriptor."""
+        return self.fd
+
+    def __del__(self) -> None:
+        _close(self.fd)
+
+
+class FileRange:
+    """A run of bytes of a file, ready for `os.sendfile`: it keeps its file open for as long as it is held."""
+
+    __slots__ = ("file", "length", "position")
+
+    def __init__(self, file: OpenFile, position: int, length: int) -> None:
+        self.file = file
+        self.position = position
+        self.length = length
+
+    def read(self) -> bytes:
+        """The bytes themselves, for those who cannot send a file; may block on a cold file."""
+        return os.pread(self.file.fd, self.length, self.position)
+
+
+class FileSystem:
+    """The operating system as the log sees it. Stateless, so any thread may call it; errors are `OSError`."""
+
+    __slots__ = ()
+
+    def open(self, path: str, *, create: bool = False) -> OpenFile:
+        """Open for reading and writing."""
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        return OpenFile(os.open(path, flags, 0o644))
+
+    def open_read_only(self, path: str) -> OpenFile:
+        """Open for reading."""
+        return OpenFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+
+    def read_at(self, file: OpenFile, length: int, position: int) -> bytes:
+        """At most `length` bytes; fewer only at the end of the file."""
+        return os.pread(file.fd, length, position)
+
+    def read_into(self, file: OpenFile, buffer: memoryview, position: int) -> int:
+        """Fill the buffer, as far as the file goes; the number of bytes."""
+        filled = os.preadv(file.fd, [buffer], position)
+        while filled < len(buffer) and (more := os.preadv(file.fd, [buffer[filled:]], position + filled)):
+            filled += more
+        return filled
+
+    def warm(self, file: OpenFile, position: int, length: int) -> None:
+        """Have a run of the file in the page cache; nothing is copied, so it costs a tenth of a read.
+
+        Of what is there already nothing is read: often a kernel has taken only a few pages away.
+        """
+        for start in range(position, position + length, WARM_PIECE_BYTES):
+            end = min(start + WARM_PIECE_BYTES, position + length)
+            if not is_cached(file.fd, start, end - start):
+                while start < end and (sent := os.sendfile(_nowhere(), file.fd, start, end - start)):
+                    start += sent
+
+    def is_cached(self, file: OpenFile, position: int, length: int) -> bool:
+        """Whether a run of the file is surely in the page cache."""
+        return is_cached(file.fd, position, length)
+
+    def write_at(self, file: OpenFile, payload: Buffer, position: int, zeroes: int = 0) -> None:
+        """Write all of it, or raise with the file in an unknown state after `position`.
+
+        So many zeroes behind it, at most MAX_ZEROES, if the disk takes them.
+        """
+        view = payload if isinstance(payload, memoryview) else memoryview(payload)
+        written = write_run(file.fd, view, position, zeroes)
+        while written < len(view):
+            written += os.pwrite(file.fd, view[written:], position + written)
+
+    def truncate(self, file: OpenFile, size: int) -> None:
+        """Cut or extend with zeroes."""
+        os.ftruncate(file.fd, size)
+
+    def is_shared(self, path: str) -> bool:
+        """Whether the file has another name somewhere, as after `odradek log fork`."""
+        return os.stat(path).st_nlink > 1
+
+    def reserve(self, file: OpenFile, size: int) -> None:
+        """Take the disk space of `size` bytes now; the file grows to it with zeroes."""
+        os.posix_fallocate(file.fd, 0, size)
+
+    def take_room(self, file: OpenFile, position: int, length: int) -> None:
+        """Take the disk space of a run that is still to be written; the file gets no longer."""
+        take_room(file.fd, position, length)
+
+    def sync(self, file: OpenFile) -> None:
+        """Return when the bytes are on the disk."""
+        os.fsync(file.fd)
+
+    def sync_directory(self, path: str) -> None:
+        """Make creations, renames and removals in a directory survive a power cut."""
+        directory = OpenFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        os.fsync(directory.fd)
+
+    def size(self, path: str) -> int:
+        """Length of a file in bytes."""
+        return os.stat(path).st_size
+
+    def exists(self, path: str) -> bool:
+        """Whether there is anything under that name."""
+        return os.path.lexists(path)
+
+    def usable_bytes(self, path: str) -> int:
+        """How much more the disk under that path takes."""
+        room = os.statvfs(path)
+        return room.f_frsize * room.f_bavail
+
+    def list(self, path: str) -> list[str]:
+        """The names in a directory, sorted."""
+        return sorted(os.listdir(path))
+
+    def is_directory(self, path: str) -> bool:
+        """Whether the path leads to a directory."""
+        return os.path.isdir(path)
+
+    def make_directory(self, path: str) -> None:
+        """One directory, whose parent is there."""
+        os.mkdir(path)
+
+    def rename(self, source: str, target: str) -> None:
+        """Atomic within a file system; an existing target file is replaced."""
+        os.rename(source, target)
+
+    def remove(self, path: str) -> None:
+        """Remove a file; one that is gone already is no error, since removal is what was wanted."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
+    def remove_directory(self, path: str) -> None:
+        """Remove an empty directory."""
+        os.rmdir(path)
+
+    def copy_modification_time(self, source: str, target: str) -> None:
+        """Let a file look as old as another."""
+        times = os.stat(source)
+        os.utime(target, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+    def read_file(self, path: str) -> bytes:
+        """A small file, whole."""
+        file = self.open_read_only(path)
+        chunks = []
+        position = 0
+        while chunk := self.read_at(file, 1 << 20, position):
+            chunks.append(chunk)
+            position += len(chunk)
+        return b"".join(chunks)
+
+    def write_file_atomically(self, path: str, content: bytes) -> None:
+        """Replace a small file so that a crash leaves the old one or the new one, both whole."""
+        temporary = path + ".tmp"
+        file = self.open(temporary, create=True)
+        self.truncate(file, 0)
+        self.write_at(file, content, 0)
+        self.sync(file)
+        self.rename(temporary, path)
+        self.sync_directory(os.path.dirname(path))
+
+
+@functools.cache
+def _nowhere() -> int:
+    """A descriptor that takes everything; open for as long as the process lives."""
+    return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)

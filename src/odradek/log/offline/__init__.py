@@ -1,0 +1,1 @@
+"""Tools that read log directories without a broker: scan, verify, repair, fork."""

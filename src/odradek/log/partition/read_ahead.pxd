@@ -1,0 +1,11 @@
+# C types of warming.py.
+
+cimport cython
+
+from odradek.log.partition.log_appender cimport LogAppender
+from odradek.log.segment.segment_reader cimport SegmentReader
+from odradek.log.files.page_cache_state cimport LogEndMark, PageCacheState
+
+
+@cython.locals(end_offset="long long", active=SegmentReader, warmth=PageCacheState)
+cpdef bint is_warm(LogAppender log, long long offset, long long max_bytes) except -1

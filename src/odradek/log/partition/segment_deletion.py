@@ -1,0 +1,106 @@
+"""Segments on their way out: dropped, or replaced by cleaned ones, in steps that a crash may fall between.
+
+| what is there | what loading makes of it |
+| --- | --- |
+| `N.log.cleaned` | not yet decided: removed |
+| `N.log.swap` | it counts: the segments that it covers are dropped, and it gets its name |
+| `N.log.deleted` | nobody has it any more: removed; until then readers had it for its delay |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from odradek.log import filenames
+from odradek.log.errors import storage_errors
+from odradek.log.files.log_file import PartitionDirectory
+from odradek.log.producers.snapshot_files import SnapshotFiles
+from odradek.log.segment.segment import Segment
+from odradek.log.segment.segments import Segments
+
+
+class DeletedFiles(NamedTuple):
+    """Files renamed to .deleted, to be removed when readers have had their time."""
+
+    due_ms: int
+    paths: tuple[str, ...]
+
+
+class SegmentDeletion:
+    """Takes segments out of a log, with their snapshots. Owned by its PartitionLog, on the loop."""
+
+    __slots__ = ("_directory", "_garbage", "_replacement", "_segments", "_snapshots")
+
+    def __init__(self, directory: PartitionDirectory, segments: Segments, snapshots: SnapshotFiles) -> None:
+        self._directory = directory
+        self._segments = segments
+        self._snapshots = snapshots
+        self._garbage: list[DeletedFiles] = []
+        self._replacement: Iterator[None] | None = None
+
+    def discard(self, segments: Iterable[Segment], *, due_ms: int) -> None:
+        """Drop segments in this order; their files may be removed at `due_ms`."""
+        doomed = list(segments)
+        self.finish_replacement()
+        self._bury(doomed, due_ms)
+        self._segments.remove(doomed)
+        self._snapshots.remove([segment.base_offset for segment in doomed])
+
+    def _bury(self, segments: Iterable[Segment], due_ms: int) -> None:
+        for segment in segments:
+            segment.rename(filenames.DELETED)
+            segment.close()
+            self._garbage.append(DeletedFiles(due_ms, tuple(file.path for file in segment.files())))
+
+    def due_garbage(self, now_ms: int) -> list[str]:
+        """Files whose time has come; they are forgotten here."""
+        if not self._garbage:
+            return []
+        due = [path for one in self._garbage if one.due_ms <= now_ms for path in one.paths]
+        self._garbage = [one for one in self._garbage if one.due_ms > now_ms]
+        return due
+
+    # Replacement
+
+    def begin_replacement(
+        self, old: Sequence[Segment], new: Sequence[Segment], *, due_ms: int
+    ) -> Iterator[None]:
+        """Put cleaned segments in the place of others, so that a crash leaves all of one or all of the other.
+
+        `new` have the suffix .cleaned, are sealed and synced. Once one is renamed to .swap it counts: loading
+        drops the segments that it covers and gives it its name. The last batch of a new segment tells how far
+        it reaches, so it must reach as far as the old ones.
+
+        Readers see the new ones from now on. The rest are the steps that the answer has left: short ones,
+        before each of which the directory must be synced, anywhere. What cuts the log finishes them first.
+        """
+        with storage_errors(self._directory.path):
+            self.finish_replacement()
+        steps = self._replace(list(old), list(new), due_ms)
+        next(steps)
+        self._replacement = steps
+        return steps
+
+    def _replace(self, old: list[Segment], new: list[Segment], due_ms: int) -> Iterator[None]:
+        with storage_errors(self._directory.path):
+            for segment in reversed(new):
+                segment.rename(filenames.SWAP)
+            self._segments.replace(old, new)
+            yield
+            self._bury(old, due_ms)
+            # The old names must be gone for good before nothing tells any more that they should be.
+            yield
+            for segment in new:
+                segment.rename("")
+            kept = {segment.base_offset for segment in new}
+            self._snapshots.remove([one.base_offset for one in old if one.base_offset not in kept])
+            self._replacement = None
+
+    def finish_replacement(self) -> None:
+        """Take the steps that are left, if there are any; blocks then."""
+        if self._replacement is not None:
+            self._directory.files.sync_directory(self._directory.path)
+            for _ in self._replacement:
+                self._directory.files.sync_directory(self._directory.path)
+            self._replacement = None

@@ -1,0 +1,221 @@
+"""Go over a segment batch by batch and tell how much of it is whole, and what its indexes should be.
+
+Base offset and leader epoch lie outside of the CRC, so they are judged by their neighbours: both rise, and
+in a log that is not compacted the offsets have no gaps. Where a batch steps back behind the one before it,
+the fault is put on the earlier one if that had jumped ahead itself, since a flipped bit looks just so.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from odradek.log.leader_epochs import EpochEntry, LeaderEpochs
+from odradek.log.partition.producer_replay import Replay
+from odradek.log.producers.producer_states import ProducerStates
+from odradek.log.recovery.scan_kernels import Progress, count_plain, index_batches
+from odradek.log.segment.batch_chunks import CHUNK_BYTES, BatchChunk, batch_chunks
+from odradek.log.segment.roll import MAX_RELATIVE_OFFSET
+from odradek.log.segment.segment import Segment
+from odradek.log.segment.time_index import TimestampOffset
+from odradek.log.segment.txn_index import AbortedTxn
+from odradek.records.batch import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP
+from odradek.records.kernels.checksums import count_whole
+from odradek.records.kernels.layout import BatchColumn
+
+
+@dataclass(slots=True)
+class SegmentScan:
+    """What a scan found. Everything is about the whole batches at the front, `valid_size` bytes of them."""
+
+    next_offset: int
+    greatest: TimestampOffset
+    valid_size: int = 0
+    problem: str | None = None
+    offset_entries: bytearray = field(default_factory=bytearray)  # what the index files should hold
+    time_entries: bytearray = field(default_factory=bytearray)
+    epochs: list[EpochEntry] = field(default_factory=list)
+    aborted: list[AbortedTxn] = field(default_factory=list)
+    batch_count: int = 0
+    shows_compaction: bool = False  # batches lack records, or offsets are missing between them
+
+
+def scan_segment(
+    segment: Segment,
+    *,
+    checks_crc: bool = True,
+    allows_gaps: bool = True,
+    epochs: LeaderEpochs | None = None,
+    log_start_offset: int = 0,
+    producers: ProducerStates | None = None,
+) -> SegmentScan:
+    """Read all of a segment; may block for as long as that takes.
+
+    `epochs`: what the epoch file says, if it can be believed; from `log_start_offset` on, where it knows
+    all epochs, no batch has one above the latest, because the file is written first. `producers`: the state
+    at the segment's beginning, which is brought to its end.
+    """
+    found = SegmentScan(segment.base_offset, TimestampOffset(-1, segment.base_offset))
+    judge = _Judge(segment.base_offset, checks_crc, allows_gaps, epochs, log_start_offset)
+    index = IndexBuilder(segment.index_interval_bytes, found)
+    running = Replay(producers) if producers is not None else None
+    chunk_bytes = CHUNK_BYTES
+    while found.valid_size < segment.size and found.problem is None:
+        start = found.valid_size
+        for chunk in batch_chunks(segment.log, start, chunk_bytes):
+            verdict = judge.judge(chunk, is_last=chunk.end_position >= segment.size)
+            index.take(chunk, verdict.good)
+            if running is not None:
+                found.aborted += running.take(chunk, verdict.good)
+            found.problem = verdict.problem or chunk.problem
+            if found.problem is not None or verdict.must_read_again:
+                break
+        if found.valid_size == start:
+            chunk_bytes *= 2  # a suspect batch fills the chunk; its successor is needed to judge it
+    if running is not None:
+        running.finish()
+    return found
+
+
+class _Verdict(NamedTuple):
+    """The first `good` batches of a chunk can be believed."""
+
+    good: int
+    problem: str | None = None
+    must_read_again: bool = False  # from the first batch that is not counted, together with what follows it
+
+
+class _Judge:
+    """Decides how many batches at the front of a chunk can be believed; knows where the last one ended."""
+
+    __slots__ = (
+        "allows_gaps",
+        "base_offset",
+        "checks_crc",
+        "epoch",
+        "epochs",
+        "log_start_offset",
+        "next_offset",
+    )
+
+    def __init__(
+        self,
+        base_offset: int,
+        checks_crc: bool,
+        allows_gaps: bool,
+        epochs: LeaderEpochs | None,
+        log_start_offset: int,
+    ) -> None:
+        self.base_offset = base_offset
+        self.next_offset = base_offset
+        self.epoch = epochs.epoch_for(base_offset) if epochs is not None else NO_PARTITION_LEADER_EPOCH
+        self.checks_crc = checks_crc
+        self.allows_gaps = allows_gaps
+        self.epochs = epochs
+        self.log_start_offset = log_start_offset
+
+    def judge(self, chunk: BatchChunk, *, is_last: bool) -> _Verdict:
+        """The verdict on one chunk; the state moves behind the batches it counts."""
+        if chunk.scan.count == 0:
+            return _Verdict(0)
+        verdict = self._judge_order(chunk, is_last or chunk.problem is not None)
+        if self.checks_crc:
+            whole = count_whole(chunk.buffer, chunk.scan.table, verdict.good)
+            if whole < verdict.good:
+                verdict = _Verdict(whole, "the CRC does not fit")
+        if verdict.good:
+            self.next_offset = chunk.scan.field(verdict.good - 1, BatchColumn.LAST_OFFSET) + 1
+            self.epoch = chunk.scan.field(verdict.good - 1, BatchColumn.PARTITION_LEADER_EPOCH)
+        return verdict
+
+    def _judge_order(self, chunk: BatchChunk, is_last: bool) -> _Verdict:
+        count, limit = chunk.scan.count, self.base_offset + MAX_RELATIVE_OFFSET
+        if count_plain(chunk.scan.table, count, self.next_offset, self.epoch, limit) == count:
+            return _Verdict(count)
+        return self._judge_each(
+            chunk.column(BatchColumn.BASE_OFFSET),
+            chunk.column(BatchColumn.LAST_OFFSET),
+            chunk.column(BatchColumn.PARTITION_LEADER_EPOCH),
+            is_last,
+        )
+
+    def _judge_each(self, bases: list[int], lasts: list[int], epochs: list[int], is_last: bool) -> _Verdict:
+        next_offset, current_epoch = self.next_offset, self.epoch
+        offset_jumped = epoch_jumped = False
+        for index, (base, last, epoch) in enumerate(zip(bases, lasts, epochs, strict=True)):
+            if base < next_offset:
+                return _Verdict(index - offset_jumped, f"offset {base} where {next_offset} or more must be")
+            if epoch < current_epoch:
+                blamed = index - (epoch_jumped and self._is_foreign(current_epoch, bases[index - 1]))
+                return _Verdict(blamed, f"leader epoch {epoch} after {current_epoch}")
+            if last < base or last - self.base_offset > MAX_RELATIVE_OFFSET:
+                return _Verdict(index, f"last offset {last} of a batch that begins with {base}")
+            if self.epochs and epoch > self.epochs.latest and base >= self.log_start_offset:
+                return _Verdict(index, f"leader epoch {epoch}, but the latest is {self.epochs.latest}")
+            offset_jumped, epoch_jumped = base > next_offset, epoch > current_epoch >= 0
+            next_offset, current_epoch = last + 1, epoch
+        if not (offset_jumped or epoch_jumped):
+            return _Verdict(len(bases))
+        if not is_last:
+            return _Verdict(len(bases) - 1, must_read_again=True)
+        if offset_jumped and not self.allows_gaps:
+            return _Verdict(len(bases) - 1, f"offset {bases[-1]} leaves a gap before the last batch")
+        return _Verdict(len(bases))
+
+    def _is_foreign(self, epoch: int, offset: int) -> bool:
+        """Whether the epoch file does not know of such an epoch at that offset."""
+        return self.epochs is None or self.epochs.epoch_for(offset) != epoch
+
+
+class IndexBuilder:
+    """Turns batches into the index entries that appending them would have made."""
+
+    __slots__ = ("_base_offset", "_progress", "found", "interval_bytes")
+
+    def __init__(self, interval_bytes: int, found: SegmentScan) -> None:
+        self.interval_bytes = interval_bytes
+        self.found = found
+        self._base_offset = found.next_offset
+        self._progress = array("q", bytes(8 * len(Progress)))
+        self._progress[Progress.GREATEST_MS] = NO_TIMESTAMP
+        self._progress[Progress.GREATEST_OFFSET] = self._base_offset
+        self._progress[Progress.LATEST_ENTRY_MS] = NO_TIMESTAMP
+        self._progress[Progress.LEADER_EPOCH] = NO_PARTITION_LEADER_EPOCH
+
+    def take(self, chunk: BatchChunk, count: int) -> None:
+        """Go over the first `count` batches of a chunk."""
+        if count == 0:
+            return
+        found, progress = self.found, self._progress
+        progress[Progress.RECORD_COUNT] = 0
+        offset_entries, time_entries = index_batches(
+            chunk.scan.table, count, chunk.start, self._base_offset, self.interval_bytes, progress
+        )
+        found.offset_entries += offset_entries
+        found.time_entries += time_entries
+        found.greatest = TimestampOffset(progress[Progress.GREATEST_MS], progress[Progress.GREATEST_OFFSET])
+        if progress[Progress.IS_LATER_EPOCH]:
+            self._note_epochs(chunk, count)
+        self._note_compaction(chunk, count)
+        found.batch_count += count
+        found.next_offset = chunk.scan.field(count - 1, BatchColumn.LAST_OFFSET) + 1
+        last_position = chunk.start + chunk.position(count - 1)
+        found.valid_size = last_position + chunk.scan.field(count - 1, BatchColumn.SIZE_IN_BYTES)
+
+    def _note_compaction(self, chunk: BatchChunk, count: int) -> None:
+        found = self.found
+        first_offset = (
+            found.next_offset if found.batch_count else chunk.scan.field(0, BatchColumn.BASE_OFFSET)
+        )
+        covered = chunk.scan.field(count - 1, BatchColumn.LAST_OFFSET) + 1 - first_offset
+        if self._progress[Progress.RECORD_COUNT] < covered:
+            found.shows_compaction = True
+
+    def _note_epochs(self, chunk: BatchChunk, count: int) -> None:
+        noted, progress = self.found.epochs, self._progress
+        for index, epoch in enumerate(chunk.column(BatchColumn.PARTITION_LEADER_EPOCH)[:count]):
+            if epoch > progress[Progress.LEADER_EPOCH]:
+                noted.append(EpochEntry(epoch, chunk.scan.field(index, BatchColumn.BASE_OFFSET)))
+                progress[Progress.LEADER_EPOCH] = epoch
+        progress[Progress.IS_LATER_EPOCH] = 0

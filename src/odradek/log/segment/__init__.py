@@ -1,0 +1,1 @@
+"""One segment of a partition: log file, offset, time and transaction index, roll conditions."""

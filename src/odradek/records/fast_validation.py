@@ -1,0 +1,176 @@
+# cython: annotation_typing=False
+"""Whether a producer's batch is good in every way, told at a fraction of what it costs to say what is wrong.
+
+Compiled by Cython (acceptance.pxd has the C types), or interpreted as is. Every batch of every producer comes
+by here, and nearly all are good; of the others `validate.validate_for_produce` tells what is wrong.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from odradek.records.batch import ATTRIBUTES_POSITION as _ATTRIBUTES_POSITION
+from odradek.records.batch import (
+    CODEC_MASK,
+    CRC_POSITION,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_POSITION,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
+    Buffer,
+)
+from odradek.records.compression import Codec, DecompressedView, free_scratch, new_scratch
+from odradek.records.crc import crc32c
+from odradek.records.errors import RecordsError
+from odradek.records.kernels.layout import ROW_WIDTH
+from odradek.records.kernels.lz4_frames import NOT_ORDINARY
+
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.common.byte_access import (
+        int16_at,
+        int32_at,
+        int64_at,
+        octets_of,
+        part_of,
+        uint32_at,
+    )
+    from cython.cimports.odradek.records.kernels.lz4_frames import decompress_into
+    from cython.cimports.odradek.records.kernels.record_check import check_octets
+else:
+    from odradek.common.byte_access import int16_at, int32_at, int64_at, octets_of, part_of, uint32_at
+    from odradek.records.kernels.lz4_frames import decompress_into
+    from odradek.records.kernels.record_check import check_records_into as check_octets
+
+# C integers by acceptance.pxd; batch.py decides the numbers, and has the table of the positions.
+_CRC_BEGINS = _ATTRIBUTES_POSITION
+_CRC_POSITION = CRC_POSITION
+_MAGIC_POSITION = MAGIC_POSITION
+_CODEC_MASK = CODEC_MASK
+_UNKNOWN_ATTRIBUTES = ~(CODEC_MASK | TRANSACTIONAL_FLAG)
+_HEADER_SIZE = HEADER_SIZE
+_LOG_OVERHEAD = LOG_OVERHEAD
+_MAGIC = MAGIC
+_NO_TIMESTAMP = NO_TIMESTAMP
+_LZ4 = Codec.LZ4
+_free_scratch = free_scratch
+_FOUND_LEAST, _FOUND_GREATEST = 2, 3
+# Times beyond it are no times; what two within it differ by does not overflow.
+ENDLESS_MS = 2**61
+_ENDLESS_MS = ENDLESS_MS
+
+
+class AcceptedBatch:
+    """What an append has to know of a good batch."""
+
+    __slots__ = ("last_offset_delta", "max_timestamp_ms", "producer_id")
+
+    def __init__(self, last_offset_delta: int, max_timestamp_ms: int, producer_id: int) -> None:
+        self.last_offset_delta = last_offset_delta
+        self.max_timestamp_ms = max_timestamp_ms
+        self.producer_id = producer_id
+
+
+def accept_for_produce(
+    buffer: Buffer,
+    max_message_bytes: int,
+    max_decompressed_bytes: int,
+    requires_key: bool,
+    earliest_ms: int,
+    latest_ms: int,
+) -> BatchHeader | None:
+    """The header of a batch that fills `buffer` and is good and ordinary in every way, else None."""
+    view = memoryview(buffer)
+    found = accept(view, max_message_bytes, max_decompressed_bytes, requires_key, earliest_ms, latest_ms)
+    return None if found is None else BatchHeader._make(HEADER.unpack_from(view))
+
+
+def accept(
+    view: memoryview,
+    max_message_bytes: int,
+    max_decompressed_bytes: int,
+    requires_key: bool,
+    earliest_ms: int,
+    latest_ms: int,
+) -> AcceptedBatch | None:
+    """Like `accept_for_produce`, and as quick as can be."""
+    size = len(view)
+    if size <= _HEADER_SIZE or size > max_message_bytes:
+        return None
+    octets = octets_of(view)
+    attributes = int16_at(octets, 21)
+    last_delta = int32_at(octets, 23)
+    base_ms = int64_at(octets, 27)
+    max_ms = int64_at(octets, 35)
+    producer_id = int64_at(octets, 43)
+    count = int32_at(octets, 57)
+    if (
+        int64_at(octets, 0) != 0
+        or int32_at(octets, 8) != size - _LOG_OVERHEAD
+        or octets[_MAGIC_POSITION] != _MAGIC
+    ):
+        return None
+    if count <= 0 or count != last_delta + 1 or (producer_id >= 0 and int32_at(octets, 53) < 0):
+        return None
+    if attributes & _UNKNOWN_ATTRIBUTES or base_ms > _ENDLESS_MS or base_ms < -_ENDLESS_MS:
+        return None
+    if crc32c(part_of(view, _CRC_BEGINS, size)) != uint32_at(octets, _CRC_POSITION):
+        return None
+    if not cython.compiled:
+        row = [0] * ROW_WIDTH
+    untimed_delta_ms = _NO_TIMESTAMP - base_ms
+    codec = attributes & _CODEC_MASK
+    if codec:
+        problem = _check_compressed(
+            view, codec, max_decompressed_bytes, count, requires_key, untimed_delta_ms, row
+        )
+    else:
+        problem = check_octets(
+            octets, _HEADER_SIZE, size, count, last_delta, True, requires_key, untimed_delta_ms, row
+        )
+    if problem or max_ms > latest_ms or row[_FOUND_GREATEST] > latest_ms - base_ms:
+        return None
+    if row[_FOUND_LEAST] < earliest_ms - base_ms:
+        return None
+    return AcceptedBatch(last_delta, max_ms, producer_id)
+
+
+def _check_compressed(
+    view: memoryview,
+    codec: int,
+    max_decompressed_bytes: int,
+    count: int,
+    requires_key: bool,
+    untimed_delta_ms: int,
+    row: Any,
+) -> int:
+    """Like `check_octets`; a problem too if it does not decompress."""
+    problem: int = 1
+    size = NOT_ORDINARY
+    if codec == _LZ4:
+        scratch = _free_scratch.pop() if _free_scratch else new_scratch()
+        room = scratch if max_decompressed_bytes >= len(scratch) else scratch[:max_decompressed_bytes]
+        size = decompress_into(view, _HEADER_SIZE, room)
+        if size >= 0:
+            problem = check_octets(
+                octets_of(scratch), 0, size, count, count - 1, True, requires_key, untimed_delta_ms, row
+            )
+        _free_scratch.append(scratch)
+    if size < 0:
+        try:
+            with DecompressedView(Codec(codec), view[_HEADER_SIZE:], max_decompressed_bytes) as plain:
+                whole, size = memoryview(plain), len(plain)
+                problem = check_octets(
+                    octets_of(whole), 0, size, count, count - 1, True, requires_key, untimed_delta_ms, row
+                )
+        except (RecordsError, ValueError):
+            problem = 1
+    return problem

@@ -1,0 +1,1 @@
+"""Loops over single records, compiled by Cython; each also runs interpreted."""

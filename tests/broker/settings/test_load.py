@@ -1,0 +1,237 @@
+"""A start with a file and `--set`: later wins; a mistake says what is wrong, what would do, and where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.settings.load import Given, load
+from odradek.common.errors import ConfigError
+
+
+@pytest.fixture
+def server_properties(tmp_path: Path) -> Path:
+    return tmp_path / "server.properties"
+
+
+def refusal(path: Path, text: str, *overrides: str) -> str:
+    path.write_text(text)
+    with pytest.raises(ConfigError) as refused:
+        load(str(path), overrides)
+    return str(refused.value).replace(str(path), path.name)
+
+
+def test_nothing_given_is_a_broker_on_this_machine_alone() -> None:
+    loaded = load()
+
+    assert [str(endpoint) for endpoint in loaded.config.endpoints] == ["PLAINTEXT://127.0.0.1:9092"]
+    assert loaded.config.default_broker_id == 0
+    assert loaded.warnings == ()
+
+
+def test_a_file_beats_defaults_and_an_override_beats_the_file(server_properties: Path) -> None:
+    server_properties.write_text("num.partitions=3\nnum.io.threads = 4\n")
+
+    config = load(
+        str(server_properties),
+        ["num.partitions=5"],
+        defaults=[("num.io.threads", "2"), ("log.dirs", "./odradek-data")],
+    ).config
+
+    assert (config.num_partitions, config.num_io_threads) == (5, 4)
+    assert config.data_dirs == ("./odradek-data",)
+
+
+def test_a_misspelt_name_is_refused_with_the_nearest_one(server_properties: Path) -> None:
+    told = refusal(server_properties, "broker.id=1\nlog.retension.ms=5\n")
+
+    assert told == (
+        "unknown setting log.retension.ms; did you mean log.retention.ms? (server.properties, line 2)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (
+            "num.partitions=many",
+            "Invalid value many for configuration num.partitions: Not a number of type INT",
+        ),
+        (
+            "num.partitions=0",
+            "Invalid value 0 for configuration num.partitions: Value must be at least 1",
+        ),
+        (
+            "num.partitions=1_000",
+            "Invalid value 1_000 for configuration num.partitions: Not a number of type INT",
+        ),
+        (
+            "auto.create.topics.enable=yes",
+            "Invalid value yes for configuration auto.create.topics.enable: "
+            "Expected value to be either true or false",
+        ),
+        (
+            "log.cleanup.policy=delete,shred",
+            "Invalid value shred for configuration log.cleanup.policy: "
+            "String must be one of: compact, delete",
+        ),
+        (
+            "odradek.coordination=redis://here",
+            "Invalid value redis://here for configuration odradek.coordination: "
+            "Value must be sqlite:PATH or zookeeper://host:port,host:port/chroot",
+        ),
+        (
+            "remote.log.storage.system.enable=true",
+            "remote.log.storage.system.enable is not offered: there is no tiered storage",
+        ),
+        (
+            "listener.name.plaintext.log.dirs=/x",
+            "log.dirs cannot be set for one listener, as listener.name.plaintext.log.dirs does",
+        ),
+        ("retention.ms=5", "retention.ms is a setting of topics, not of brokers"),
+        (
+            "leader.replication.throttled.rate=5",
+            "leader.replication.throttled.rate can only be set at run time, by `odradek configs`",
+        ),
+    ],
+)
+def test_a_mistake_names_key_value_remedy_and_line(server_properties: Path, line: str, told: str) -> None:
+    assert refusal(server_properties, f"# one\n{line}\n") == f"{told} (server.properties, line 2)"
+
+
+def test_every_mistake_is_told_at_once(server_properties: Path) -> None:
+    told = refusal(server_properties, "num.partitions=0\n", "nonsense=1", "num.io.threads=0")
+
+    assert told.splitlines() == [
+        "Invalid value 0 for configuration num.partitions: Value must be at least 1 "
+        "(server.properties, line 1)",
+        "unknown setting nonsense (--set)",
+        "Invalid value 0 for configuration num.io.threads: Value must be at least 1 (--set)",
+    ]
+
+
+def test_a_contradiction_names_the_lines_of_both_sides(server_properties: Path) -> None:
+    told = refusal(server_properties, "queued.max.request.bytes=100\n\nsocket.request.max.bytes=200\n")
+
+    assert told == (
+        "queued.max.request.bytes must be larger or equal to socket.request.max.bytes "
+        "(queued.max.request.bytes: server.properties, line 1; "
+        "socket.request.max.bytes: server.properties, line 3)"
+    )
+
+
+def test_an_override_without_a_value_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"--set num\.partitions: must be key=value"):
+        load(None, ["num.partitions"])
+
+
+def test_a_password_is_not_told_when_it_is_refused(server_properties: Path) -> None:
+    told = refusal(server_properties, "ssl.keystore.pasword=hunter2\npassword.encoder.secret=hunter2\n")
+
+    assert "hunter2" not in told
+    assert "did you mean ssl.keystore.password?" in told
+
+
+def test_what_has_no_effect_is_warned_about(server_properties: Path) -> None:
+    server_properties.write_text("num.network.threads=8\nremote.log.storage.system.enable=false\n")
+
+    warnings = [
+        text.replace(str(server_properties), "file") for text in load(str(server_properties)).warnings
+    ]
+
+    assert warnings[0] == (
+        "num.network.threads has no effect: one event loop does this work, "
+        "there are no threads, buffers or purges to size (file, line 1)"
+    )
+    assert warnings[1] == (
+        "remote.log.storage.system.enable has no effect: there is no tiered storage (file, line 2)"
+    )
+
+
+def test_a_key_that_is_set_twice_in_a_file_is_warned_about(server_properties: Path) -> None:
+    server_properties.write_text("num.partitions=2\nnum.partitions=3\n")
+
+    loaded = load(str(server_properties), ["num.partitions=4"])
+
+    assert loaded.config.num_partitions == 4
+    assert [text.replace(str(server_properties), "file") for text in loaded.warnings] == [
+        "num.partitions is set twice (file, line 1; file, line 2): the last one counts"
+    ]
+
+
+def test_kafkas_own_file_for_kraft_is_refused_with_the_reason(server_properties: Path) -> None:
+    told = refusal(server_properties, "process.roles=broker,controller\nnode.id=1\n")
+
+    assert told == (
+        "process.roles is not offered: there is no KRaft quorum: brokers share their state through "
+        "odradek.coordination (server.properties, line 1)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "number"),
+    [(["node.id=7"], 7), (["broker.id=7"], 7), (["broker.id=7", "node.id=7"], 7), ([], None)],
+)
+def test_a_broker_has_one_number_by_either_name(lines: list[str], number: int | None) -> None:
+    config = load(None, lines).config
+
+    assert config.given_broker_id == number
+    assert config.default_broker_id == 0
+
+
+def test_two_numbers_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"node.id=1 and broker.id=2 must be the same"):
+        load(None, ["node.id=1", "broker.id=2"])
+
+
+def test_zookeeper_gives_a_number_to_a_broker_without_one() -> None:
+    config = load(None, ["odradek.coordination=zookeeper://here:2181"]).config
+
+    assert (config.given_broker_id, config.default_broker_id) == (None, None)
+    with pytest.raises(ConfigError, match=r"broker.id=1001: must not exceed reserved.broker.max.id=1000"):
+        load(None, ["odradek.coordination=zookeeper://here:2181", "broker.id=1001"])
+    with pytest.raises(ConfigError, match="set one"):
+        load(None, ["odradek.coordination=zookeeper://here:2181", "zookeeper.connect=here:2181"])
+
+
+@pytest.mark.parametrize(
+    ("overrides", "url"),
+    [
+        (["log.dirs=/data/a,/data/b"], "sqlite:/data/a/coordination.db"),
+        (["zookeeper.connect=a:1,b:2/chroot"], "zookeeper://a:1,b:2/chroot"),
+        (["odradek.coordination=sqlite:/data/store"], "sqlite:/data/store"),
+    ],
+)
+def test_the_shared_store_is_where_somebody_said_or_beside_the_logs(overrides: list[str], url: str) -> None:
+    assert load(None, overrides).config.coordination_url == url
+
+
+def test_an_option_of_the_command_line_is_named_where_its_value_is_wrong() -> None:
+    with pytest.raises(ConfigError) as refused:
+        load(options=[Given("listeners", "nonsense", "--listener")])
+    assert str(refused.value).endswith("(listeners: --listener)")
+
+
+def test_an_option_beats_the_file_and_is_beaten_by_set_with_a_warning(server_properties: Path) -> None:
+    server_properties.write_text("broker.id=1\n")
+    option = Given("broker.id", "2", "--broker-id")
+
+    assert load(str(server_properties), options=[option]).config.given_broker_id == 2
+    loaded = load(str(server_properties), ["broker.id=3"], options=[option])
+
+    assert loaded.config.given_broker_id == 3
+    assert loaded.warnings == ("broker.id is set twice (--broker-id; --set): the last one counts",)
+
+
+def test_an_entry_that_a_list_has_twice_counts_once_with_a_warning() -> None:
+    loaded = load(None, ["log.dirs=/a,/b, /a"])
+
+    assert loaded.config.data_dirs == ("/a", "/b")
+    assert loaded.warnings == ("log.dirs names /a twice: it counts once (--set)",)
+
+
+def test_a_file_that_is_no_text_does_not_reach_the_terminal_as_it_is(server_properties: Path) -> None:
+    told = refusal(server_properties, "\x1b[2Jnum=1\n")
+
+    assert told == "unknown setting '\\x1b[2Jnum' (server.properties, line 1)"

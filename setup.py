@@ -78,7 +78,7 @@ WAYS = {
     "odradek.client.network.direct_read": "src/odradek/client/network/direct_read.py",
     "odradek.client.network.connection": "src/odradek/client/network/connection.py",
     "odradek.client.producer.batches.idempotence": "src/odradek/client/producer/batches/idempotence.py",
-    "odradek.client.producer.sending.single_batch_sender": "src/odradek/client/producer/sending/single_batch_sender.py",
+    "odradek.client.producer.sending.single_batch_sender": "src/odradek/client/producer/sending/single_batch_sender.py",  # noqa: E501
     "odradek.replication.partition": "src/odradek/replication/partition.py",
 }
 JOBS = os.cpu_count() or 1

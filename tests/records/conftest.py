@@ -22,12 +22,12 @@ from odradek.records.kernels import (
 )
 from odradek.records.kernels import record_check as kernels
 
-SOURCES = Path(layout.__file__).parent
+SOURCES = Path(layout.__file__).parents[1]
 
 
 def interpreted(name: str, *, cython: ModuleType | None = None) -> ModuleType:
     """The same source file, run by Python; without `cython` as where Cython is not installed."""
-    loader = SourceFileLoader(f"interpreted_{name}", str(SOURCES / f"{name}.py"))
+    loader = SourceFileLoader(f"interpreted_{Path(name).name}", str(SOURCES / f"{name}.py"))
     spec = importlib.util.spec_from_loader(loader.name, loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
@@ -54,7 +54,9 @@ class Kernels:
 
 MODULES = (kernels, record_index, record_objects, batch_scan, encoding, columns, column_sinks, hashes)
 COMPILED = Kernels(MODULES)
-INTERPRETED = Kernels(tuple(interpreted(module.__name__.rpartition(".")[2]) for module in MODULES))
+INTERPRETED = Kernels(
+    tuple(interpreted("kernels/" + module.__name__.rpartition(".")[2]) for module in MODULES)
+)
 
 
 @pytest.fixture(params=[COMPILED, INTERPRETED], ids=["compiled", "interpreted"])

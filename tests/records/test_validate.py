@@ -43,7 +43,7 @@ def produced(batch: bytes | bytearray, **rules: object) -> BatchHeader:
     return header
 
 
-INTERPRETED = interpreted("acceptance")
+INTERPRETED = interpreted("fast_validation")
 
 
 def accepted(batch: bytes | bytearray, **rules: object) -> BatchHeader | None:

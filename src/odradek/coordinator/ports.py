@@ -1,4 +1,4 @@
-"""What a coordinator needs from the broker around it; `broker/coordinators/adapters.py` fills it with replication."""
+"""What a coordinator needs from the broker; implemented by `broker/coordinators/adapters.py`."""
 
 from __future__ import annotations
 

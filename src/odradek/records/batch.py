@@ -37,12 +37,12 @@ Buffer = bytes | bytearray | memoryview
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE = layout.HEADER_SIZE
-LOG_OVERHEAD = 12
+LOG_OVERHEAD = layout.LOG_OVERHEAD
 """Base offset and batch length: what `batch_length` does not count."""
-MAGIC = 2
-MAGIC_POSITION = 16
-CRC_POSITION = 17
-ATTRIBUTES_POSITION = 21
+MAGIC = layout.MAGIC
+MAGIC_POSITION = layout.MAGIC_POSITION
+CRC_POSITION = layout.CRC_POSITION
+ATTRIBUTES_POSITION = layout.ATTRIBUTES_POSITION
 """The CRC covers everything from here on."""
 
 NO_PRODUCER_ID = -1

@@ -16,8 +16,8 @@ from odradek.protocol.api_key import ApiKey
 from odradek.testing.faulty_files import FaultyFiles
 
 from ..on_this_loop import a_broker, create_topic, run, until
-from ..test_log_moves import two_dirs
 from ..test_produce_and_fetch import a_batch, a_produce, the_row
+from .test_log_moves import two_dirs
 
 
 def test_a_disk_that_cannot_sync_goes_offline_and_the_other_goes_on(tmp_path: Path) -> None:

@@ -220,7 +220,8 @@ def test_two_brokers_cannot_use_one_directory(tmp_path: Path) -> None:
     with pytest.raises(DirectoryLocked, match="in use"):
         a_manager(tmp_path).start(NOW_MS, small)
     program = (
-        "import sys; from odradek.log.directories.log_manager import LogManager; from odradek.log.config import LogConfig\n"
+        "import sys; from odradek.log.directories.log_manager import LogManager\n"
+        "from odradek.log.config import LogConfig\n"
         "m = LogManager([sys.argv[1]], broker_id=1, cluster_id=sys.argv[2])\n"
         "try: m.start(0, lambda topic: LogConfig())\n"
         "except Exception as error: print(type(error).__name__)\n"

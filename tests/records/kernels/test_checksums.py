@@ -17,8 +17,8 @@ from records.conftest import interpreted
 
 TWINS = {
     "compiled": checksums,
-    "interpreted": interpreted("checksums"),
-    "interpreted with tables": interpreted("checksums"),
+    "interpreted": interpreted("kernels/checksums"),
+    "interpreted with tables": interpreted("kernels/checksums"),
 }
 TWINS["interpreted with tables"]._SMALL_BYTES = 1024  # type: ignore[attr-defined]
 

@@ -13,7 +13,7 @@ from odradek.records.kernels import lz4_frames
 from odradek.records.kernels.lz4_frames import HEADERS, NOT_ORDINARY
 from records.conftest import interpreted
 
-TWINS = {"compiled": lz4_frames, "interpreted": interpreted("lz4_frames")}
+TWINS = {"compiled": lz4_frames, "interpreted": interpreted("kernels/lz4_frames")}
 BOTH = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 BLOCK_BYTES = 64 * 1024
 ROOM = 3 * BLOCK_BYTES

@@ -215,19 +215,20 @@ def test_both_twins_agree_on_damaged_records(records, draws):
 
 
 def test_it_also_runs_interpreted_where_cython_is_installed():
-    twin = interpreted("kernels", cython=cython)
+    twin = interpreted("kernels/record_check", cython=cython)
 
     assert twin.check_records(SMALL, 0, 7, 1, 0, True, False, -1)[0] == Problem.NONE
     assert not twin.IS_COMPILED
 
 
 def test_running_interpreted_is_told_once():
+    source = str(SOURCES / "kernels" / "record_check.py")
     program = f"""
 import importlib.util, sys, warnings
 warnings.simplefilter("always")
 sys.modules["cython"] = None
 for _ in range(2):
-    spec = importlib.util.spec_from_file_location("odradek.records.kernels.record_check", {str(SOURCES / "kernels.py")!r})
+    spec = importlib.util.spec_from_file_location("odradek.records.kernels.record_check", {source!r})
     spec.loader.exec_module(importlib.util.module_from_spec(spec))
 """
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

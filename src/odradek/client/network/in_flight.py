@@ -43,7 +43,7 @@ class PendingResponse(Protocol):
 
 
 class ResponseHandler:
-    """An `PendingResponse` that can also be taken by a thread that is not the loop, while a connection is on loan."""
+    """A `PendingResponse` that a thread other than the loop may complete during direct reading."""
 
     __slots__ = ()
 

@@ -73,7 +73,8 @@ _C = 0x6C7967656E657261
 _D = 0x7465646279746573
 
 
-# Numbers. As in records/kernels/record_check.py, and not shared: a view passed to another module's function is copied.
+# Numbers. As in records/kernels/record_check.py, and not shared: a memoryview passed to a function of
+# another module is copied.
 
 
 @cython.cfunc

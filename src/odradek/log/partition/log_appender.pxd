@@ -1,4 +1,4 @@
-# C types of log_tail.py.
+# C types of log_appender.py.
 
 cimport cython
 

@@ -2,10 +2,10 @@
 """The tail of a partition's log, and the way of nearly every batch into it: check, stamp, write, index.
 
 What `PartitionLog.append_as_leader` asks for each append (another codec? the broker's time? a new segment?)
-has the same answer for thousands of batches. Those answers are kept as `AppendLimits`, and a batch within them takes
-this way, at a fraction of the cost. For any other batch it answers None before anything has changed.
+has the same answer for thousands of batches. Those answers are kept as `AppendLimits`, and a batch within
+them takes this way, at a fraction of the cost. For any other batch it returns None before anything changed.
 
-Compiled by Cython (log_tail.pxd has the C types), or interpreted as is. A base class of the log, so that
+Compiled by Cython (log_appender.pxd has the C types), or interpreted as is. A base class of the log, so that
 nothing lies between an append and the segment.
 """
 

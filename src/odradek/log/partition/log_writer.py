@@ -1,6 +1,6 @@
 """The writing end of a partition: batches checked, stamped and appended; leader epochs; segments rolled.
 
-The way of nearly every append is in `log_tail.py`, of which this is an heir; here is that of all others.
+The way of nearly every append is in `log_appender.py`, of which this is an heir; here is that of all others.
 """
 
 from __future__ import annotations

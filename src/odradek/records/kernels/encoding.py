@@ -11,8 +11,14 @@ try:
 except ImportError:
     from odradek.common import cython_shim as cython
 
-from odradek.records.batch import ATTRIBUTES_POSITION, CRC_POSITION, LOG_OVERHEAD, MAGIC, MAGIC_POSITION
 from odradek.records.crc import crc32c
+from odradek.records.kernels.layout import (
+    ATTRIBUTES_POSITION,
+    CRC_POSITION,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_POSITION,
+)
 from odradek.records.kernels.record_check import new_bytearray
 
 if cython.compiled:

@@ -7,6 +7,11 @@ from enum import IntEnum
 
 HEADER_SIZE = 61
 """Bytes of a batch header; batch.py has its table."""
+LOG_OVERHEAD = 12
+MAGIC = 2
+MAGIC_POSITION = 16
+CRC_POSITION = 17
+ATTRIBUTES_POSITION = 21
 
 
 class Problem(IntEnum):

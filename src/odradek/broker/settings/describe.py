@@ -39,7 +39,8 @@ def describe_topic(config: BrokerConfig, overrides: Mapping[str, str]) -> list[R
     for not_offered in catalog.topic_not_offered().values():
         setting = not_offered.setting
         if setting.key in overrides or not_offered.is_shown:
-            rows.append(_topic_row(config, overrides, setting, setting.print(setting.default)))
+            value = setting.parse(overrides[setting.key]) if setting.key in overrides else setting.default
+            rows.append(_topic_row(config, overrides, setting, setting.print(value)))
     return sorted(rows)
 
 

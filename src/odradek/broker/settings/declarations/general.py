@@ -157,6 +157,6 @@ class GeneralSettings:
         "max.request.partition.size.limit",
         INT,
         2000,
-        "The most partitions in one answer that comes in pages.",
+        "The most partitions in one response of DescribeTopicPartitions.",
         at_least(1),
     )

@@ -30,6 +30,7 @@ GZIP_LEVEL = Valid(
     lambda _: "Value must be between 1 and 9 or equal to -1",
 )
 
+
 @dataclass(frozen=True, slots=True)
 class LogConfig:
     """One object per distinct set of values: partitions share it, so it must never change."""

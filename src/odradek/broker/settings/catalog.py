@@ -105,6 +105,18 @@ def broker_setting(name: str) -> Setting | NotOffered | None:
     return BROKER.get(base) or broker_not_offered().get(base)
 
 
+def topic_setting(name: str) -> Setting | None:
+    """The setting of topics behind a name, offered or not."""
+    row = topic_not_offered().get(name)
+    return TOPIC.get(name) if row is None else row.setting
+
+
+def group_setting(name: str) -> Setting | None:
+    """The setting of groups behind a name, offered or not."""
+    row = group_not_offered().get(name)
+    return GROUP.get(name) if row is None else row.setting
+
+
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """The name that was probably meant."""
     import difflib  # noqa: PLC0415  # only for those who mistype

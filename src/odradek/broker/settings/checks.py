@@ -21,11 +21,14 @@ def check_identity(config: GeneralSettings, is_explicit: Callable[[str], bool]) 
             "node.id",
             "broker.id",
         )
-    if config.broker_id < -1 or (
-        config.broker_id == -1 and is_explicit("broker.id") and not _may_generate(config)
-    ):
-        raise Contradiction(f"broker.id={config.broker_id}: must be at least 0", "broker.id")
     number = config.broker_id if config.node_id is None else config.node_id
+    is_missing = number == -1 and not _may_generate(config)
+    if config.broker_id < -1 or (is_missing and is_explicit("broker.id")):
+        raise Contradiction(f"broker.id={config.broker_id}: must be at least 0", "broker.id")
+    if is_missing and _is_on_zookeeper(config):
+        raise Contradiction(
+            "broker.id is needed where broker.id.generation.enable=false", "broker.id.generation.enable"
+        )
     if _may_generate(config) and number > config.reserved_broker_max_id:
         raise Contradiction(
             f"broker.id={number}: must not exceed reserved.broker.max.id={config.reserved_broker_max_id}, "
@@ -41,10 +44,12 @@ def check_identity(config: GeneralSettings, is_explicit: Callable[[str], bool]) 
 
 def _may_generate(config: GeneralSettings) -> bool:
     """Only ZooKeeper hands out numbers; on the embedded store a broker without one is 0."""
+    return config.broker_id_generation_enable and _is_on_zookeeper(config)
+
+
+def _is_on_zookeeper(config: GeneralSettings) -> bool:
     url = config.odradek_coordination or ""
-    return config.broker_id_generation_enable and (
-        config.zookeeper_connect is not None or url.startswith("zookeeper:")
-    )
+    return config.zookeeper_connect is not None or url.startswith("zookeeper:")
 
 
 def check_log(config: LogSettings) -> None:

@@ -8,7 +8,6 @@ from odradek.broker.settings.declarations.declare import (
     BOOLEAN,
     HIGH,
     INT,
-    LONG,
     STRING,
     cluster_wide,
     read_only,

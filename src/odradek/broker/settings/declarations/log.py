@@ -9,7 +9,6 @@ from odradek.broker.settings.declarations.declare import (
     INT,
     LIST,
     LONG,
-    LOW,
     STRING,
     cluster_wide,
     read_only,

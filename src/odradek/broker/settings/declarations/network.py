@@ -58,7 +58,7 @@ class NetworkSettings:
         "security.inter.broker.protocol",
         STRING,
         "PLAINTEXT",
-        "The protocol between brokers, only PLAINTEXT so far; it also names the listener where none is named.",
+        "The protocol between brokers, only PLAINTEXT so far; it names the listener where none is named.",
         one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
     )
     socket_listen_backlog_size: int = read_only(

@@ -7,13 +7,11 @@ from odradek.broker.settings.declarations.declare import (
     HIGH,
     INT,
     LONG,
-    LOW,
-    STRING,
     cluster_wide,
     read_only,
     theme,
 )
-from odradek.common.config import at_least, one_of
+from odradek.common.config import at_least
 
 
 @theme

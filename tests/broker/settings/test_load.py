@@ -159,7 +159,8 @@ def test_one_warning_names_all_that_has_no_effect(server_properties: Path) -> No
     )
 
     assert load(str(server_properties)).warnings == (
-        "no effect here, see docs/configuration.md: num.network.threads, replica.lag.time.max.ms",
+        "these settings have no effect (see docs/configuration.md): "
+        "num.network.threads, replica.lag.time.max.ms",
     )
 
 

@@ -17,8 +17,6 @@ from odradek.broker.settings.sources import Sources
 from odradek.common.config import Kind, Setting
 from odradek.common.errors import ConfigError
 
-WHY_NO_EFFECT = "see docs/configuration.md"
-
 
 class Given(NamedTuple):
     """One value as somebody gave it, and where."""
@@ -103,7 +101,7 @@ def _without_effect(given: Iterable[Given]) -> list[str]:
     names = sorted(key for key, row in known if isinstance(row, NotOffered) and not row.is_refused)
     if not names:
         return []
-    return [f"no effect here, {WHY_NO_EFFECT}: {', '.join(names)}"]
+    return [f"these settings have no effect (see docs/configuration.md): {', '.join(names)}"]
 
 
 def _twice(known: Setting, given: Given) -> list[str]:

@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from broker.running import RunningBroker
+from odradek.log.errors import InconsistentMetaProperties
 
 
 @pytest.fixture
@@ -59,8 +60,8 @@ def test_everything_is_there_after_a_restart(tmp_path):
         assert consume(second, "orders", 200) == [b"value %d" % number for number in range(100)] * 2
 
 
-def test_a_broker_without_a_configured_id_keeps_the_one_of_its_directories(tmp_path):
+def test_the_directories_of_another_broker_are_refused_where_no_id_is_configured(tmp_path):
     with RunningBroker(tmp_path, "broker.id=7"):
         pass
-    with RunningBroker(tmp_path) as again:
-        assert again.look(lambda server: server.node.broker_id) == 7
+    with pytest.raises(InconsistentMetaProperties, match=r"belongs to broker 7, .* set broker.id=7"):
+        RunningBroker(tmp_path).start()

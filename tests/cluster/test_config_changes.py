@@ -3,7 +3,8 @@ from __future__ import annotations
 import asyncio
 
 from cluster.virtual_time import run_in_virtual_time
-from odradek.cluster.config_changes import NOTE_LIFETIME_MS, ConfigChanges
+from odradek.cluster.change_notifications import NOTIFICATION_LIFETIME_MS
+from odradek.cluster.config_changes import ConfigChanges
 from odradek.cluster.entity_configs import change_configs, read_configs
 from odradek.cluster.membership import ensure_persistent_paths
 from odradek.coordination import paths
@@ -62,7 +63,7 @@ def test_old_notes_are_tidied_up():
         changes = ConfigChanges(store, hear, clock)
         await changes.start()
         await change_configs(store, topic_entity("old"), lambda _: {})
-        clock.time_ms += NOTE_LIFETIME_MS + 1
+        clock.time_ms += NOTIFICATION_LIFETIME_MS + 1
         await change_configs(store, topic_entity("new"), lambda _: {})
         await asyncio.sleep(1)
         await changes.stop()

@@ -21,17 +21,18 @@ from odradek.broker.background.io_threads import IoThreads
 from odradek.broker.background.log_cleaning import LogCleaning
 from odradek.broker.background.log_moves import LogMoves
 from odradek.broker.control.control_requests import ControlRequestHandler
-from odradek.broker.handlers import short_fetch, short_produce
 from odradek.broker.listeners import Listeners
 from odradek.broker.loading import coordinate_groups_when_needed, load_the_rest
 from odradek.broker.requests.fetch_sessions import FetchSessions
-from odradek.broker.requests.purgatory import Purgatory
+from odradek.broker.requests.purgatory import CommitPurgatory, Purgatory
 from odradek.broker.requests.services import Services
+from odradek.broker.security.authorizer import configured_authorizer
 from odradek.broker.settings.alter import check_topic
 from odradek.broker.settings.broker_config import BrokerConfig
 from odradek.broker.settings.dynamic.broker_settings import BrokerSettings
 from odradek.broker.settings.dynamic.group_configs import GroupConfigs
 from odradek.broker.settings.dynamic.topic_settings import TopicSettings
+from odradek.cluster.acls import ClusterAcls
 from odradek.cluster.brokers import Broker
 from odradek.cluster.control_fence import ControlFence
 from odradek.cluster.controller.active_controller import ActiveControllerSettings
@@ -61,11 +62,8 @@ from odradek.transactions.producer_ids import ProducerIds
 if TYPE_CHECKING:
     from odradek.broker.metrics_listener import MetricsListener
 
-assert all((short_fetch, short_produce)), "importing a short way registers it"
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
-
-READY_POLL_SECONDS = 0.001
 
 
 class BrokerServer:
@@ -88,6 +86,10 @@ class BrokerServer:
         self._pool = IoThreads(config.num_io_threads)
         self._fence = ControlFence()
         self._listeners = Listeners(config)
+        self._authorizer = configured_authorizer(config)
+        self._acls = (
+            None if self._authorizer is None else ClusterAcls(lambda: self._node.store, self._authorizer)
+        )
         self._node = self._make_node()
         self._broker_settings = BrokerSettings(
             lambda: self._node.store, lambda: self._node.broker_id, lambda: self.config, self._apply_config
@@ -181,12 +183,13 @@ class BrokerServer:
             self._in_pool,
             self._cleaning,
             self._moves,
+            self._services.state_changes.notify,
         )
         self._listeners.open(self._services)
         await self._tell_metrics()
         await self._node.join(tuple(self._listeners.advertised()))
-        while self._node.broker_id not in self._services.image.brokers:
-            await asyncio.sleep(READY_POLL_SECONDS)
+        image = self._services.image
+        await self._services.state_changes.wait_until(lambda: self._node.broker_id in image.brokers)
         # Not before: told of a cluster without brokers, librdkafka forgets all addresses and asks no more.
         self._listeners.start_accepting()
         self._housekeeping = Housekeeping(
@@ -259,7 +262,6 @@ class BrokerServer:
 
         settings = NodeSettings(
             broker_id=config.given_broker_id,
-            default_broker_id=config.default_broker_id,
             reserved_broker_max_id=config.reserved_broker_max_id,
             rack=config.broker_rack,
             session_timeout_ms=timeout_ms,
@@ -278,6 +280,7 @@ class BrokerServer:
             on_brokers=self._brokers_changed,
             on_config_change=self._config_changed,
             on_fatal=self._on_fatal,
+            acls=self._acls,
             allows_unclean=lambda topic: (
                 self._topic_settings.log_config(topic).unclean_leader_election_enable
             ),
@@ -308,7 +311,8 @@ class BrokerServer:
             pool=self._pool,
             replicas=replicas,
             fetch_sessions=FetchSessions(config.max_incremental_fetch_session_cache_slots),
-            waiting_produces=Purgatory(loop),
+            waiting_produces=CommitPurgatory(loop),
+            waiting_flushes=CommitPurgatory(loop, until_flushed=True),
             waiting_fetches=Purgatory(loop),
             image=image,
             producer_ids=ProducerIds(lambda: self._node.store, self._node.broker_id),
@@ -326,6 +330,8 @@ class BrokerServer:
             ),
             moves=moves,
             gate=self._listeners.gate,
+            authorizer=self._authorizer,
+            acls=self._acls,
         )
 
     def _check_topic_configs(self, topic: str, configs: Mapping[str, str]) -> None:

@@ -1,89 +1,24 @@
-"""Hears from the notes below /config/changes whose settings were changed, on every broker."""
+"""Reports whose settings were changed, from the notifications below /config/changes."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 
-from odradek.cluster import tasks
-from odradek.common.clock import Clock, SystemClock
+from odradek.cluster.change_notifications import ChangeNotifications
+from odradek.common.clock import Clock
 from odradek.coordination import paths
-from odradek.coordination.errors import DamagedPayload, NoNode, SessionExpired, StoreClosed, StoreUnavailable
 from odradek.coordination.paths import ConfigEntity
 from odradek.coordination.payloads import decode_config_change
-from odradek.coordination.store import Store, WatchEvent
-
-logger = logging.getLogger(__name__)
-
-# Kafka's: whoever was away longer has read the settings themselves when it came back.
-NOTE_LIFETIME_MS = 15 * 60 * 1000
-RETRY_BACKOFF_S = 0.1
+from odradek.coordination.store import Store
 
 
-class ConfigChanges:
-    """Calls `on_change` once per note, in order. Owned by the broker's event loop; made for one session.
-
-    Notes from before `start` are passed over: whoever starts reads the settings afterwards.
-    """
+class ConfigChanges(ChangeNotifications):
+    """Calls `on_change` once per notification, in order. Owned by the broker's event loop."""
 
     def __init__(
         self, store: Store, on_change: Callable[[ConfigEntity], Awaitable[None]], clock: Clock | None = None
     ) -> None:
-        self._store = store
-        self._on_change = on_change
-        self._clock = clock or SystemClock()
-        self._last_number = -1
-        self._has_changed = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        async def decode_and_report(payload: bytes) -> None:
+            await on_change(decode_config_change(payload))
 
-    async def start(self) -> None:
-        """Note where the notes end, and listen from there."""
-        names = await self._names()
-        self._last_number = max(map(paths.sequence_number, names), default=-1)
-        self._task = asyncio.create_task(self._watch())
-
-    async def stop(self) -> None:
-        """Listen no longer."""
-        await tasks.end(self._task)
-
-    async def _watch(self) -> None:
-        while True:
-            await self._has_changed.wait()
-            self._has_changed.clear()
-            try:
-                await self._read()
-            except StoreUnavailable as error:
-                logger.warning("configuration changes cannot be read just now: %s", error)
-                await asyncio.sleep(RETRY_BACKOFF_S)
-                self._has_changed.set()
-            except (SessionExpired, StoreClosed):
-                return
-
-    async def _names(self) -> list[str]:
-        names = await self._store.children(paths.CONFIG_CHANGES, self._on_event)
-        return [name for name in names if name[-10:].isdecimal()]
-
-    async def _read(self) -> None:
-        for name in sorted(await self._names(), key=paths.sequence_number):
-            path = f"{paths.CONFIG_CHANGES}/{name}"
-            try:
-                node = await self._store.get(path)
-                if paths.sequence_number(name) > self._last_number:
-                    await self._tell(path, node.payload)
-                    self._last_number = paths.sequence_number(name)
-                if self._clock.now_ms() - node.stat.ctime_ms > NOTE_LIFETIME_MS:
-                    await self._store.delete(path)
-            except NoNode:
-                continue  # another broker tidied up first
-
-    async def _tell(self, path: str, payload: bytes) -> None:
-        try:
-            entity = decode_config_change(payload)
-        except DamagedPayload as damage:
-            logger.error("%s is ignored: %s", path, damage)
-            return
-        await self._on_change(entity)
-
-    def _on_event(self, _: WatchEvent) -> None:
-        self._has_changed.set()
+        super().__init__(store, paths.CONFIG_CHANGES, decode_and_report, clock)

@@ -5,7 +5,7 @@ Authorisation and automatic creation are the handlers' business; they pass the n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -108,13 +108,19 @@ class MetadataAnswers:
         )
 
     def describe_topics(
-        self, names: Sequence[str] | None, limit: int, cursor: Cursor | None = None
+        self,
+        names: Sequence[str] | None,
+        limit: int,
+        cursor: Cursor | None = None,
+        may_describe: Callable[[str], bool] = lambda _: True,
     ) -> DescribeTopicPartitionsResponse:
         """Topics in order of name from the cursor on, at most `limit` partitions; None means all topics.
 
-        At most 10,000 topics, too: unknown ones have no partitions.
+        At most 10,000 topics, too: unknown ones have no partitions. Those that the client may not describe
+        have an error if they were named, and are left out otherwise.
         """
-        wanted = self._names_from(names, cursor)
+        matching = self._names_from(names, cursor)
+        wanted = list(filter(may_describe, matching))
         response = messages.DescribeTopicPartitionsResponse()
         remaining = limit
         for name in wanted:
@@ -133,6 +139,12 @@ class MetadataAnswers:
                 response.next_cursor = response.NextCursor(topic_name=name, partition_index=next_index)
                 break
             remaining -= len(indexes)
+        if names is not None:
+            response.topics += [
+                response.Topics(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
+                for name in matching
+                if not may_describe(name)
+            ]
         return response
 
     def _names_from(self, names: Sequence[str] | None, cursor: Cursor | None) -> list[str]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from odradek.cluster import tasks
+from odradek.cluster.acls import AclChanges, ClusterAcls
 from odradek.cluster.brokers import UNKNOWN_BROKER_EPOCH, Broker
 from odradek.cluster.config_changes import ConfigChanges
 from odradek.cluster.controller.channels import Connect
@@ -40,13 +41,9 @@ REJOIN_BACKOFF_S = 0.5
 
 
 class NodeSettings(NamedTuple):
-    """What a broker's configuration says of its place in the cluster.
-
-    `default_broker_id` is for a new broker without a configured id; one is generated if that is None, too.
-    """
+    """What a broker's configuration says of its place in the cluster; an id of None is generated."""
 
     broker_id: int | None = None
-    default_broker_id: int | None = None
     reserved_broker_max_id: int = 1000
     rack: str | None = None
     session_timeout_ms: int = 18_000
@@ -63,6 +60,8 @@ class NodeHooks(NamedTuple):
     # The broker cannot go on: its id is another's now.
     on_fatal: Callable[[Exception], None]
     allows_unclean: Callable[[str], bool] = never_unclean
+    # None without an authorizer: then nobody reads the ACLs.
+    acls: ClusterAcls | None = None
 
 
 class ClusterNode:
@@ -108,14 +107,14 @@ class ClusterNode:
     async def connect(self, known_broker_id: int | None = None) -> None:
         """Open a session and learn both ids.
 
-        `known_broker_id` is the one in meta.properties: a broker without a configured id keeps it.
+        `known_broker_id` is the one in meta.properties: a broker whose id was generated keeps it. A given id
+        goes first, so that the log directories refuse to be used by another broker.
         """
         self._store = await self._open_store()
         await ensure_persistent_paths(self._store)
         self.cluster_id = await ensure_cluster_id(self._store)
         settings = self._settings
-        candidates = (settings.broker_id, known_broker_id, settings.default_broker_id)
-        broker_id = next((one for one in candidates if one is not None), None)
+        broker_id = known_broker_id if settings.broker_id is None else settings.broker_id
         if broker_id is None:
             broker_id = await generate_broker_id(self._store, settings.reserved_broker_max_id)
         self.broker_id = broker_id
@@ -173,6 +172,7 @@ class _Parts:
 
     membership: Membership
     config_changes: ConfigChanges
+    acl_changes: AclChanges | None
     controller: Controller
 
     @classmethod
@@ -182,6 +182,7 @@ class _Parts:
         return cls(
             membership=Membership(store, hooks.on_brokers),
             config_changes=ConfigChanges(store, hooks.on_config_change, clock),
+            acl_changes=None if hooks.acls is None else AclChanges(store, hooks.acls, clock),
             controller=Controller(
                 store,
                 broker_id,
@@ -196,9 +197,13 @@ class _Parts:
     async def start(self) -> None:
         await self.membership.start()
         await self.config_changes.start()
+        if self.acl_changes is not None:
+            await self.acl_changes.start()
         await self.controller.start()
 
     async def stop(self) -> None:
         await self.controller.stop()
+        if self.acl_changes is not None:
+            await self.acl_changes.stop()
         await self.config_changes.stop()
         await self.membership.stop()

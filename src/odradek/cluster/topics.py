@@ -27,7 +27,7 @@ from odradek.common.ids import topic_name_problem
 from odradek.coordination import paths
 from odradek.coordination.errors import BadVersion, NodeExists, NoNode
 from odradek.coordination.payloads import Replicas, TopicAssignment, encode_config
-from odradek.coordination.store import Create, Node, Operation, SetData, Store
+from odradek.coordination.store import Create, Node, Operation, SetData, Store, Watcher
 
 CheckConfigs = Callable[[str, Mapping[str, str]], None]
 
@@ -121,9 +121,12 @@ class TopicAdmin:
             return Create(path, payload)
         return SetData(path, payload)
 
-    async def topic_id(self, name: str) -> UUID | None:
-        """The id of a topic that exists; None for one made by a tool that gives none."""
-        return TopicAssignment.decode((await self._read(name)).payload).topic_id
+    async def topic_id(self, name: str, watcher: Watcher | None = None) -> UUID | None:
+        """The id of a topic that exists; None for one made by a tool that gives none.
+
+        The watcher is called when the topic is changed or deleted.
+        """
+        return TopicAssignment.decode((await self._read(name, watcher)).payload).topic_id
 
     async def delete_topic(self, name: str) -> None:
         """Ask for a topic's deletion; the controller carries it out. Harmless the second time."""
@@ -186,11 +189,11 @@ class TopicAdmin:
             return dict(checked(await self.read_configs(name)))
         return await change_configs(self._store(), paths.topic_entity(name), checked)
 
-    async def _read(self, name: str) -> Node:
+    async def _read(self, name: str, watcher: Watcher | None = None) -> Node:
         # A name with a slash in it would reach nodes that are no topics.
         if topic_name_problem(name) is None:
             try:
-                return await self._store().get(paths.topic(name))
+                return await self._store().get(paths.topic(name), watcher)
             except NoNode:
                 pass
         raise KafkaError(

@@ -6,6 +6,8 @@
     /admin/delete_topics/<topic>, /admin/reassign_partitions, /admin/preferred_replica_election
     /isr_change_notification/isr_change_<n>, /log_dir_event_notification/log_dir_event_<n>
     /config/<type>/<name>, /config/users/<user>/clients/<client>, /config/changes/config_change_<n>
+    /kafka-acl/<type>/<name>, /kafka-acl-changes/acl_changes_<n>
+    /kafka-acl-extended/prefixed/<type>/<name>, /kafka-acl-extended-changes/acl_changes_<n>
 
 What the nodes hold is in payloads.py.
 """
@@ -16,6 +18,7 @@ from enum import StrEnum
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
+from odradek.common.acls import RESOURCE_TYPES, PatternType, ResourcePattern, ResourceType
 from odradek.common.ids import TopicPartition
 from odradek.coordination.errors import DamagedPayload
 
@@ -38,10 +41,14 @@ LOG_DIR_EVENT_NOTIFICATION = "/log_dir_event_notification"
 CONFIG = "/config"
 CONFIG_CHANGES = "/config/changes"
 
+ACL_CHANGES = "/kafka-acl-changes"
+EXTENDED_ACL_CHANGES = "/kafka-acl-extended-changes"
+
 # To be created as sequential nodes.
 ISR_CHANGE_PREFIX = f"{ISR_CHANGE_NOTIFICATION}/isr_change_"
 LOG_DIR_EVENT_PREFIX = f"{LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_"
 CONFIG_CHANGE_PREFIX = f"{CONFIG_CHANGES}/config_change_"
+ACL_CHANGE_PREFIX = "acl_changes_"
 
 # What a broker makes sure of when it starts, in Kafka's order; Kafka's own tools expect them to be there.
 PERSISTENT_PATHS = (
@@ -90,6 +97,34 @@ def partition_state(partition: TopicPartition) -> str:
 def delete_topic(name: str) -> str:
     """The wish that a topic be deleted."""
     return f"{DELETE_TOPICS}/{name}"
+
+
+_ACLS = {PatternType.LITERAL: "/kafka-acl", PatternType.PREFIXED: "/kafka-acl-extended/prefixed"}
+_ACL_CHANGES = {PatternType.LITERAL: ACL_CHANGES, PatternType.PREFIXED: EXTENDED_ACL_CHANGES}
+
+
+def acls_of_type(pattern_type: PatternType, resource_type: ResourceType) -> str:
+    """The node above the ACLs of the resources of one type."""
+    return f"{_ACLS[pattern_type]}/{resource_type.title}"
+
+
+def acls(pattern: ResourcePattern) -> str:
+    """Where the ACLs of a pattern are; a name with a slash has no place."""
+    return f"{acls_of_type(pattern.pattern_type, pattern.resource_type)}/{pattern.name}"
+
+
+def acl_change(pattern: ResourcePattern) -> str:
+    """Where to create the sequential node that reports a change of the ACLs of a pattern."""
+    return f"{_ACL_CHANGES[pattern.pattern_type]}/{ACL_CHANGE_PREFIX}"
+
+
+def acl_paths() -> tuple[str, ...]:
+    """What an authorizer makes sure of when it starts."""
+    return (
+        *(acls_of_type(pattern_type, kind) for pattern_type in _ACLS for kind in RESOURCE_TYPES),
+        ACL_CHANGES,
+        EXTENDED_ACL_CHANGES,
+    )
 
 
 def partition_of_state(path: str) -> TopicPartition | None:

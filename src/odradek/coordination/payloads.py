@@ -12,6 +12,14 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 from uuid import UUID
 
+from odradek.common.acls import (
+    AccessControlEntry,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
 from odradek.common.ids import TopicPartition, uuid_from_text, uuid_to_text
 from odradek.coordination.errors import DamagedPayload
 from odradek.coordination.json_fields import Fields, decode, encode
@@ -336,3 +344,77 @@ class FinalizedFeatures(NamedTuple):
         else:
             levels = features.integers_by_name()
         return cls(levels, fields.integer("status") == 1)
+
+
+Entries = tuple[AccessControlEntry, ...]
+
+_OPERATIONS = {one.title: one for one in AclOperation}
+_PERMISSION_TYPES = {one.title: one for one in AclPermissionType}
+_RESOURCE_TYPES = {one.name: one for one in ResourceType} | {one.title: one for one in ResourceType}
+_PATTERN_TYPES = {one.name: one for one in PatternType}
+
+
+def encode_acls(entries: Entries) -> bytes:
+    """/kafka-acl/<type>/<name> and /kafka-acl-extended/prefixed/<type>/<name>: the ACLs of one pattern."""
+    rows = [
+        {
+            "principal": entry.principal,
+            "permissionType": entry.permission_type.title,
+            "host": entry.host,
+            "operation": entry.operation.title,
+        }
+        for entry in entries
+    ]
+    return encode({"acls": rows, "version": 1})
+
+
+def decode_acls(payload: bytes) -> Entries:
+    """The inverse, each entry once; an empty node has none.
+
+    An operation or permission that a newer Kafka wrote is UNKNOWN, and applies to nothing.
+    """
+    if not payload:
+        return ()
+    rows = decode("list of ACLs", payload).objects("acls")
+    return tuple(dict.fromkeys(map(_read_acl, rows)))
+
+
+def _read_acl(row: Fields) -> AccessControlEntry:
+    return AccessControlEntry(
+        principal=row.text("principal"),
+        host=row.text("host"),
+        operation=_OPERATIONS.get(row.text("operation"), AclOperation.UNKNOWN),
+        permission_type=_PERMISSION_TYPES.get(row.text("permissionType"), AclPermissionType.UNKNOWN),
+    )
+
+
+def encode_acl_change(pattern: ResourcePattern) -> bytes:
+    """/kafka-acl-changes/acl_changes_<n>, /kafka-acl-extended-changes/acl_changes_<n>: whose ACLs changed."""
+    if pattern.pattern_type is PatternType.LITERAL:
+        return f"{pattern.resource_type.name}:{pattern.name}".encode()
+    return encode(
+        {
+            "version": 1,
+            "resourceType": pattern.resource_type.name,
+            "name": pattern.name,
+            "patternType": pattern.pattern_type.name,
+        }
+    )
+
+
+def decode_acl_change(payload: bytes) -> ResourcePattern:
+    """The inverse; Kafka before 2.5 wrote `Topic` for TOPIC."""
+    if payload.startswith(b"{"):
+        fields = decode("change of ACLs", payload)
+        words = fields.text("resourceType"), fields.text("name"), fields.text("patternType")
+    else:
+        resource_type, _, name = payload.decode(errors="replace").partition(":")
+        words = resource_type, name, PatternType.LITERAL.name
+    pattern = ResourcePattern(
+        _RESOURCE_TYPES.get(words[0], ResourceType.UNKNOWN),
+        words[1],
+        _PATTERN_TYPES.get(words[2], PatternType.UNKNOWN),
+    )
+    if pattern.resource_type <= ResourceType.ANY or pattern.pattern_type < PatternType.LITERAL:
+        raise DamagedPayload("change of ACLs", f"{payload!r:.100} names no resource")
+    return pattern

@@ -27,6 +27,7 @@ cdef class Connection:
     cdef bint _is_writing
     cdef bint _closed
     cdef public double last_active
+    cdef readonly str host
     cdef readonly str peer
     cdef public object state
     cdef public dict at_close

@@ -75,6 +75,7 @@ class Connection:
         "_receive_buffer",
         "_socket",
         "at_close",
+        "host",
         "last_active",
         "peer",
         "state",
@@ -112,6 +113,7 @@ class Connection:
         self._is_writing = False
         self._closed = False
         self.last_active = monotonic_seconds()  # the loop's clock
+        self.host: str = _peer_host(sock)  # the client's address, as ACLs name it
         self.peer: str = _peer_name(sock)
         self.state: Any = None  # whatever the handler keeps per connection
         # What is to be done when the connection ends, by whatever owns the wish.
@@ -314,3 +316,12 @@ def _peer_name(sock: socket.socket) -> str:
     except OSError:
         return "a peer that is already gone"
     return f"{name[0]}:{name[1]}" if isinstance(name, tuple) else str(name)
+
+
+def _peer_host(sock: socket.socket) -> str:
+    try:
+        name = sock.getpeername()
+    except OSError:
+        return ""
+    # An IPv4 client of an IPv6 socket keeps its IPv4 address.
+    return str(name[0]).removeprefix("::ffff:") if isinstance(name, tuple) else ""

@@ -19,6 +19,12 @@ class NotLeaderOrFollower(KafkaError):
         super().__init__(f"{partition} is led by broker {leader_id}, not by this one")
 
 
+class LeaderEpochPending(KafkaError):
+    """This broker begins a new leader epoch, which is being written to the disk; retriable."""
+
+    error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
 class FencedLeaderEpoch(KafkaError):
     """The client's leader epoch is older than ours: it must refresh its metadata."""
 

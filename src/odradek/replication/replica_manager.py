@@ -28,7 +28,10 @@ class UnknownPartition(KafkaError):
 
 
 class ReplicaSetup(NamedTuple):
-    """A replica to be served once its log is there, and its leader epoch written if this broker leads."""
+    """A replica to be served once its log is there, and its leader epoch written if this broker leads.
+
+    `start_offset`: where the epoch begins; the log end of a log that is not there yet if None.
+    """
 
     topic_partition: TopicPartition
     topic_id: bytes
@@ -36,6 +39,7 @@ class ReplicaSetup(NamedTuple):
     log: PartitionLog | None
     creation: Creation | None
     led_epoch: int
+    start_offset: int | None
 
     @property
     def blocks(self) -> bool:
@@ -48,7 +52,7 @@ class ReplicaSetup(NamedTuple):
             self.creation.run()
         log = self.log if self.creation is None else self.creation.log
         if log is not None:
-            log.assign_leader_epoch(self.led_epoch)
+            log.assign_leader_epoch(self.led_epoch, self.start_offset)
 
 
 class ReplicaManager:
@@ -87,6 +91,16 @@ class ReplicaManager:
         """The name of a topic that has a partition here."""
         return self.topic_names.get(topic_id)
 
+    def log_of_other_topic(self, topic_partition: TopicPartition, topic_id: bytes) -> PartitionLog | None:
+        """The log of this partition if it belongs to another topic of the same name, by `partition.metadata`.
+
+        So it is where this broker slept while the topic was deleted and created again.
+        """
+        log = self.logs.get(topic_partition)
+        if log is None or log.topic_id is None or topic_id in (NO_TOPIC_ID, log.topic_id.bytes):
+            return None
+        return log
+
     def host(
         self,
         topic_partition: TopicPartition,
@@ -98,7 +112,11 @@ class ReplicaManager:
     ) -> Partition:
         """Have a replica of this partition in this state; its log is made if there is none. Blocks."""
         hosting = self.begin_hosting(topic_partition, topic_id, state, config, now_ms=now_ms)
-        hosting.run()
+        try:
+            hosting.run()
+        except StorageError:
+            self.cancel_hosting(hosting)
+            raise
         return self.complete_hosting(hosting)
 
     def begin_hosting(
@@ -110,15 +128,29 @@ class ReplicaManager:
         *,
         now_ms: int,
     ) -> ReplicaSetup:
-        """Decide what a replica in this state needs on the disk; `run` makes it where blocking is allowed."""
+        """Decide what a replica in this state needs on the disk; `run` makes it where blocking is allowed.
+
+        If a new leader epoch has to be written, it begins at the log end of this moment: appends are refused
+        until `complete_hosting`, or `cancel_hosting` if the disk failed.
+        """
         partition = self.partitions.get(topic_partition)
         log = partition.log if partition is not None else self.logs.get(topic_partition)
         creation = None
         if log is None:
             known_id = UUID(bytes=topic_id) if topic_id != NO_TOPIC_ID else None
             creation = self.logs.begin_creation(topic_partition, config, now_ms=now_ms, topic_id=known_id)
-        led_epoch = state.leader_epoch if state.leader_id == self.broker_id else NO_EPOCH
-        return ReplicaSetup(topic_partition, topic_id, state, log, creation, led_epoch)
+        is_new = partition is None or state.leader_epoch > partition.state.leader_epoch
+        led_epoch = state.leader_epoch if is_new and state.leader_id == self.broker_id else NO_EPOCH
+        start_offset = None
+        if log is not None and led_epoch > log.epochs.latest:
+            start_offset = log.log_end_offset if partition is None else partition.suspend_appends()
+        return ReplicaSetup(topic_partition, topic_id, state, log, creation, led_epoch, start_offset)
+
+    def cancel_hosting(self, hosting: ReplicaSetup) -> None:
+        """The disk is not ready: go on as before."""
+        partition = self.partitions.get(hosting.topic_partition)
+        if partition is not None:
+            partition.resume_appends()
 
     def complete_hosting(self, hosting: ReplicaSetup) -> Partition:
         """The disk is ready: serve the partition, in the state that the controller decided."""
@@ -149,7 +181,7 @@ class ReplicaManager:
             if not any(other.topic_id == partition.topic_id for other in self.partitions.values()):
                 self.topic_names.pop(partition.topic_id, None)
                 self.traffic.pop(topic_partition.topic, None)
-            self.on_progress(partition)
+            partition.stop()
 
     def set_aside_all_but(self, wanted: Collection[TopicPartition]) -> list[PartitionLog]:
         """Serve no other partitions than these; the logs of others, which are strays: kept, not served."""

@@ -2,8 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
+import shutil
 import threading
 from pathlib import Path
+
+import pytest
 
 from odradek.common.error_codes import ErrorCode
 from odradek.log.files.file_system import OpenFile
@@ -111,5 +115,46 @@ def test_a_stop_waits_for_the_request_under_way(tmp_path: Path) -> None:
         files.is_slow = False
         async with a_broker(tmp_path, files=files) as (server, _):
             assert server.services.replicas.find("orders", 0) is not None
+
+    run(main)
+
+
+async def fill_orders(wire: Wire, value: bytes) -> None:
+    await create_topic(wire, "orders", partitions=1)
+    row = the_row(await wire.ask(ApiKey.PRODUCE, 9, a_produce(a_batch(value))))
+    assert row.error_code == 0
+
+
+def test_the_log_of_a_deleted_topic_is_not_served_for_a_new_one_of_the_same_name(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A broker that slept while its topic was deleted and created again: its disk is as it was before."""
+    data, kept = tmp_path / "data", tmp_path / "kept"
+
+    async def main() -> None:
+        async with a_broker(data) as (_, wire):
+            await fill_orders(wire, b"of the deleted topic")
+        shutil.copytree(data / "orders-0", kept)
+        async with a_broker(data) as (_, wire):
+            await wire.ask(
+                ApiKey.DELETE_TOPICS, 5, DeleteTopicsRequest(topic_names=["orders"], timeout_ms=20_000)
+            )
+            await create_topic(wire, "orders", partitions=1)
+        shutil.rmtree(data / "orders-0")
+        shutil.copytree(kept, data / "orders-0")
+
+        with caplog.at_level(logging.WARNING):
+            async with a_broker(data) as (server, wire):
+                partition = server.services.replicas.get("orders", 0)
+                assert partition.log.log_end_offset == 0
+                row = the_row(await wire.ask(ApiKey.PRODUCE, 9, a_produce(a_batch(b"new"))))
+                assert (row.error_code, row.base_offset) == (0, 0)
+                assert partition.log.topic_id.bytes == partition.topic_id
+        (aside,) = data.glob("orders-0.*-stray")
+        assert b"of the deleted topic" in (aside / "00000000000000000000.log").read_bytes()
+        (warning,) = [one.getMessage() for one in caplog.records if "deleted topic" in one.getMessage()]
+        assert str(aside) in warning
+        async with a_broker(data) as (server, wire):
+            assert server.services.replicas.get("orders", 0).log.log_end_offset == 1
 
     run(main)

@@ -26,7 +26,7 @@ def test_nothing_given_is_a_broker_on_this_machine_alone() -> None:
     loaded = load()
 
     assert [str(endpoint) for endpoint in loaded.config.endpoints] == ["PLAINTEXT://127.0.0.1:9092"]
-    assert loaded.config.default_broker_id == 0
+    assert loaded.config.given_broker_id == 0
     assert loaded.warnings == ()
 
 
@@ -249,13 +249,12 @@ def test_kafkas_listener_for_every_machine_is_refused_with_the_remedy(server_pro
 
 @pytest.mark.parametrize(
     ("lines", "number"),
-    [(["node.id=7"], 7), (["broker.id=7"], 7), (["broker.id=7", "node.id=7"], 7), ([], None)],
+    [(["node.id=7"], 7), (["broker.id=7"], 7), (["broker.id=7", "node.id=7"], 7), ([], 0)],
 )
-def test_a_broker_has_one_number_by_either_name(lines: list[str], number: int | None) -> None:
+def test_a_broker_has_one_number_by_either_name(lines: list[str], number: int) -> None:
     config = load(None, lines).config
 
     assert config.given_broker_id == number
-    assert config.default_broker_id == 0
 
 
 def test_two_numbers_are_refused() -> None:
@@ -266,7 +265,7 @@ def test_two_numbers_are_refused() -> None:
 def test_zookeeper_gives_a_number_to_a_broker_without_one() -> None:
     config = load(None, ["odradek.coordination=zookeeper://here:2181"]).config
 
-    assert (config.given_broker_id, config.default_broker_id) == (None, None)
+    assert config.given_broker_id is None
     with pytest.raises(ConfigError, match=r"broker.id=1001: must not exceed reserved.broker.max.id=1000"):
         load(None, ["odradek.coordination=zookeeper://here:2181", "broker.id=1001"])
     with pytest.raises(ConfigError, match="set one"):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
+from uuid import UUID
 
 from odradek.broker.background.log_cleaning import LogCleaning
 from odradek.broker.background.log_moves import LogMoves
@@ -13,7 +15,7 @@ from odradek.cluster.metadata import UPDATE_TYPE_FULL, MetadataImage
 from odradek.common.clock import Clock
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
-from odradek.common.ids import TopicPartition
+from odradek.common.ids import TopicPartition, uuid_to_text
 from odradek.log.config import LogConfig
 from odradek.log.errors import StorageError
 from odradek.protocol.messages import (
@@ -25,7 +27,9 @@ from odradek.protocol.messages import (
     UpdateMetadataResponse,
 )
 from odradek.replication.partition import LeaderAndIsrState
-from odradek.replication.replica_manager import ReplicaManager
+from odradek.replication.replica_manager import ReplicaManager, ReplicaSetup
+
+logger = logging.getLogger(__name__)
 
 Step = Callable[[], Any]
 InPool = Callable[[Step], Awaitable[Any]]
@@ -39,7 +43,7 @@ class ControlRequestHandler:
     """Carries out the controller's requests, unless a deposed one sent them. Lives on the broker's loop.
 
     One request at a time, in the order in which they came: what blocks is done in the pool, by `in_pool`, and
-    the next request must find it done.
+    the next request must find it done. `on_applied` is called after each of them.
     """
 
     def __init__(
@@ -52,6 +56,7 @@ class ControlRequestHandler:
         in_pool: InPool,
         cleaning: LogCleaning,
         moves: LogMoves,
+        on_applied: Callable[[], None],
     ) -> None:
         self._fence = fence
         self._replicas = replicas
@@ -61,6 +66,7 @@ class ControlRequestHandler:
         self._in_pool = in_pool
         self._cleaning = cleaning
         self._moves = moves
+        self._on_applied = on_applied
         self._turn = asyncio.Lock()
         # Told to be here, and the disk was full; whoever finds room has the controller name them again.
         self.without_room: set[TopicPartition] = set()
@@ -81,6 +87,7 @@ class ControlRequestHandler:
                 topics.append(_LeaderTopic(topic_id=topic.topic_id, partition_errors=list(rows)))
             if request.type == UPDATE_TYPE_FULL:
                 await self._set_aside_strays(request)
+            self._on_applied()
             return LeaderAndIsrResponse(topics=topics)
 
     async def _host(
@@ -94,6 +101,7 @@ class ControlRequestHandler:
         )
         row = _LeaderError(partition_index=told.partition_index)
         try:
+            await self._set_aside_other_topic(topic_partition, topic.topic_id)
             hosting = self._replicas.begin_hosting(
                 topic_partition,
                 topic.topic_id,
@@ -102,7 +110,7 @@ class ControlRequestHandler:
                 now_ms=self._clock.now_ms(),
             )
             if hosting.blocks:
-                await self._in_pool(hosting.run)
+                await self._run(hosting)
             self._replicas.complete_hosting(hosting)
             self.without_room.discard(topic_partition)
         except StorageError as error:
@@ -113,6 +121,30 @@ class ControlRequestHandler:
         except KafkaError as error:
             row.error_code = error.error_code
         return row
+
+    async def _run(self, hosting: ReplicaSetup) -> None:
+        try:
+            await self._in_pool(hosting.run)
+        except StorageError:
+            self._replicas.cancel_hosting(hosting)
+            raise
+
+    async def _set_aside_other_topic(self, topic_partition: TopicPartition, topic_id: bytes) -> None:
+        log = self._replicas.log_of_other_topic(topic_partition, topic_id)
+        if log is None or log.topic_id is None:
+            return
+        await self._moves.cancel(topic_partition)
+        self._replicas.drop(topic_partition)
+        rename = self._replicas.logs.begin_setting_aside(topic_partition)
+        await self._in_pool(self._cleaning.removed(log))
+        logger.warning(
+            "The log of %s belongs to a deleted topic of the same name (id %s, now %s): it is kept as %s and "
+            "not served. Remove that directory when its records are not needed.",
+            topic_partition,
+            uuid_to_text(log.topic_id),
+            uuid_to_text(UUID(bytes=topic_id)),
+            await self._in_pool(rename),
+        )
 
     async def _set_aside_strays(self, request: LeaderAndIsrRequest) -> None:
         """The controller has named all partitions of this broker: others are strays, kept but not served."""
@@ -139,7 +171,9 @@ class ControlRequestHandler:
                 for topic in request.topic_states
                 for told in topic.partition_states
             )
-            return StopReplicaResponse(partition_errors=list(await asyncio.gather(*stopping)))
+            rows = await asyncio.gather(*stopping)
+            self._on_applied()
+            return StopReplicaResponse(partition_errors=list(rows))
 
     async def _stop(
         self, topic_partition: TopicPartition, told: StopReplicaRequest.TopicStates.PartitionStates
@@ -177,4 +211,5 @@ class ControlRequestHandler:
             if refused:
                 return UpdateMetadataResponse(error_code=refused)
             self._image.update(request)
+            self._on_applied()
             return UpdateMetadataResponse()

@@ -20,9 +20,7 @@ Row = AlterConfigsResponse.Responses
 @handles(ApiKey.ALTER_CONFIGS, versions=(0, 2))
 async def alter_configs(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
     """Each resource has its own answer."""
-    answers = await alter_each(
-        context.services, request.resources, _changes_of, validate_only=request.validate_only
-    )
+    answers = await alter_each(context, request.resources, _changes_of, validate_only=request.validate_only)
     rows = [Row(**answer._asdict()) async for answer in CooperativeYield().over(answers)]
     return AlterConfigsResponse(responses=rows)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.dispatch import handles
+from odradek.broker.security.acls import Operation, Resource
 from odradek.groups.consumer.consumer_protocol import ConsumerHeartbeat
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
@@ -20,10 +21,13 @@ async def consumer_group_heartbeat(
     context: RequestContext, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse:
     """One heartbeat, and with it one step towards the assignment."""
+    context.authorize(Operation.READ, Resource.group(request.group_id))
     member_id = request.member_id
     if not member_id and context.version < OWN_MEMBER_IDS_FROM and request.member_epoch == JOIN_EPOCH:
         member_id = context.services.groups.new_uuid()
     names, owned = request.subscribed_topic_names, request.topic_partitions
+    for name in names or ():
+        context.authorize(Operation.DESCRIBE, Resource.topic(name))
     beat = ConsumerHeartbeat(
         member_id=member_id,
         member_epoch=request.member_epoch,

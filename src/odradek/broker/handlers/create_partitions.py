@@ -11,6 +11,7 @@ from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.cooperative_yield import CooperativeYield
 from odradek.broker.requests.dispatch import handles
 from odradek.broker.requests.store_calls import from_store
+from odradek.broker.security.acls import Operation, Resource
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey
@@ -49,6 +50,7 @@ async def create_partitions(
 
 async def _grow(context: RequestContext, asked: Asked, deadline: float, *, validate_only: bool) -> None:
     services = context.services
+    context.authorize(Operation.ALTER, Resource.topic(asked.name))
     if services.loop.time() > deadline:
         raise KafkaError("Its turn did not come in time.", error_code=ErrorCode.REQUEST_TIMED_OUT)
     known = services.image.topics.get(asked.name)

@@ -11,6 +11,7 @@ from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.cooperative_yield import CooperativeYield
 from odradek.broker.requests.dispatch import handles
 from odradek.broker.requests.store_calls import from_store
+from odradek.broker.security.acls import CLUSTER, Operation, Resource
 from odradek.broker.settings.describe import describe_topic
 from odradek.cluster.new_topics import UNSPECIFIED, NewTopic
 from odradek.cluster.topics import CreatedTopic
@@ -67,6 +68,8 @@ async def _refuse_all(names: Counter[str]) -> CreateTopicsResponse:
 async def _create(context: RequestContext, asked: Asked, deadline: float, *, validate_only: bool) -> Row:
     services = context.services
     try:
+        if not context.is_allowed(Operation.CREATE, CLUSTER):
+            context.authorize(Operation.CREATE, Resource.topic(asked.name))
         if services.loop.time() > deadline:
             raise KafkaError("Its turn did not come in time.", error_code=ErrorCode.REQUEST_TIMED_OUT)
         topic = _new_topic(asked)
@@ -98,23 +101,27 @@ def _new_topic(asked: Asked) -> NewTopic:
 
 
 def _describe(context: RequestContext, topic: NewTopic, created: CreatedTopic) -> Row:
-    return Row(
+    row = Row(
         name=topic.name,
         topic_id=created.topic_id.bytes if created.topic_id is not None else bytes(16),
         error_message=None,
-        num_partitions=len(created.assignment),
-        replication_factor=len(created.assignment[0]),
-        configs=[
-            Row.Configs(
-                name=one.name,
-                value=one.value,
-                read_only=one.is_read_only,
-                config_source=one.source,
-                is_sensitive=one.is_sensitive,
-            )
-            for one in describe_topic(context.services.config(), topic.configs)
-        ],
     )
+    if not context.is_allowed(Operation.DESCRIBE_CONFIGS, Resource.topic(topic.name)):
+        row.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return row
+    row.num_partitions = len(created.assignment)
+    row.replication_factor = len(created.assignment[0])
+    row.configs = [
+        Row.Configs(
+            name=one.name,
+            value=one.value,
+            read_only=one.is_read_only,
+            config_source=one.source,
+            is_sensitive=one.is_sensitive,
+        )
+        for one in describe_topic(context.services.config(), topic.configs)
+    ]
+    return row
 
 
 async def _wait(context: RequestContext, row: Row, deadline: float) -> None:

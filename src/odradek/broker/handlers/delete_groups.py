@@ -8,6 +8,7 @@ from __future__ import annotations
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.cooperative_yield import CooperativeYield
 from odradek.broker.requests.dispatch import handles
+from odradek.broker.security.acls import Operation, Resource
 from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse
@@ -25,6 +26,7 @@ async def delete_groups(context: RequestContext, request: DeleteGroupsRequest) -
 async def _delete(context: RequestContext, group_id: str) -> DeleteGroupsResponse.Results:
     row = DeleteGroupsResponse.Results(group_id=group_id)
     try:
+        context.authorize(Operation.DELETE, Resource.group(group_id))
         await context.services.groups.delete(group_id)
     except KafkaError as error:
         row.error_code = error.error_code

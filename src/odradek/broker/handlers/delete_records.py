@@ -10,6 +10,7 @@ from typing import Any
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.cooperative_yield import CooperativeYield
 from odradek.broker.requests.dispatch import handles
+from odradek.broker.security.acls import Operation, Resource
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey
@@ -40,6 +41,7 @@ async def delete_records(context: RequestContext, request: DeleteRecordsRequest)
 def _delete(context: RequestContext, topic: str, asked: Any) -> Row:
     row = Row(partition_index=asked.partition_index, low_watermark=-1)
     try:
+        context.authorize(Operation.DELETE, Resource.topic(topic))
         partition = context.services.replicas.get(topic, asked.partition_index)
         partition.require_leader()
         log = partition.log

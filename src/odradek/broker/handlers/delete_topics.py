@@ -6,6 +6,7 @@ Versions 1-6, as Kafka 4.  3: deletion can be disabled.  4: flexible.  5: messag
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter
 from uuid import UUID
 
@@ -13,8 +14,10 @@ from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.cooperative_yield import CooperativeYield
 from odradek.broker.requests.dispatch import handles
 from odradek.broker.requests.store_calls import StoreNotReached, from_store
+from odradek.broker.security.acls import Operation, Resource
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
+from odradek.coordination.store import Watcher
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
 
@@ -23,7 +26,8 @@ Row = DeleteTopicsResponse.Responses
 
 DELETION_DISABLED_SINCE = 3
 NO_TOPIC_ID = bytes(16)
-STORE_POLL_SECONDS = 0.005
+STORE_RETRY_SECONDS = 0.5
+"""A watch tells when the topic has left the store, unless that cannot be reached or the session has ended."""
 
 
 @handles(ApiKey.DELETE_TOPICS, versions=(1, 6))
@@ -60,11 +64,15 @@ async def _mark(context: RequestContext, row: Row, deadline: float) -> UUID | No
     """Have the deletion written down; the id of the topic that will go."""
     services = context.services
     if row.name is None:
-        row.name = _name_of(context, row.topic_id)
+        name = _name_of(context, row.topic_id)
+        # An id is no secret, but the name that belongs to it is.
+        context.authorize(Operation.DESCRIBE, Resource.topic(name))
+        row.name = name
     elif row.topic_id != NO_TOPIC_ID:
         raise KafkaError(
             "You may not specify both topic name and topic id.", error_code=ErrorCode.INVALID_REQUEST
         )
+    context.authorize(Operation.DELETE, Resource.topic(row.name))
     if services.loop.time() > deadline:
         raise KafkaError("Its turn did not come in time.", error_code=ErrorCode.REQUEST_TIMED_OUT)
     topic_id = await from_store(services.topics.topic_id(row.name), deadline - services.loop.time())
@@ -94,9 +102,7 @@ async def _wait(context: RequestContext, row: Row, topic_id: UUID | None, deadli
     """Until a topic of this name could be made anew; somebody else may have done so already."""
     services, name = context.services, row.name or ""
     is_gone = await services.wait_until(lambda: _is_gone_here(context, name, row.topic_id), deadline)
-    while is_gone and await _is_stored(context, name, topic_id, deadline):
-        is_gone = services.loop.time() < deadline
-        await asyncio.sleep(STORE_POLL_SECONDS)
+    is_gone = is_gone and await _wait_for_store(context, name, topic_id, deadline)
     if not is_gone:
         row.error_code = ErrorCode.REQUEST_TIMED_OUT
         row.error_message = "The topic is marked for deletion, but is not gone yet."
@@ -111,10 +117,27 @@ def _is_gone_here(context: RequestContext, name: str, topic_id: bytes) -> bool:
     return services.replicas.topic_name(topic_id) != name
 
 
-async def _is_stored(context: RequestContext, name: str, topic_id: UUID | None, deadline: float) -> bool:
+async def _wait_for_store(context: RequestContext, name: str, topic_id: UUID | None, deadline: float) -> bool:
+    """Until the store does not have the topic; False if it still does at the deadline."""
+    loop = context.services.loop
+    changed = asyncio.Event()
+    while await _is_stored(context, name, topic_id, deadline, lambda event: changed.set()):
+        remaining = deadline - loop.time()
+        if remaining <= 0:
+            return False
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(changed.wait(), min(remaining, STORE_RETRY_SECONDS))
+        changed.clear()
+    return True
+
+
+async def _is_stored(
+    context: RequestContext, name: str, topic_id: UUID | None, deadline: float, watcher: Watcher
+) -> bool:
     services = context.services
+    reading = services.topics.topic_id(name, watcher)
     try:
-        return await from_store(services.topics.topic_id(name), deadline - services.loop.time()) == topic_id
+        return await from_store(reading, deadline - services.loop.time()) == topic_id
     except StoreNotReached:
         return True  # as far as we know
     except KafkaError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.dispatch import handles
-from odradek.broker.security import authorized_operations
+from odradek.broker.security.authorized_operations import authorized_on_cluster
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
@@ -25,5 +25,5 @@ def describe_cluster(context: RequestContext, request: DescribeClusterRequest) -
         )
     response = context.answers().describe_cluster()
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = authorized_operations.ON_CLUSTER
+        response.cluster_authorized_operations = authorized_on_cluster(context.is_allowed)
     return response

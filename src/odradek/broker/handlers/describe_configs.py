@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from odradek.broker.requests.config_resources import (
     ResourceType,
+    authorize_configs,
     is_default_broker,
     require_group_name,
     require_topic,
@@ -16,6 +17,7 @@ from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.cooperative_yield import CooperativeYield
 from odradek.broker.requests.dispatch import handles
 from odradek.broker.requests.store_calls import from_store
+from odradek.broker.security.acls import Operation
 from odradek.broker.settings.describe import (
     Row,
     describe_broker,
@@ -64,6 +66,7 @@ async def _rows(context: RequestContext, asked: Asked) -> list[Row]:
     """From the store, so that whoever has changed something sees it at once."""
     services = context.services
     kind = resource_type(asked.resource_type)
+    authorize_configs(context, kind, asked.resource_name, Operation.DESCRIBE_CONFIGS)
     if kind is ResourceType.TOPIC:
         require_topic(services, asked.resource_name)
         overrides = await from_store(services.topics.read_configs(asked.resource_name))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.cooperative_yield import CooperativeYield
 from odradek.broker.requests.dispatch import handles
+from odradek.broker.security.acls import Operation, Resource
 from odradek.common.errors import KafkaError
 from odradek.log.producers.producer_states import ProducerEntry
 from odradek.protocol.api_key import ApiKey
@@ -41,6 +42,7 @@ async def describe_producers(
 def _describe(context: RequestContext, topic: str, index: int) -> Row:
     row = Row(partition_index=index)
     try:
+        context.authorize(Operation.READ, Resource.topic(topic))
         partition = context.services.replicas.get(topic, index)
         partition.require_leader()
         row.active_producers = [_producer(entry) for entry in partition.log.producers.entries.values()]

@@ -10,6 +10,7 @@ from odradek.broker.coordinators.internal_topics import consumer_offsets, partit
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.cooperative_yield import CooperativeYield
 from odradek.broker.requests.dispatch import handles
+from odradek.broker.security.acls import Operation, Resource
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey
@@ -57,9 +58,11 @@ async def _find(context: RequestContext, key_type: int, key: str) -> Row:
 async def _fill(context: RequestContext, key_type: int, row: Row) -> None:
     services = context.services
     if key_type == TRANSACTION:
+        context.authorize(Operation.DESCRIBE, Resource.transaction(row.key))
         raise KafkaError("transactions have no coordinator", error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
     if key_type != GROUP:
         raise KafkaError(f"coordinator type {key_type}", error_code=ErrorCode.INVALID_REQUEST)
+    context.authorize(Operation.DESCRIBE, Resource.group(row.key))
     plan = consumer_offsets(services.config())
     partition = await partition_of(services, plan, row.key)
     broker = services.image.brokers.get(partition.leader)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.dispatch import handles
+from odradek.broker.security.acls import Operation, Resource
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import HeartbeatRequest, HeartbeatResponse
 
@@ -14,4 +15,5 @@ from odradek.protocol.messages import HeartbeatRequest, HeartbeatResponse
 @handles(ApiKey.HEARTBEAT, versions=(0, 4))
 async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
     """The session begins anew; REBALANCE_IN_PROGRESS asks the member to join again."""
+    context.authorize(Operation.READ, Resource.group(request.group_id))
     return await context.services.groups.heartbeat(request)

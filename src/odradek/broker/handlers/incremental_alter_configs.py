@@ -22,9 +22,7 @@ async def incremental_alter_configs(
     context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     """Each resource has its own answer, and all its changes happen or none."""
-    answers = await alter_each(
-        context.services, request.resources, _changes_of, validate_only=request.validate_only
-    )
+    answers = await alter_each(context, request.resources, _changes_of, validate_only=request.validate_only)
     rows = [Row(**answer._asdict()) async for answer in CooperativeYield().over(answers)]
     return IncrementalAlterConfigsResponse(responses=rows)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.dispatch import handles
 from odradek.broker.requests.store_calls import from_store
+from odradek.broker.security.acls import CLUSTER, Operation, Resource, ResourceType
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
@@ -20,8 +21,12 @@ FIRST_EPOCH = 0
 async def init_producer_id(context: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse:
     """A new id each time: without a transactional id there is no earlier life to fence."""
     if request.transactional_id is not None:
+        context.authorize(Operation.WRITE, Resource.transaction(request.transactional_id))
         empty = request.transactional_id == ""
         code = ErrorCode.INVALID_REQUEST if empty else ErrorCode.COORDINATOR_NOT_AVAILABLE
         return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
+    # Whoever may write to any topic may do so idempotently.
+    if not context.is_allowed_anywhere(Operation.WRITE, ResourceType.TOPIC):
+        context.authorize(Operation.IDEMPOTENT_WRITE, CLUSTER)
     producer_id = await from_store(context.services.producer_ids.next())
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=FIRST_EPOCH)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.dispatch import handles
+from odradek.broker.security.acls import Operation, Resource
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.groups.classic.membership import Joining
@@ -23,6 +24,7 @@ SKIPPING_FROM = 9
 @handles(ApiKey.JOIN_GROUP, versions=(0, 9))
 async def join_group(context: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
     """Wait until the members have found each other."""
+    context.authorize(Operation.READ, Resource.group(request.group_id))
     try:
         response = await context.services.groups.join(request.group_id, _joining(context, request))
     except KafkaError as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.dispatch import handles
+from odradek.broker.security.acls import Operation, Resource
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import LeaveGroupRequest, LeaveGroupResponse
 
@@ -17,6 +18,7 @@ SEVERAL_MEMBERS_FROM = 3
 @handles(ApiKey.LEAVE_GROUP, versions=(0, 5))
 async def leave_group(context: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
     """Each member has its own verdict; with only one, it is the verdict of the request."""
+    context.authorize(Operation.READ, Resource.group(request.group_id))
     if context.version >= SEVERAL_MEMBERS_FROM:
         return await context.services.groups.leave(request)
     request.members = [LeaveGroupRequest.Members(member_id=request.member_id)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.dispatch import handles
+from odradek.broker.security.acls import CLUSTER, Operation, Resource
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import ListGroupsRequest, ListGroupsResponse
 
@@ -15,4 +16,8 @@ from odradek.protocol.messages import ListGroupsRequest, ListGroupsResponse
 async def list_groups(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
     """Those of the states and types that are asked for; a client that wants all asks every broker."""
     groups = await context.services.groups.list_groups(request.states_filter, request.types_filter)
+    if not context.is_allowed(Operation.DESCRIBE, CLUSTER):
+        groups = [
+            one for one in groups if context.is_allowed(Operation.DESCRIBE, Resource.group(one.group_id))
+        ]
     return ListGroupsResponse(groups=groups)

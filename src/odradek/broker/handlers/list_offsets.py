@@ -13,6 +13,7 @@ from typing import Any
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.cooperative_yield import CooperativeYield
 from odradek.broker.requests.dispatch import handles
+from odradek.broker.security.acls import Operation, Resource
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.log.partition.timestamps import TimestampedOffset
@@ -47,6 +48,7 @@ async def list_offsets(context: RequestContext, request: ListOffsetsRequest) -> 
 async def _answer(context: RequestContext, request: ListOffsetsRequest, topic: str, asked: Any) -> Row:
     row = Row(partition_index=asked.partition_index)
     try:
+        context.authorize(Operation.DESCRIBE, Resource.topic(topic))
         partition = context.services.replicas.get(topic, asked.partition_index)
         partition.require_leader(asked.current_leader_epoch)
         found = await _find(context, partition, asked.timestamp, request.isolation_level)

@@ -10,6 +10,7 @@ from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.cooperative_yield import CooperativeYield
 from odradek.broker.requests.dispatch import handles
 from odradek.broker.requests.offset_topics import asked_topic
+from odradek.broker.security.acls import Operation, Resource
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
@@ -26,13 +27,14 @@ GROUP_ERRORS_FROM = 9
 @handles(ApiKey.OFFSET_COMMIT, versions=(2, 10))
 async def offset_commit(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
     """Each partition has its own verdict; a fault of the group is everybody's."""
+    context.authorize(Operation.READ, Resource.group(request.group_id))
     response = OffsetCommitResponse()
     offsets: dict[TopicPartition, OffsetAndMetadata] = {}
     waiting: dict[TopicPartition, Row] = {}
     now_ms = context.services.clock.now_ms()
     turns = CooperativeYield()
     async for topic in turns.over(request.topics):
-        known = asked_topic(context, topic.name, topic.topic_id)
+        known = asked_topic(context, topic.name, topic.topic_id, Operation.READ)
         rows = []
         async for asked in turns.over(topic.partitions):
             row = Row(

@@ -9,6 +9,7 @@ from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.cooperative_yield import CooperativeYield
 from odradek.broker.requests.dispatch import handles
 from odradek.broker.requests.offset_topics import NO_TOPIC_ID, asked_topic
+from odradek.broker.security.acls import Operation, Resource
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 from odradek.protocol.api_key import ApiKey
@@ -20,11 +21,12 @@ Row = OffsetDeleteResponse.Topics.Partitions
 @handles(ApiKey.OFFSET_DELETE, versions=(0, 0))
 async def offset_delete(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     """Each partition has its own verdict; a fault of the group is told once."""
+    context.authorize(Operation.DELETE, Resource.group(request.group_id))
     response = OffsetDeleteResponse()
     waiting: dict[TopicPartition, Row] = {}
     turns = CooperativeYield()
     async for topic in turns.over(request.topics):
-        known = asked_topic(context, topic.name, NO_TOPIC_ID)
+        known = asked_topic(context, topic.name, NO_TOPIC_ID, Operation.READ)
         rows = []
         async for asked in turns.over(topic.partitions):
             row = Row(

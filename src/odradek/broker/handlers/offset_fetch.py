@@ -12,6 +12,7 @@ from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.cooperative_yield import CooperativeYield
 from odradek.broker.requests.dispatch import handles
 from odradek.broker.requests.offset_topics import AskedTopic, asked_topic
+from odradek.broker.security.acls import Operation, Resource
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
@@ -60,7 +61,7 @@ async def _fetch(
     topics, partitions = None, None
     if asked.topics is not None:
         topics = [
-            (asked_topic(context, topic.name, topic.topic_id), topic.partition_indexes)
+            (asked_topic(context, topic.name, topic.topic_id, Operation.DESCRIBE), topic.partition_indexes)
             async for topic in turns.over(asked.topics)
         ]
         partitions = [
@@ -69,6 +70,7 @@ async def _fetch(
             for index in indexes
         ]
     try:
+        context.authorize(Operation.DESCRIBE, Resource.group(asked.group_id))
         found = await context.services.groups.fetch_offsets(
             asked.group_id,
             partitions,
@@ -94,7 +96,10 @@ def _all_found(context: RequestContext, found: dict[TopicPartition, FetchedOffse
         by_topic.setdefault(partition.topic, []).append(_row(partition.partition, fetched))
     rows = []
     for name, partitions in by_topic.items():
-        topic_id = asked_topic(context, name, NO_TOPIC_ID).topic_id
+        topic = asked_topic(context, name, NO_TOPIC_ID, Operation.DESCRIBE)
+        if topic.error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            continue
+        topic_id = topic.topic_id
         # A topic that is gone has no id to be named by.
         if context.version < TOPIC_IDS_FROM or topic_id != NO_TOPIC_ID:
             rows.append(TopicRow(name=name, topic_id=topic_id, partitions=partitions))
@@ -105,11 +110,9 @@ async def _asked_for(
     topic: AskedTopic, indexes: list[int], found: dict[TopicPartition, FetchedOffset], turns: CooperativeYield
 ) -> TopicRow:
     # A name need not exist: offsets outlive their topic. An id that is not known leads to nothing.
-    is_unknown_id = topic.unknown_error is ErrorCode.UNKNOWN_TOPIC_ID and topic.metadata is None
+    is_refused = topic.error in (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     partitions = [
-        _refused(index, ErrorCode.UNKNOWN_TOPIC_ID)
-        if is_unknown_id
-        else _row(index, found[TopicPartition(topic.name, index)])
+        _refused(index, topic.error) if is_refused else _row(index, found[TopicPartition(topic.name, index)])
         async for index in turns.over(indexes)
     ]
     return TopicRow(name=topic.name, topic_id=topic.topic_id, partitions=partitions)

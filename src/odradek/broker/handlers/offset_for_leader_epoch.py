@@ -10,6 +10,7 @@ from typing import Any
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.cooperative_yield import CooperativeYield
 from odradek.broker.requests.dispatch import handles
+from odradek.broker.security.acls import CLUSTER, Operation, Resource
 from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
@@ -40,6 +41,8 @@ async def offset_for_leader_epoch(
 def _answer(context: RequestContext, topic: str, asked: Any) -> Row:
     row = Row(partition=asked.partition)
     try:
+        if not context.is_allowed(Operation.CLUSTER_ACTION, CLUSTER):
+            context.authorize(Operation.DESCRIBE, Resource.topic(topic))
         partition = context.services.replicas.get(topic, asked.partition)
         partition.require_leader(asked.current_leader_epoch)
     except UnknownPartition:

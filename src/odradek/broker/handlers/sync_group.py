@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.dispatch import handles
+from odradek.broker.security.acls import Operation, Resource
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import SyncGroupRequest, SyncGroupResponse
@@ -17,6 +18,7 @@ PROTOCOLS_FROM = 5
 @handles(ApiKey.SYNC_GROUP, versions=(0, 5))
 async def sync_group(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
     """Wait until the leader has assigned."""
+    context.authorize(Operation.READ, Resource.group(request.group_id))
     if context.version >= PROTOCOLS_FROM and None in (request.protocol_type, request.protocol_name):
         return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     return await context.services.groups.sync(request)

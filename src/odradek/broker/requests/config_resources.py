@@ -7,10 +7,12 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.cooperative_yield import CooperativeYield
 from odradek.broker.requests.services import Services
 from odradek.broker.requests.store_calls import from_store
 from odradek.broker.settings.alter import Change, Operation, alter_topic
+from odradek.common.acls import CLUSTER, AclOperation, Resource
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import check_topic_name
@@ -46,6 +48,18 @@ def resource_type(number: int) -> ResourceType:
     raise KafkaError(f"Unsupported resource type: {name}.", error_code=ErrorCode.INVALID_REQUEST)
 
 
+def authorize_configs(
+    context: RequestContext, kind: ResourceType, name: str, operation: AclOperation
+) -> None:
+    """AccessDenied unless the client may do that to the settings; those of brokers are the cluster's."""
+    if kind is ResourceType.TOPIC:
+        context.authorize(operation, Resource.topic(name))
+    elif kind is ResourceType.GROUP:
+        context.authorize(operation, Resource.group(name))
+    else:
+        context.authorize(operation, CLUSTER)
+
+
 def require_topic(services: Services, name: str) -> None:
     """Refuse a topic that cannot be or that the metadata does not have."""
     check_topic_name(name)
@@ -77,7 +91,11 @@ def is_default_broker(services: Services, name: str) -> bool:
 
 
 async def alter_each(
-    services: Services, asked: Sequence[Any], changes_of: Callable[[Any], MakeChanges], *, validate_only: bool
+    context: RequestContext,
+    asked: Sequence[Any],
+    changes_of: Callable[[Any], MakeChanges],
+    *,
+    validate_only: bool,
 ) -> list[Answer]:
     """Change the settings of each resource as `changes_of` it says; one answer for each, in their order."""
     counts = Counter((one.resource_type, one.resource_name) for one in asked)
@@ -88,7 +106,7 @@ async def alter_each(
         try:
             if counts[resource] > 1:
                 raise _invalid("Each resource must appear at most once.")
-            await _alter(services, *resource, changes_of(one), validate_only=validate_only)
+            await _alter(context, *resource, changes_of(one), validate_only=validate_only)
         except KafkaError as error:
             error_code, message = error.error_code, str(error)
         answers.append(Answer(*resource, error_code, message))
@@ -96,10 +114,12 @@ async def alter_each(
 
 
 async def _alter(
-    services: Services, type_number: int, name: str, changes_of: MakeChanges, *, validate_only: bool
+    context: RequestContext, type_number: int, name: str, changes_of: MakeChanges, *, validate_only: bool
 ) -> None:
     """Change the settings of one resource; a KafkaError says why not."""
+    services = context.services
     kind = resource_type(type_number)
+    authorize_configs(context, kind, name, AclOperation.ALTER_CONFIGS)
     if kind is ResourceType.TOPIC:
         if not name:
             raise _invalid("Default topic resources are not allowed.")

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.background.log_flusher import LogFlusher
 from odradek.broker.background.log_moves import LogMoves
+from odradek.broker.control.state_changes import StateChanges
 from odradek.broker.requests.fetch_sessions import FetchSessions
 from odradek.broker.requests.partition_listener import PartitionListener
-from odradek.broker.requests.purgatory import Purgatory
+from odradek.broker.requests.purgatory import CommitPurgatory, Purgatory
 from odradek.broker.security.acls import Authorizer
 from odradek.broker.security.quotas import Quotas
 from odradek.broker.settings.broker_config import BrokerConfig
 from odradek.broker.settings.dynamic.broker_settings import BrokerSettings
 from odradek.broker.settings.dynamic.group_configs import GroupConfigs
 from odradek.broker.settings.dynamic.topic_settings import TopicSettings
+from odradek.cluster.acls import ClusterAcls
 from odradek.cluster.metadata import MetadataImage, PartitionMetadata
 from odradek.cluster.metadata_answers import MetadataAnswers
 from odradek.cluster.topics import TopicAdmin
@@ -33,8 +35,6 @@ from odradek.transactions.producer_ids import ProducerIds
 if TYPE_CHECKING:
     from odradek.groups.service import GroupService
 
-TOPIC_POLL_SECONDS = 0.001
-
 
 @dataclass(slots=True, eq=False, repr=False)
 class Services:
@@ -47,7 +47,8 @@ class Services:
     pool: Executor
     replicas: ReplicaManager
     fetch_sessions: FetchSessions
-    waiting_produces: Purgatory
+    waiting_produces: CommitPurgatory
+    waiting_flushes: CommitPurgatory
     waiting_fetches: Purgatory
     image: MetadataImage
     producer_ids: ProducerIds
@@ -60,11 +61,14 @@ class Services:
     gate: RequestLimit
     # None: everybody may do everything, and nobody is held back.
     authorizer: Authorizer | None = None
+    acls: ClusterAcls | None = None
     quotas: Quotas | None = None
     # Makes the group coordinator, which works with all of this; called by `groups`, once.
     make_groups: Callable[[], GroupService] = field(init=False)
     # Whoever wants to hear of every progress in the partitions of an internal topic, by its name.
     leaderships: dict[str, Callable[[Partition], None]] = field(default_factory=dict)
+    # Wakes whoever waits for the controller's decisions.
+    state_changes: StateChanges = field(default_factory=StateChanges)
     _answers: dict[str, MetadataAnswers] = field(default_factory=dict)
     _groups: GroupService | None = None
     # Called whenever more can be read from a partition, something was committed, or it changed hands.
@@ -77,8 +81,12 @@ class Services:
         self.fetch_max_bytes = self.config().fetch_max_bytes
         self.flusher = LogFlusher(self.replicas, self.clock, self.pool)
         self.on_progress = PartitionListener(
-            self.waiting_fetches, self.waiting_produces, self.leaderships, self.flusher.flush_soon
-        ).hear
+            self.waiting_fetches,
+            self.waiting_produces,
+            self.waiting_flushes,
+            self.leaderships,
+            self.flusher.flush_soon,
+        ).on_append
 
     @property
     def groups(self) -> GroupService:
@@ -104,17 +112,14 @@ class Services:
         deadline = self.loop.time() + timeout_ms / 1000
         return await self.wait_until(lambda: self._has_leaders(name, partition_count), deadline)
 
-    async def wait_until(self, is_so: Callable[[], bool], deadline: float) -> bool:
-        """Wait until something is so, or until the loop's clock passes the deadline; False then.
+    async def wait_until(self, condition: Callable[[], bool], deadline: float) -> bool:
+        """Wait for a state of image and replicas; False if it is not there when the loop's clock passes the
+        deadline.
 
         Only for requests of `dispatch.WORKED_OFF_THE_LOOP`: they do not count as under way meanwhile.
         """
         with self.gate.parked():
-            while not is_so():
-                if self.loop.time() >= deadline:
-                    return False
-                await asyncio.sleep(TOPIC_POLL_SECONDS)
-        return True
+            return await self.state_changes.wait_until(condition, deadline)
 
     def _has_leaders(self, name: str, partition_count: int) -> bool:
         topic = self.image.topics.get(name)

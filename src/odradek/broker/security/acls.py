@@ -1,59 +1,29 @@
-"""May this principal do that: the words of Kafka's ACLs, and who decides. So far everybody may do everything.
+"""The interface between handlers and the authorizer, and the error for whoever is not allowed something.
 
-What each API needs is in `permissions.py`.
+What each API needs is in `permissions.py`; how it is decided is in `authorizer.py`.
 """
 
 from __future__ import annotations
 
-from enum import IntEnum
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from odradek.common.acls import (
+    ANONYMOUS,
+    CLUSTER,
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    Resource,
+    ResourceType,
+)
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 
-ANONYMOUS = "User:ANONYMOUS"
+__all__ = ["ANONYMOUS", "CLUSTER", "AccessDenied", "Authorizer", "Operation", "Resource", "ResourceType"]
 
+Operation = AclOperation
 
-class Operation(IntEnum):
-    """What is done, numbered as the wire has it."""
-
-    ALL = 2
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
-    CREATE_TOKENS = 13
-    DESCRIBE_TOKENS = 14
-    TWO_PHASE_COMMIT = 15
-
-
-class ResourceType(IntEnum):
-    """What it is done to, numbered as the wire has it."""
-
-    TOPIC = 2
-    GROUP = 3
-    CLUSTER = 4
-    TRANSACTIONAL_ID = 5
-    DELEGATION_TOKEN = 6
-    USER = 7
-
-
-class Resource(NamedTuple):
-    """One thing that is protected."""
-
-    type: ResourceType
-    name: str
-
-
-CLUSTER = Resource(ResourceType.CLUSTER, "kafka-cluster")
-
-_REFUSALS = {
+_ERROR_CODES = {
     ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
     ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
@@ -64,29 +34,35 @@ _REFUSALS = {
 
 
 class AccessDenied(KafkaError):
-    """A principal may not do that; the code says to what kind of resource."""
+    """A principal may not do that; the error code names the type of resource."""
 
-    def __init__(self, principal: str, operation: Operation, resource: Resource) -> None:
+    def __init__(self, principal: str, operation: AclOperation, resource: Resource) -> None:
         self.principal = principal
         self.operation = operation
         self.resource = resource
         super().__init__(
-            f"{principal} may not {operation.name} {resource.type.name} {resource.name}",
-            error_code=_REFUSALS[resource.type],
+            f"{principal} is not authorized: {operation.title} on {resource.type.title} {resource.name}",
+            error_code=_ERROR_CODES[resource.type],
         )
 
 
 class Authorizer(Protocol):
     """Who decides. Asked on the loop for every request, so it answers from memory."""
 
-    def allows(self, principal: str, host: str, operation: Operation, resource: Resource) -> bool:
-        """Whether the principal may do that from there."""
+    def allows(self, principal: str, host: str, operation: AclOperation, resource: Resource) -> bool:
+        """Whether the principal may do that to the resource from the host."""
         ...
 
+    def allows_topic(self, principal: str, host: str, operation: AclOperation, topic: str) -> bool:
+        """The same for a topic, without the need to make a Resource."""
+        ...
 
-class AllowAll:
-    """Everybody may do everything, as Kafka has it without an authorizer."""
+    def acls(self, wanted: AclBindingFilter) -> list[AclBinding]:
+        """The ACLs that a filter finds."""
+        ...
 
-    def allows(self, principal: str, host: str, operation: Operation, resource: Resource) -> bool:
-        """Yes."""
-        return True
+    def allows_any(
+        self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType
+    ) -> bool:
+        """Whether the principal may do that to at least one resource of the type."""
+        ...

@@ -1,14 +1,26 @@
-"""What a client may do, as a field of bits, for clients that ask: everything, while nothing is forbidden.
+"""What a client may do with a resource, as a bit field, for clients that ask.
 
-Bit n stands for operation n of Kafka's ACLs:
-
-| 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 12 |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-| read | write | create | delete | alter | describe | cluster action | describe configs | alter configs | \
-idempotent write |
+Bit n stands for operation n of Kafka's ACLs, see `common/acls.py`.
 """
 
 from __future__ import annotations
 
-ON_TOPIC = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
-ON_CLUSTER = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
+from collections.abc import Callable
+
+from odradek.broker.security.acls import CLUSTER, Operation, Resource
+from odradek.common.acls import OPERATIONS
+
+IsAllowed = Callable[[Operation, Resource], bool]
+
+
+def authorized_operations(is_allowed: IsAllowed, resource: Resource) -> int:
+    """The operations on the resource that the client is allowed; all there are without an authorizer."""
+    allowed = (one for one in OPERATIONS[resource.type] if is_allowed(one, resource))
+    return sum(1 << operation for operation in allowed)
+
+
+def authorized_on_cluster(is_allowed: IsAllowed) -> int:
+    """The same for the cluster; none for whoever may not describe it."""
+    if not is_allowed(Operation.DESCRIBE, CLUSTER):
+        return 0
+    return authorized_operations(is_allowed, CLUSTER)

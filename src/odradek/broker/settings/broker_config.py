@@ -123,13 +123,10 @@ class BrokerConfig(
 
     @property
     def given_broker_id(self) -> int | None:
-        """This broker's id if somebody has set one."""
+        """This broker's id; None where the store generates it, once for a set of log directories."""
         number = self.broker_id if self.node_id is None else self.node_id
-        return number if number >= 0 else None
-
-    @property
-    def default_broker_id(self) -> int | None:
-        """The id of a new broker that was given none; None where the store generates it."""
+        if number >= 0:
+            return number
         return 0 if self.coordination_url.startswith("sqlite:") else None
 
     @property

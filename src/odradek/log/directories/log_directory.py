@@ -152,7 +152,8 @@ class LogDirectory:
             )
         if found.broker_id != broker_id:
             raise InconsistentMetaProperties(
-                f"{self.path} belongs to broker {found.broker_id}, this is broker {broker_id}"
+                f"{self.path} belongs to broker {found.broker_id}, this is broker {broker_id}: "
+                f"set broker.id={found.broker_id}, or name another directory in log.dirs"
             )
         self.directory_id = found.directory_id
 

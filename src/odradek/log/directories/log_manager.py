@@ -423,6 +423,24 @@ class LogManager:
             del self.logs[log.partition], self._homes[log.partition]
         return [self._set_aside(log.partition, log.directory.path) for log in strays]
 
+    def begin_setting_aside(self, partition: TopicPartition) -> Callable[[], str]:
+        """Serve a log no more; the step that renames its directory, where blocking is allowed.
+
+        The step returns the new path, which is never deleted. It must have been taken before the partition is
+        made anew. StorageError if the disk fails.
+        """
+        log = self.logs.pop(partition)
+        del self._homes[partition]
+        log.release()
+
+        def rename() -> str:
+            try:
+                return self._set_aside(partition, log.directory.path)
+            except OSError as error:
+                raise StorageError(error, log.directory.path) from error
+
+        return rename
+
     def _set_aside(self, partition: TopicPartition, path: str) -> str:
         moved = self._leaving.mark(partition, path, DirectoryState.STRAY)
         self.report.set_aside.append(moved)

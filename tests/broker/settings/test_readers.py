@@ -31,8 +31,6 @@ SOURCE = Path(odradek.__file__).parent
 CLIENTS = ("client", "console", "spark", "cli")
 # Their effect is that a start is refused.
 EFFECT_IS_A_REFUSAL = {"broker.id.generation.enable", "odradek.allow.unauthenticated"}
-# The authorizer that reads them is written elsewhere right now.
-PENDING = {"allow.everyone.if.no.acl.found", "authorizer.class.name", "super.users"}
 
 
 @cache
@@ -97,7 +95,7 @@ def test_somebody_reads_every_setting_of_brokers() -> None:
         found |= unread(room, through=room if room in {CleanerConfig, LogManagerConfig} else BrokerConfig)
     found -= behind_topics | behind_groups
 
-    assert found - PENDING == EFFECT_IS_A_REFUSAL
+    assert found == EFFECT_IS_A_REFUSAL
 
 
 def test_somebody_reads_what_can_only_be_set_at_run_time() -> None:

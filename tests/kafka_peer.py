@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,10 +12,11 @@ PEERS = Path(__file__).resolve().parents[1] / "bench" / "peers"
 
 
 @contextmanager
-def running_kafka(directory: Path) -> Iterator[str]:
+def running_kafka(directory: Path, settings: Mapping[str, str] | None = None) -> Iterator[str]:
     """The address of a broker that lives as long as the block."""
     port = free_port()
-    subprocess.run([str(PEERS / "start"), str(directory), str(port)], check=True, capture_output=True)
+    given = [f"{key}={value}" for key, value in (settings or {}).items()]
+    subprocess.run([str(PEERS / "start"), str(directory), str(port), *given], check=True, capture_output=True)
     try:
         yield f"localhost:{port}"
     finally:

@@ -16,10 +16,9 @@ import uvloop
 from net.serving import serve
 from odradek.broker.background.log_cleaning import LogCleaning
 from odradek.broker.background.log_moves import LogMoves
-from odradek.broker.handlers import short_produce
 from odradek.broker.requests.dispatch import Dispatcher
 from odradek.broker.requests.fetch_sessions import FetchSessions
-from odradek.broker.requests.purgatory import Purgatory
+from odradek.broker.requests.purgatory import CommitPurgatory, Purgatory
 from odradek.broker.requests.services import Services
 from odradek.broker.settings.dynamic.broker_settings import BrokerSettings
 from odradek.broker.settings.dynamic.group_configs import GroupConfigs
@@ -41,7 +40,6 @@ from odradek.replication.replica_manager import ReplicaManager
 from odradek.testing.memory_store import MemoryEnsemble
 from odradek.transactions.producer_ids import ProducerIds
 
-assert short_produce, "importing a short way registers it"
 TOPIC_ID = UUID(int=7).bytes
 BROKER_ID = 0
 
@@ -90,7 +88,8 @@ class Broker:
             pool=ThreadPoolExecutor(2),
             replicas=replicas,
             fetch_sessions=FetchSessions(1000),
-            waiting_produces=Purgatory(loop),
+            waiting_produces=CommitPurgatory(loop),
+            waiting_flushes=CommitPurgatory(loop, until_flushed=True),
             waiting_fetches=Purgatory(loop),
             image=MetadataImage("test"),
             producer_ids=ProducerIds(lambda: self.store, BROKER_ID),

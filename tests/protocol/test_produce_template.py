@@ -13,7 +13,7 @@ from odradek.protocol import produce_template
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.headers import encode_request, encode_response
 from odradek.protocol.messages import ProduceRequest, ProduceResponse
-from odradek.protocol.produce_frames import FIRST_VERSION, LAST_VERSION, TOPIC_IDS_FROM
+from odradek.protocol.produce_template import FIRST_VERSION, LAST_VERSION, TOPIC_IDS_FROM
 from protocol.twins import interpreted
 
 TOPIC_ID = bytes(range(16))

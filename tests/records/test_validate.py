@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +22,7 @@ from odradek.records.errors import (
     UnsupportedCodec,
     UnsupportedMagic,
 )
-from odradek.records.fast_validation import accept_for_produce
+from odradek.records.fast_validation import KEEP_CODEC, accept
 from odradek.records.kernels.encoding import encode_records
 from odradek.records.record import Record
 from odradek.records.validate import validate_for_log, validate_for_produce
@@ -30,23 +32,36 @@ from records.samples import FEW, LIMIT, a_batch, batch_of, patched, record_lists
 ONE_RECORD = bytes(encode_records([b"k"], [b"v"], None, 0, None, None, 0))
 
 
+class Accepted(NamedTuple):
+    """What an append learns from the fast validation."""
+
+    attributes: int
+    last_offset_delta: int
+    max_timestamp_ms: int
+    producer_id: int
+
+
 def produced(batch: bytes | bytearray, **rules: object) -> BatchHeader:
-    """Validated; and what the short way accepts is always what the long way accepts."""
+    """Validated; and what the fast validation accepts is always what the detailed one accepts."""
     settings = {"max_message_bytes": LIMIT, "max_decompressed_bytes": LIMIT} | rules
-    in_short = accepted(batch, **settings)
+    accepted_fast = accepted(batch, **settings)
     try:
         header = validate_for_produce(batch, **settings)  # type: ignore[arg-type]
     except RecordsError:
-        assert in_short is None
+        assert accepted_fast is None
         raise
-    assert in_short in (None, header)
+    assert accepted_fast in (None, told_by(header))
     return header
+
+
+def told_by(header: BatchHeader) -> Accepted:
+    return Accepted(header.attributes, header.last_offset_delta, header.max_timestamp_ms, header.producer_id)
 
 
 INTERPRETED = interpreted("fast_validation")
 
 
-def accepted(batch: bytes | bytearray, **rules: object) -> BatchHeader | None:
+def accepted(batch: bytes | bytearray, **rules: object) -> Accepted | None:
     settings = {
         "max_message_bytes": LIMIT,
         "max_decompressed_bytes": LIMIT,
@@ -55,18 +70,29 @@ def accepted(batch: bytes | bytearray, **rules: object) -> BatchHeader | None:
     } | rules
     earliest_ms, latest_ms = settings.pop("timestamp_range_ms")  # type: ignore[misc]
     found, of_twin = (
-        accept(batch, earliest_ms=earliest_ms, latest_ms=latest_ms, **settings)  # type: ignore[operator]
-        for accept in (accept_for_produce, INTERPRETED.accept_for_produce)
+        check(
+            memoryview(bytearray(batch)),
+            earliest_ms=earliest_ms,
+            latest_ms=latest_ms,
+            checks_times=True,
+            codec=KEEP_CODEC,
+            **settings,
+        )
+        for check in (accept, INTERPRETED.accept)
     )
-    assert of_twin == found
-    return found  # type: ignore[no-any-return]
+    fields = [
+        None if one is None else Accepted(*(getattr(one, name) for name in Accepted._fields))
+        for one in (found, of_twin)
+    ]
+    assert fields[0] == fields[1]
+    return fields[0]
 
 
 @pytest.mark.parametrize("codec", list(Codec))
-def test_ordinary_batches_are_accepted_the_short_way(codec):
+def test_valid_batches_need_no_detailed_validation(codec):
     batch = build_batch(some_records(), codec=codec, producer_id=7, producer_epoch=0, base_sequence=3)
 
-    assert accepted(batch) == read_header(batch)
+    assert accepted(batch) == told_by(read_header(batch))
 
 
 def logged(batch: bytes | bytearray) -> BatchHeader:

@@ -40,7 +40,9 @@ def _requests(services: Services, listeners: Listeners) -> Iterator[Sample]:
 
 
 def _waiting(services: Services) -> Iterator[Sample]:
-    yield Sample(names.PURGATORY, ("produce",), len(services.waiting_produces))
+    yield Sample(
+        names.PURGATORY, ("produce",), len(services.waiting_produces) + len(services.waiting_flushes)
+    )
     yield Sample(names.PURGATORY, ("fetch",), len(services.waiting_fetches))
     yield Sample(names.FETCH_SESSIONS, (), len(services.fetch_sessions))
 

@@ -21,11 +21,10 @@ from odradek.broker.background.io_threads import IoThreads
 from odradek.broker.background.log_cleaning import LogCleaning
 from odradek.broker.background.log_moves import LogMoves
 from odradek.broker.control.control_requests import ControlRequestHandler
-from odradek.broker.handlers import short_fetch, short_produce
 from odradek.broker.listeners import Listeners
 from odradek.broker.loading import coordinate_groups_when_needed, load_the_rest
 from odradek.broker.requests.fetch_sessions import FetchSessions
-from odradek.broker.requests.purgatory import Purgatory
+from odradek.broker.requests.purgatory import CommitPurgatory, Purgatory
 from odradek.broker.requests.services import Services
 from odradek.broker.security.authorizer import configured_authorizer
 from odradek.broker.settings.alter import check_topic
@@ -63,7 +62,6 @@ from odradek.transactions.producer_ids import ProducerIds
 if TYPE_CHECKING:
     from odradek.broker.metrics_listener import MetricsListener
 
-assert all((short_fetch, short_produce)), "importing a short way registers it"
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
@@ -313,7 +311,8 @@ class BrokerServer:
             pool=self._pool,
             replicas=replicas,
             fetch_sessions=FetchSessions(config.max_incremental_fetch_session_cache_slots),
-            waiting_produces=Purgatory(loop),
+            waiting_produces=CommitPurgatory(loop),
+            waiting_flushes=CommitPurgatory(loop, until_flushed=True),
             waiting_fetches=Purgatory(loop),
             image=image,
             producer_ids=ProducerIds(lambda: self._node.store, self._node.broker_id),

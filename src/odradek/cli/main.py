@@ -26,6 +26,7 @@ COMMANDS = {
     "consume": Command("odradek.cli.consume.consume", "Print the records of a topic."),
     "groups": Command("odradek.cli.groups", "See who reads what and how far, move offsets, delete groups."),
     "configs": Command("odradek.cli.configs", "Show, change and explain settings."),
+    "acls": Command("odradek.cli.acls", "Allow, deny and show who may do what."),
     "offsets": Command("odradek.cli.offsets", "Look offsets up, and delete the records before one."),
     "cluster": Command(
         "odradek.cli.cluster", "See who is in a cluster, and what its brokers serve and keep."

@@ -95,7 +95,9 @@ async def change_acls(
         try:
             await store.multi([_write(path, version, after), notification])
         except (BadVersion, NodeExists, NoNode) as refusal:
-            if refusal.operation_index != 0:
+            # A node that is to be created has no parent: trying again would not help.
+            is_lost = version is None and isinstance(refusal, NoNode)
+            if refusal.operation_index != 0 or is_lost:
                 raise
             continue
         return after

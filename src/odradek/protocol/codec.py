@@ -5,7 +5,7 @@ from __future__ import annotations
 from odradek.common.interpreted import warn_interpreted
 
 try:
-    from odradek.protocol.native import Plan, decode, encode, encode_frame, prepare
+    from odradek.protocol.native import Plan, decode, encode, encode_frame, new_struct, prepare
 
     is_compiled = True
 except ImportError:
@@ -14,10 +14,11 @@ except ImportError:
         decode,
         encode,
         encode_frame,
+        new_struct,
         prepare,
     )
 
     is_compiled = False
     warn_interpreted()
 
-__all__ = ["Plan", "decode", "encode", "encode_frame", "is_compiled", "prepare"]
+__all__ = ["Plan", "decode", "encode", "encode_frame", "is_compiled", "new_struct", "prepare"]

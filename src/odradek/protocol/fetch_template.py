@@ -1,10 +1,9 @@
 # cython: annotation_typing=False
-"""A fetch of one partition within a session, over and over, and its answer: bytes to bytes.
+"""A repeated fetch of one partition in a session, and its response, without the schema.
 
-Compiled by Cython (fetch_template.pxd has the C types), or interpreted as is. The client's side of
-`fetch_frames`. A reader at the end of a log asks the same again and again, but for the epoch of the session
-and the offset; the rest of the request is made once, by the schema's own encoder. The answer is plain if
-it holds records of one partition and nothing else:
+Compiled by Cython (fetch_template.pxd has the C types), or interpreted as is. At the end of a log a consumer
+sends the same request again and again, but for the epoch of the session and the offset; the other bytes are
+encoded once, by the schema. A response is plain if it holds records of one partition and nothing else:
 
 | bytes | what |
 | --- | --- |

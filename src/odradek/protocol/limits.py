@@ -16,4 +16,6 @@ class DecodeLimits(NamedTuple):
     max_unknown_tags: int
 
 
+MAX_INLINE_RECORDS = 16 * 1024
+"""Records that are bytes, and not more than these, are copied into the frame that is written around them."""
 DEFAULT_LIMITS = DecodeLimits(max_elements=1_000_000, max_unknown_tags=1_000)

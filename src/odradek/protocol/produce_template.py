@@ -1,9 +1,8 @@
 # cython: annotation_typing=False
-"""A produce request of one batch for one partition, over and over, and its answer: bytes to bytes.
+"""A repeated produce request of one batch for one partition, and its response, without the schema.
 
-Compiled by Cython (produce_template.pxd has the C types), or interpreted as is. The client's side of
-`produce_frames`, which has the layout; all but these is the same each time, and made once, by the schema's
-own encoder:
+Compiled by Cython (produce_template.pxd has the C types), or interpreted as is. Only these bytes differ from
+one request to the next; the others are encoded once, by the schema:
 
     request   int32 size, int16 api key, int16 version, int32 correlation id … length and bytes of the batch
     answer    int32 correlation id … int16 error 0, int64 base offset, int64 append time …
@@ -16,7 +15,6 @@ import struct
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.headers import encode_request, encode_response
 from odradek.protocol.messages import ProduceRequest, ProduceResponse
-from odradek.protocol.produce_frames import FIRST_VERSION, LAST_VERSION, TOPIC_IDS_FROM
 
 try:
     import cython
@@ -28,6 +26,8 @@ if cython.compiled:
 else:
     from odradek.common.byte_access import int64_at, octets_of
 
+FIRST_VERSION, LAST_VERSION = 9, 13
+TOPIC_IDS_FROM = 13
 _SIZE_BYTES = _CORRELATION_ID_BYTES = 4
 _START = struct.Struct(">ihhi")
 _PRODUCE = int(ApiKey.PRODUCE)
@@ -52,7 +52,7 @@ class ProduceTemplate:
         topic_id: bytes,
         partition: int,
     ) -> None:
-        batch = b"\0"
+        batch = bytearray(1)  # not bytes, which would be copied into the frame
         has_ids = version >= TOPIC_IDS_FROM
         rows = [ProduceRequest.TopicData.PartitionData(index=partition, records=batch)]
         name = {"topic_id": topic_id} if has_ids else {"name": topic}

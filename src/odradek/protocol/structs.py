@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 from odradek.protocol import codec
-from odradek.protocol.compile import compile_plan
+from odradek.protocol.compile import StructPlan, compile_plan
 from odradek.protocol.errors import UnsupportedVersion
 from odradek.protocol.limits import DEFAULT_LIMITS, DecodeLimits
 from odradek.protocol.schema import FieldSpec, MessageSpec
@@ -74,6 +74,24 @@ class Message(Struct):
         it asked for) and dropped in a response (the client cannot read it anyway).
         """
         return codec.encode(self._plans.get(version) or self.plan(version), self)
+
+
+def default_plan(message: type[Message], *path: str) -> codec.Plan:
+    """The plan with which `codec.new_struct` makes a message, or the struct under these attributes of it.
+
+    That is several times faster than calling the class, which handlers on hot paths need.
+    """
+    plan = compile_plan(message, message.SPEC, message.SPEC.versions.high)
+    for attribute in path:
+        plan = _nested_plan(plan, attribute)
+    return codec.prepare(plan)
+
+
+def _nested_plan(plan: StructPlan, attribute: str) -> StructPlan:
+    for field in (*plan.fields, *plan.tagged, *plan.absent):
+        if field.attribute == attribute and field.struct is not None:
+            return field.struct
+    raise KeyError(f"{plan.cls.__qualname__} has no struct named {attribute}")
 
 
 def make_message(spec: MessageSpec, module: str) -> type[Message]:

@@ -44,6 +44,7 @@ MAGIC_POSITION = layout.MAGIC_POSITION
 CRC_POSITION = layout.CRC_POSITION
 ATTRIBUTES_POSITION = layout.ATTRIBUTES_POSITION
 """The CRC covers everything from here on."""
+MAX_TIMESTAMP_POSITION = 35
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
@@ -62,7 +63,6 @@ _OFFSET = struct.Struct(">q")
 _INT32 = struct.Struct(">i")
 _UINT32 = struct.Struct(">I")
 _ATTRIBUTES = struct.Struct(">h")
-_MAX_TIMESTAMP_POSITION = 35
 _PRODUCER = struct.Struct(">qhi")
 _PRODUCER_POSITION = 43
 
@@ -204,7 +204,7 @@ def stamp_log_append_time(buffer: bytearray | memoryview, position: int, timesta
     """
     header = read_header(buffer, position)
     _ATTRIBUTES.pack_into(buffer, position + ATTRIBUTES_POSITION, header.attributes | LOG_APPEND_TIME_FLAG)
-    _OFFSET.pack_into(buffer, position + _MAX_TIMESTAMP_POSITION, timestamp_ms)
+    _OFFSET.pack_into(buffer, position + MAX_TIMESTAMP_POSITION, timestamp_ms)
     renew_crc(buffer, position, header.size_in_bytes)
 
 

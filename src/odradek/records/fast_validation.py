@@ -1,8 +1,8 @@
 # cython: annotation_typing=False
-"""Whether a producer's batch is good in every way, told at a fraction of what it costs to say what is wrong.
+"""Whether a producer's batch is valid, found out at a fraction of what it costs to name what is wrong.
 
-Compiled by Cython (acceptance.pxd has the C types), or interpreted as is. Every batch of every producer comes
-by here, and nearly all are good; of the others `validate.validate_for_produce` tells what is wrong.
+Compiled by Cython (acceptance.pxd has the C types), or interpreted as is. Every batch of every producer is
+checked here, and nearly all are valid; of the others `validate.validate_for_produce` names what is wrong.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ from typing import Any
 from odradek.records.batch import ATTRIBUTES_POSITION as _ATTRIBUTES_POSITION
 from odradek.records.batch import (
     CODEC_MASK,
+    CONTROL_FLAG,
     CRC_POSITION,
-    HEADER,
     HEADER_SIZE,
+    LOG_APPEND_TIME_FLAG,
     LOG_OVERHEAD,
     MAGIC,
     MAGIC_POSITION,
     NO_TIMESTAMP,
-    TRANSACTIONAL_FLAG,
-    BatchHeader,
     Buffer,
 )
 from odradek.records.compression import Codec, DecompressedView, free_scratch, new_scratch
@@ -55,12 +54,15 @@ _CRC_BEGINS = _ATTRIBUTES_POSITION
 _CRC_POSITION = CRC_POSITION
 _MAGIC_POSITION = MAGIC_POSITION
 _CODEC_MASK = CODEC_MASK
-_UNKNOWN_ATTRIBUTES = ~(CODEC_MASK | TRANSACTIONAL_FLAG)
+_CONTROL_FLAG = CONTROL_FLAG
+_LOG_APPEND_TIME_FLAG = LOG_APPEND_TIME_FLAG
 _HEADER_SIZE = HEADER_SIZE
 _LOG_OVERHEAD = LOG_OVERHEAD
 _MAGIC = MAGIC
 _NO_TIMESTAMP = NO_TIMESTAMP
 _LZ4 = Codec.LZ4
+_LAST_CODEC = Codec.ZSTD
+KEEP_CODEC = -1
 _free_scratch = free_scratch
 _FOUND_LEAST, _FOUND_GREATEST = 2, 3
 # Times beyond it are no times; what two within it differ by does not overflow.
@@ -68,29 +70,37 @@ ENDLESS_MS = 2**61
 _ENDLESS_MS = ENDLESS_MS
 
 
-class AcceptedBatch:
-    """What an append has to know of a good batch."""
+class ValidBatch:
+    """What an append has to know of a valid batch.
 
-    __slots__ = ("last_offset_delta", "max_timestamp_ms", "producer_id")
+    `max_timestamp_ms` is the header's, `greatest_ms` that of its records (-1 without any). `plain`: its
+    records without compression, if they are to be compressed by another codec.
+    """
 
-    def __init__(self, last_offset_delta: int, max_timestamp_ms: int, producer_id: int) -> None:
+    __slots__ = (
+        "attributes",
+        "greatest_ms",
+        "last_offset_delta",
+        "max_timestamp_ms",
+        "plain",
+        "producer_id",
+    )
+
+    def __init__(
+        self,
+        attributes: int,
+        last_offset_delta: int,
+        max_timestamp_ms: int,
+        greatest_ms: int,
+        producer_id: int,
+        plain: Buffer | None,
+    ) -> None:
+        self.attributes = attributes
         self.last_offset_delta = last_offset_delta
         self.max_timestamp_ms = max_timestamp_ms
+        self.greatest_ms = greatest_ms
         self.producer_id = producer_id
-
-
-def accept_for_produce(
-    buffer: Buffer,
-    max_message_bytes: int,
-    max_decompressed_bytes: int,
-    requires_key: bool,
-    earliest_ms: int,
-    latest_ms: int,
-) -> BatchHeader | None:
-    """The header of a batch that fills `buffer` and is good and ordinary in every way, else None."""
-    view = memoryview(buffer)
-    found = accept(view, max_message_bytes, max_decompressed_bytes, requires_key, earliest_ms, latest_ms)
-    return None if found is None else BatchHeader._make(HEADER.unpack_from(view))
+        self.plain = plain
 
 
 def accept(
@@ -98,10 +108,17 @@ def accept(
     max_message_bytes: int,
     max_decompressed_bytes: int,
     requires_key: bool,
+    checks_times: bool,
     earliest_ms: int,
     latest_ms: int,
-) -> AcceptedBatch | None:
-    """Like `accept_for_produce`, and as quick as can be."""
+    codec: int,
+) -> ValidBatch | None:
+    """The batch that fills `view` if it is valid in every way, else None.
+
+    `checks_times`: records must lie between the two times, and the producer must have set them. `codec`: what
+    the log stores, KEEP_CODEC for what the producer chose. Of the few batches with timestamps beyond any
+    calendar None is returned although some are valid.
+    """
     size = len(view)
     if size <= _HEADER_SIZE or size > max_message_bytes:
         return None
@@ -120,27 +137,36 @@ def accept(
         return None
     if count <= 0 or count != last_delta + 1 or (producer_id >= 0 and int32_at(octets, 53) < 0):
         return None
-    if attributes & _UNKNOWN_ATTRIBUTES or base_ms > _ENDLESS_MS or base_ms < -_ENDLESS_MS:
+    if attributes & _CONTROL_FLAG or base_ms > _ENDLESS_MS or base_ms < -_ENDLESS_MS:
+        return None
+    if checks_times and (attributes & _LOG_APPEND_TIME_FLAG or max_ms > latest_ms):
         return None
     if crc32c(part_of(view, _CRC_BEGINS, size)) != uint32_at(octets, _CRC_POSITION):
         return None
     if not cython.compiled:
         row = [0] * ROW_WIDTH
     untimed_delta_ms = _NO_TIMESTAMP - base_ms
-    codec = attributes & _CODEC_MASK
-    if codec:
+    own_codec = attributes & _CODEC_MASK
+    keeps_plain = codec >= 0 and codec != own_codec
+    kept: list[Buffer] | None = [] if keeps_plain else None
+    if own_codec:
         problem = _check_compressed(
-            view, codec, max_decompressed_bytes, count, requires_key, untimed_delta_ms, row
+            view, own_codec, max_decompressed_bytes, count, requires_key, untimed_delta_ms, row, kept
         )
     else:
         problem = check_octets(
             octets, _HEADER_SIZE, size, count, last_delta, True, requires_key, untimed_delta_ms, row
         )
-    if problem or max_ms > latest_ms or row[_FOUND_GREATEST] > latest_ms - base_ms:
+        if kept is not None:
+            kept.append(part_of(view, _HEADER_SIZE, size))
+    if problem:
         return None
-    if row[_FOUND_LEAST] < earliest_ms - base_ms:
+    if checks_times and row[_FOUND_GREATEST] > latest_ms - base_ms:
         return None
-    return AcceptedBatch(last_delta, max_ms, producer_id)
+    if checks_times and row[_FOUND_LEAST] < earliest_ms - base_ms:
+        return None
+    greatest_ms = base_ms + row[_FOUND_GREATEST]
+    return ValidBatch(attributes, last_delta, max_ms, greatest_ms, producer_id, kept[0] if kept else None)
 
 
 def _check_compressed(
@@ -151,9 +177,12 @@ def _check_compressed(
     requires_key: bool,
     untimed_delta_ms: int,
     row: Any,
+    kept: list[Buffer] | None,
 ) -> int:
-    """Like `check_octets`; a problem too if it does not decompress."""
+    """Like `check_octets`; a problem too if it does not decompress. Adds the plain records to `kept`."""
     problem: int = 1
+    if codec > _LAST_CODEC:
+        return problem
     size = NOT_ORDINARY
     if codec == _LZ4:
         scratch = _free_scratch.pop() if _free_scratch else new_scratch()
@@ -163,6 +192,8 @@ def _check_compressed(
             problem = check_octets(
                 octets_of(scratch), 0, size, count, count - 1, True, requires_key, untimed_delta_ms, row
             )
+            if kept is not None:
+                kept.append(bytes(scratch[:size]))
         _free_scratch.append(scratch)
     if size < 0:
         try:
@@ -171,6 +202,8 @@ def _check_compressed(
                 problem = check_octets(
                     octets_of(whole), 0, size, count, count - 1, True, requires_key, untimed_delta_ms, row
                 )
+                if kept is not None:
+                    kept.append(bytes(whole))
         except (RecordsError, ValueError):
             problem = 1
     return problem

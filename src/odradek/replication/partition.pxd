@@ -15,18 +15,26 @@ cdef class Partition:
     cdef public LogAppender log
     cdef public object on_progress
     cdef readonly TopicTraffic traffic
-    cdef public object state
+    cdef readonly object state
     cdef readonly long long leader_epoch
-    cdef readonly bint leads_alone
+    cdef readonly tuple isr
+    cdef readonly bint is_leader
+    cdef readonly bint is_sole_replica
     cdef readonly bint awaits_flush
     cdef readonly bint is_suspended
-    cdef dict _end_offsets
+    cdef readonly dict end_offsets
 
-    cpdef append(self, records, long long required_acks, long long now_ms, origin=*)
+    @cython.locals(leader_epoch="long long")
+    cpdef require_leader(self, long long client_leader_epoch=*)
     @cython.locals(info=AppendInfo)
-    cpdef AppendInfo append_alone(self, records, long long now_ms)
-    cdef _appended(self, AppendInfo info, Py_ssize_t size)
+    cpdef AppendInfo append(self, records, long long required_acks, long long now_ms, origin=*)
     cdef _require_appendable(self, long long required_acks)
-    cpdef bint may_acknowledge(self, long long last_offset, long long required_acks) except -1
-    @cython.locals(log=LogAppender, end_offset="long long")
-    cdef _advance(self)
+    cpdef record_follower_fetch(self, long long replica_id, long long fetch_offset)
+    cpdef require_replica(self, long long replica_id, long long client_leader_epoch)
+    cpdef bint is_committed(self, long long last_offset) except -1
+    cpdef bint is_flushed(self, long long last_offset) except -1
+    cpdef on_flushed(self)
+    cpdef bint has_enough_in_sync(self) except -1
+    cdef Py_ssize_t _min_in_sync(self) except -1
+    @cython.locals(log=LogAppender, end_offset="long long", current="long long", moved="long long")
+    cdef bint _advance(self) except -1

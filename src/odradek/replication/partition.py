@@ -13,7 +13,6 @@ from odradek.common.ids import TopicPartition
 from odradek.log.partition.leader_batches import Origin
 from odradek.log.partition.log_appender import AppendInfo
 from odradek.log.partition.partition_log import PartitionLog
-from odradek.log.partition.reading import FetchData, Isolation
 from odradek.metrics.counters import TopicTraffic
 from odradek.records.batch import Buffer
 from odradek.replication.errors import (
@@ -23,11 +22,21 @@ from odradek.replication.errors import (
     NotLeaderOrFollower,
     UnknownLeaderEpoch,
 )
-from odradek.replication.watermark import high_watermark
+
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.replication.watermark import high_watermark
+else:
+    from odradek.replication.watermark import high_watermark
 
 ALL_IN_SYNC = -1
 NO_LEADER = -1
 NO_EPOCH = -1
+NO_OFFSET = -1
 
 
 class LeaderAndIsrState(NamedTuple):
@@ -43,19 +52,22 @@ class LeaderAndIsrState(NamedTuple):
 class Partition:
     """A partition that has a replica here. Owned by the replica manager, on the loop.
 
-    `on_progress` is called when more can be read than before, or when the partition has changed hands.
-    `leads_alone`: this broker leads, and there is no other replica to wait for.
+    `on_progress` is called after an append, and when the high watermark or the leader has changed.
+    `is_sole_replica`: this broker leads, and there is no other replica to wait for.
+    `end_offsets`: how far the replicas are, as their fetches in this leader epoch say, this one included.
     `is_suspended`: a new leader epoch is being written to the disk, and appends are refused until it begins.
     `awaits_flush`: `flush.messages` asks for a sync before the last append may be answered or read.
     """
 
     __slots__ = (
-        "_end_offsets",
         "awaits_flush",
         "broker_id",
+        "end_offsets",
+        "is_leader",
+        "is_sole_replica",
         "is_suspended",
+        "isr",
         "leader_epoch",
-        "leads_alone",
         "log",
         "on_progress",
         "state",
@@ -83,15 +95,12 @@ class Partition:
         self.traffic = traffic or TopicTraffic()
         self.state = LeaderAndIsrState(NO_LEADER, NO_EPOCH, (), (), -1)
         self.leader_epoch = NO_EPOCH
-        self.leads_alone = False
+        self.isr: tuple[int, ...] = ()
+        self.is_leader = False
+        self.is_sole_replica = False
         self.awaits_flush = False
         self.is_suspended = False
-        self._end_offsets: dict[int, int] = {}
-
-    @property
-    def is_leader(self) -> bool:
-        """Whether this broker leads."""
-        return self.state.leader_id == self.broker_id
+        self.end_offsets: dict[int, int] = {}
 
     def become(self, state: LeaderAndIsrState) -> bool:
         """Take over the controller's decision; False if it is not newer than what is known."""
@@ -104,15 +113,22 @@ class Partition:
         was_leader_epoch = self.state.leader_epoch
         self.state = state
         self.leader_epoch = state.leader_epoch
+        self.isr = tuple(state.isr)
+        self.is_leader = state.leader_id == self.broker_id
         self.resume_appends()
         if self.is_leader and state.leader_epoch > was_leader_epoch:
             self.log.assign_leader_epoch(state.leader_epoch)
-            self._end_offsets = {}
+            self.end_offsets = {}
         self.awaits_flush = False
         if self.is_leader:
             self._advance()
         self.on_progress(self)
         return True
+
+    def stop(self) -> None:
+        """This broker has no replica of it any more: nothing can be appended, and who waits is woken."""
+        self.is_leader = self.is_sole_replica = False
+        self.on_progress(self)
 
     def suspend_appends(self) -> int:
         """Refuse appends until `become` or `resume_appends`; the log end, where the next epoch begins.
@@ -121,84 +137,67 @@ class Partition:
         start would look like one that was truncated.
         """
         self.is_suspended = True
-        self.leads_alone = False
+        self.is_sole_replica = False
         return self.log.log_end_offset
 
     def resume_appends(self) -> None:
         """Accept appends again, in the epoch of `state`."""
         self.is_suspended = False
-        self.leads_alone = self.is_leader and len(self.state.replicas) == 1
+        self.is_sole_replica = self.is_leader and len(self.state.replicas) == 1
 
     def require_leader(self, client_leader_epoch: int = NO_EPOCH) -> None:
-        """Raise unless this broker leads, in the epoch that the client believes in (if it does in any)."""
-        state = self.state
-        if client_leader_epoch not in (NO_EPOCH, state.leader_epoch):
-            if client_leader_epoch < state.leader_epoch:
-                raise FencedLeaderEpoch(
-                    f"epoch {client_leader_epoch} is over, {state.leader_epoch} has begun"
-                )
+        """Raise unless this broker leads, in the epoch that the client knows (if it names one)."""
+        leader_epoch = self.leader_epoch
+        if client_leader_epoch not in (NO_EPOCH, leader_epoch):
+            if client_leader_epoch < leader_epoch:
+                raise FencedLeaderEpoch(f"epoch {client_leader_epoch} is over, {leader_epoch} has begun")
             raise UnknownLeaderEpoch(f"epoch {client_leader_epoch} is not known here yet")
-        if state.leader_id != self.broker_id:
-            raise NotLeaderOrFollower(self.topic_partition, state.leader_id, state.leader_epoch)
+        if not self.is_leader:
+            raise NotLeaderOrFollower(self.topic_partition, self.state.leader_id, leader_epoch)
 
     def append(
         self, records: Buffer, required_acks: int, now_ms: int, origin: Origin = Origin.CLIENT
     ) -> AppendInfo:
         """Write batches as the leader. Nothing was written if it raises."""
-        state = self.state
-        if not self.leads_alone:
+        if not self.is_sole_replica:
             self._require_appendable(required_acks)
-        if origin is Origin.CLIENT and isinstance(records, memoryview):
-            info = self.log.append_from_client(records, state.leader_epoch, now_ms)
-        else:
-            info = self.log.append_as_leader(records, state.leader_epoch, now_ms=now_ms, origin=origin)
-        self._appended(info, len(records))
-        return info
-
-    def append_alone(self, records: memoryview, now_ms: int) -> AppendInfo:
-        """Like `append` of what a client sent, where `leads_alone`."""
-        info = self.log.append_from_client(records, self.leader_epoch, now_ms)
-        self._appended(info, len(records))
-        return info
-
-    def _appended(self, info: AppendInfo, size: int) -> None:
+        info = self.log.append_as_leader(records, self.leader_epoch, now_ms, origin)
         self._advance()
         self.on_progress(self)
         if not info.is_duplicate:
-            self.traffic.bytes_in += size
+            self.traffic.bytes_in += len(records)
             self.traffic.messages_in += info.last_offset - info.base_offset + 1
+        return info
 
     def _require_appendable(self, required_acks: int) -> None:
         self.require_leader()
         if self.is_suspended:
             raise LeaderEpochPending(f"{self.topic_partition} begins a new leader epoch: try again")
-        in_sync = len(self.state.isr)
-        if required_acks == ALL_IN_SYNC and in_sync < self._min_in_sync():
-            raise NotEnoughReplicas(self.topic_partition, in_sync, self._min_in_sync())
+        if required_acks == ALL_IN_SYNC and not self.has_enough_in_sync():
+            raise NotEnoughReplicas(self.topic_partition, len(self.isr), self._min_in_sync())
 
-    def read(
-        self,
-        offset: int,
-        max_bytes: int,
-        *,
-        isolation: Isolation,
-        client_leader_epoch: int = NO_EPOCH,
-        min_one_batch: bool = True,
-    ) -> FetchData:
-        """Whole batches for a consumer."""
-        self.require_leader(client_leader_epoch)
-        return self.log.read(offset, max_bytes, isolation=isolation, min_one_batch=min_one_batch)
+    def record_follower_fetch(self, replica_id: int, fetch_offset: int) -> None:
+        """A follower asks for `fetch_offset`: it has everything before, which may now be committed."""
+        if self.end_offsets.get(replica_id, NO_OFFSET) == fetch_offset:
+            return
+        self.end_offsets[replica_id] = fetch_offset
+        if self._advance():
+            self.on_progress(self)
+
+    def require_replica(self, replica_id: int, client_leader_epoch: int) -> None:
+        """Raise unless that broker is to have a replica; a newer assignment may not have come here yet."""
+        if replica_id in self.state.replicas:
+            return
+        if client_leader_epoch != NO_EPOCH:
+            raise UnknownLeaderEpoch(f"broker {replica_id} is no replica in epoch {self.leader_epoch}")
+        raise NotLeaderOrFollower(self.topic_partition, self.state.leader_id, self.leader_epoch)
 
     def is_committed(self, last_offset: int) -> bool:
         """Whether every replica in sync has the record at `last_offset`."""
         return self.log.high_watermark > last_offset
 
-    def may_acknowledge(self, last_offset: int, required_acks: int) -> bool:
-        """Whether an append up to `last_offset` can be answered: synced where that is due, and with acks=all
-        committed, which includes it.
-        """
-        if required_acks == ALL_IN_SYNC:
-            return self.is_committed(last_offset)
+    def is_flushed(self, last_offset: int) -> bool:
+        """Whether an append up to `last_offset` is synced, where `flush.messages` asks for that."""
         return not self.awaits_flush or self.log.recovery_point > last_offset
 
     def on_flushed(self) -> None:
@@ -209,22 +208,28 @@ class Partition:
 
     def in_sync_replicas(self) -> Sequence[int]:
         """The brokers that have everything that is committed."""
-        return self.state.isr
+        return self.isr
+
+    def has_enough_in_sync(self) -> bool:
+        """Whether as many replicas are in sync as `min.insync.replicas` demands."""
+        return self.is_sole_replica or len(self.isr) >= self._min_in_sync()
 
     def _min_in_sync(self) -> int:
-        # A topic with fewer replicas than its min ISR would never take anything.
+        # A topic with fewer replicas than its min ISR would never accept anything.
         return min(self.log.config.min_insync_replicas, max(1, len(self.state.replicas)))
 
-    def _advance(self) -> None:
-        """Move the high watermark as far as the replicas in sync, and a flush that is due, allow."""
+    def _advance(self) -> bool:
+        """Move the high watermark as far as replicas in sync and a due flush allow; whether it moved."""
         log = self.log
         self.awaits_flush = log.awaits_flush()
         end_offset = log.recovery_point if self.awaits_flush else log.log_end_offset
-        if self.leads_alone:
+        if self.is_sole_replica:
             log.commit_to(end_offset)
-            return
-        self._end_offsets[self.broker_id] = end_offset
-        current = self.log.high_watermark
-        moved = high_watermark(self._end_offsets, self.state.isr, current, min_in_sync=self._min_in_sync())
+            return True
+        self.end_offsets[self.broker_id] = end_offset
+        current = log.high_watermark
+        moved = high_watermark(self.end_offsets, self.isr, current, self._min_in_sync())
         if moved > current:
-            self.log.update_high_watermark(moved)
+            log.update_high_watermark(moved)
+            return True
+        return False

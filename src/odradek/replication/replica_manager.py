@@ -181,7 +181,7 @@ class ReplicaManager:
             if not any(other.topic_id == partition.topic_id for other in self.partitions.values()):
                 self.topic_names.pop(partition.topic_id, None)
                 self.traffic.pop(topic_partition.topic, None)
-            self.on_progress(partition)
+            partition.stop()
 
     def set_aside_all_but(self, wanted: Collection[TopicPartition]) -> list[PartitionLog]:
         """Serve no other partitions than these; the logs of others, which are strays: kept, not served."""

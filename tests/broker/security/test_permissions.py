@@ -14,6 +14,8 @@ from odradek.cluster.acls import change_acls
 from odradek.common.acls import (
     CLUSTER,
     AccessControlEntry,
+    AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     ResourcePattern,
@@ -60,6 +62,9 @@ class Deny:
 
     def allows_topic(self, principal: str, host: str, operation: Operation, topic: str) -> bool:
         return self.allows(principal, host, operation, Resource(ResourceType.TOPIC, topic))
+
+    def acls(self, wanted: AclBindingFilter) -> list[AclBinding]:
+        return []
 
     def allows_any(
         self, principal: str, host: str, operation: Operation, resource_type: ResourceType

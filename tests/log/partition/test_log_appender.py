@@ -1,4 +1,4 @@
-"""The short way into a log ends where the long one does, for any batches."""
+"""Appends of a leader: in place or copied, any batches make the same log; limits follow the segment."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from log.given_logs import SMALL, a_batch, open_log
 from odradek.common.errors import KafkaError
 from odradek.log.config import LogConfig
+from odradek.log.partition.leader_batches import validate_from_client
 from odradek.log.partition.log_appender import AppendInfo
 from odradek.log.partition.partition_log import PartitionLog
 from odradek.records.compression import Codec
@@ -39,7 +40,7 @@ batches = st.builds(
 
 
 def append_all(log: PartitionLog, given: list[dict], *, in_place: bool) -> list[AppendInfo | str]:
-    """What became of each batch; a view of writable bytes may take the short way, plain bytes never."""
+    """The outcome of each batch; a view of writable bytes is stamped in place, plain bytes are copied."""
     outcomes: list[AppendInfo | str] = []
     epoch = 0
     for one in given:
@@ -72,36 +73,42 @@ def files_of(log: PartitionLog) -> dict[str, bytes]:
 @pytest.mark.parametrize("config", CONFIGS)
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(given_batches=st.lists(batches, max_size=25))
-def test_both_ways_make_the_same_log(
+def test_in_place_or_copied_the_log_is_the_same(
     tmp_path_factory: pytest.TempPathFactory, config: LogConfig, given_batches: list[dict]
 ) -> None:
-    short, long = (open_log(tmp_path_factory.mktemp("log"), config) for _ in range(2))
+    in_place, copied = (open_log(tmp_path_factory.mktemp("log"), config) for _ in range(2))
 
-    outcomes = append_all(short, given_batches, in_place=True)
+    outcomes = append_all(in_place, given_batches, in_place=True)
 
-    assert outcomes == append_all(long, given_batches, in_place=False)
-    assert files_of(short) == files_of(long)
-    assert short.producers.entries == long.producers.entries
-    assert short.producers.end_offset == long.producers.end_offset == short.log_end_offset
-    short.release()
-    long.release()
+    assert outcomes == append_all(copied, given_batches, in_place=False)
+    assert files_of(in_place) == files_of(copied)
+    assert in_place.producers.entries == copied.producers.entries
+    assert in_place.producers.end_offset == copied.producers.end_offset == in_place.log_end_offset
+    in_place.release()
+    copied.release()
 
 
-def test_ordinary_batches_do_take_the_short_way(tmp_path: Path) -> None:
+def test_a_valid_batch_is_checked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The detailed validation, which names what is wrong, is only for batches that are refused."""
     log = open_log(tmp_path)
-    taken = []
+    detailed = []
+    monkeypatch.setattr(
+        "odradek.log.partition.log_appender.validate_from_client",
+        lambda *given: detailed.append(given) or validate_from_client(*given),
+    )
 
-    for number in range(5):
-        records = memoryview(bytearray(a_batch(3, timestamp_ms=NOW_MS + number)))
-        taken.append(log.append_shortly(records, 0, NOW_MS) is not None)
-        if not taken[-1]:
-            log.append_as_leader(bytes(records), 0, now_ms=NOW_MS)
+    for number in range(3):
+        log.append_as_leader(memoryview(bytearray(a_batch(3, timestamp_ms=NOW_MS + number))), 0, NOW_MS)
+    assert not detailed
 
-    # The first finds an empty segment, which has no time to roll by yet.
-    assert taken == [False, True, True, True, True]
+    damaged = bytearray(a_batch(3, timestamp_ms=NOW_MS))
+    damaged[-1] ^= 1
+    with pytest.raises(KafkaError):
+        log.append_as_leader(memoryview(damaged), 0, NOW_MS)
+    assert len(detailed) == 1
 
 
-def test_a_new_first_batch_brings_new_terms(tmp_path: Path) -> None:
+def test_a_new_first_batch_brings_new_limits(tmp_path: Path) -> None:
     log = open_log(tmp_path, SMALL.replace(segment_ms=50))
     for timestamp_ms in (NOW_MS, NOW_MS + 1, NOW_MS + 2):
         log.append_as_leader(

@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Any
 
-from odradek.broker.requests.purgatory import Purgatory
+from odradek.broker.requests.purgatory import CommitPurgatory, CommitWait, CommitWaiter
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.coordinator.ports import RunningTimer
@@ -30,7 +30,7 @@ class InternalTopic:
         self,
         topic: str,
         replicas: ReplicaManager,
-        waiting: Purgatory,
+        waiting: CommitPurgatory,
         pool: Executor,
         *,
         load_bytes: int = LOAD_BYTES,
@@ -57,26 +57,15 @@ class InternalTopic:
     async def wait_committed(self, partition: int, offset: int, timeout_ms: int) -> None:
         """Return when that offset is committed."""
         led = self._led(partition)
-        epoch = led.state.leader_epoch
-        done = asyncio.get_running_loop().create_future()
-
-        def try_complete() -> bool:
-            if led.is_leader and led.state.leader_epoch == epoch and not led.is_committed(offset):
-                return False
-            if not done.done():
-                done.set_result(led.is_committed(offset))
-            return True
-
-        def give_up() -> None:
-            if not done.done():
-                done.set_exception(
-                    KafkaError("not committed in time", error_code=ErrorCode.REQUEST_TIMED_OUT)
-                )
-
-        self._waiting.park(
-            [led.topic_partition], try_complete=try_complete, timeout_ms=timeout_ms, on_timeout=give_up
-        )
-        if not await done:
+        waiter = _Committed(asyncio.get_running_loop().create_future())
+        waiter.wait_for(led, offset, led.leader_epoch)
+        self._waiting.add(waiter, timeout_ms)
+        # It may have been committed before anybody waited.
+        self._waiting.wake(led)
+        error_code = await waiter.done
+        if error_code is ErrorCode.REQUEST_TIMED_OUT:
+            raise KafkaError("not committed in time", error_code=error_code)
+        if error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
             raise NotLeaderOrFollower(led.topic_partition, led.state.leader_id, led.state.leader_epoch)
 
     def end_offset(self, partition: int) -> int:
@@ -102,6 +91,24 @@ class InternalTopic:
         found = self._replicas.get(self.topic, partition)
         found.require_leader()
         return found
+
+
+class _Committed(CommitWaiter):
+    """Completes a future with the outcome of one batch."""
+
+    __slots__ = ("done",)
+
+    def __init__(self, done: asyncio.Future[ErrorCode]) -> None:
+        super().__init__()
+        self.done = done
+
+    def on_outcome(self, wait: CommitWait, error_code: ErrorCode) -> None:
+        """Committed, or the leader epoch or the time is over."""
+        if not self.done.done():
+            self.done.set_result(error_code)
+
+    def on_complete(self) -> None:
+        """There is only one batch."""
 
 
 class LoopTimer:

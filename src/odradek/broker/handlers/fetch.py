@@ -1,8 +1,12 @@
+# cython: annotation_typing=False
 """Fetch, API key 1: whole batches from partitions that this broker leads, straight from their files.
 
 Versions 4-18.  4: isolation.  5: log start offset.  7: sessions (KIP-227).  9: leader epochs.  10: zstd.
-11: rack.  12: flexible, diverging epochs.  13: topic ids.  15: replica state.  Followers, and reading from
-them (KIP-392), come with replication.
+11: rack.  12: flexible, diverging epochs.  13: topic ids.  15: replica state.  Consumers read up to the high
+watermark or the last stable offset, followers up to the log end. Reading from followers (KIP-392) comes with
+replication: until then `preferred_read_replica` is always -1.
+
+Compiled by Cython (fetch.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations
@@ -13,20 +17,36 @@ from typing import Any
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.cooperative_yield import STEPS_PER_YIELD, CooperativeYield
 from odradek.broker.requests.dispatch import handles
-from odradek.broker.requests.fetch_sessions import FetchSession, FetchSessionError, Key, WantedPartition
+from odradek.broker.requests.fetch_sessions import FetchPartition, FetchSession, FetchSessionError, Key
 from odradek.broker.requests.file_parts import LogPart
+from odradek.broker.requests.purgatory import Waiter
+from odradek.broker.security.acls import CLUSTER, Operation, Resource, ResourceType
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.log.errors import OffsetOutOfRange, StorageError
 from odradek.log.partition.partition_log import PartitionLog
-from odradek.log.partition.read_ahead import is_warm, notice_cached, warm_up
-from odradek.log.partition.reading import Isolation
+from odradek.log.partition.read_ahead import notice_cached, warm_up
+from odradek.log.partition.reading import BatchRun, Isolation
+from odradek.net.send_queue import SMALL_FILE_BYTES
 from odradek.protocol.api_key import ApiKey
-from odradek.protocol.fetch_frames import FetchFrame
+from odradek.protocol.codec import new_struct
 from odradek.protocol.messages import FetchRequest, FetchResponse
+from odradek.protocol.structs import default_plan
 from odradek.replication.errors import NotLeaderOrFollower
 from odradek.replication.partition import Partition
+
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.log.partition.read_ahead import is_warm
+    from cython.cimports.odradek.log.partition.reading import read_log
+else:
+    from odradek.log.partition.read_ahead import is_warm
+    from odradek.log.partition.reading import read_log
 
 Row = FetchResponse.Responses.Partitions
 Answer = FetchResponse | None | Coroutine[Any, Any, FetchResponse | None]
@@ -34,290 +54,351 @@ ColdRead = tuple[PartitionLog, int, int]
 """A log, where to read in it, and at most how many bytes."""
 
 TOPIC_IDS_FROM = 13
-ISOLATION = {0: Isolation.HIGH_WATERMARK, 1: Isolation.COMMITTED}
+REPLICA_STATE_FROM = 15
+READ_COMMITTED = 1
+
+_RESPONSE = default_plan(FetchResponse)
+_TOPIC = default_plan(FetchResponse, "responses")
+_ROW = default_plan(FetchResponse, "responses", "partitions")
+_STEPS_PER_TURN = STEPS_PER_YIELD
+_TOPIC_IDS_FROM, _REPLICA_STATE_FROM = TOPIC_IDS_FROM, REPLICA_STATE_FROM
+_SMALL_FILE_BYTES = SMALL_FILE_BYTES
+_LOG_END, _UNCOMMITTED, _COMMITTED = Isolation.LOG_END, Isolation.HIGH_WATERMARK, Isolation.COMMITTED
+_READ, _TOPIC_TYPE = Operation.READ, ResourceType.TOPIC
 
 
 @handles(ApiKey.FETCH, versions=(4, 18))
 def fetch(context: RequestContext, request: FetchRequest) -> Answer:
-    """Answer at once if there is enough, or a fault to tell; else wait for more.
+    """Answer at once if there is enough, or an error to report; else wait for more.
 
     What may have to come from the disk is first brought into the page cache by a thread.
     """
     services = context.services
-    uses_topic_ids = context.version >= TOPIC_IDS_FROM
     try:
         session, is_incremental = services.fetch_sessions.resolve(
-            request, uses_topic_ids, services.clock.now_ms()
+            request, context.version >= _TOPIC_IDS_FROM, services.clock.now_ms()
         )
     except FetchSessionError as error:
         return FetchResponse(error_code=error.error_code)
-    fetching = Fetching(context, request, session, is_incremental)
-    if len(session.wanted) > STEPS_PER_YIELD:
+    fetching = DelayedFetch(context, request, session, is_incremental)
+    if len(session.wanted) > _STEPS_PER_TURN:
         return fetching.answer_in_turns()
-    cold = fetching.cold_reads()
-    return fetching.warm_up_and_answer(cold) if cold else fetching.answer_or_wait()
+    return fetching.answer_or_wait()
 
 
-class Fetching:
+class DelayedFetch(Waiter):
     """One fetch: read, perhaps wait and read again, answer.
 
-    The short way leaves one to it that has waited there and came upon something unusual.
+    `replica_id`: the follower that fetches, -1 for a consumer.
     """
 
     __slots__ = (
+        "_allowed",
+        "_cold",
+        "_partitions",
+        "_topic_names",
         "bytes_read",
         "context",
-        "has_faults",
+        "has_errors",
         "is_incremental",
-        "request",
-        "room_bytes",
+        "isolation",
+        "max_bytes",
+        "max_wait_ms",
+        "min_bytes",
+        "replica_id",
         "rows",
+        "services",
         "session",
     )
+
+    rows: list[tuple[Key, FetchPartition, Row]]
 
     def __init__(
         self,
         context: RequestContext,
-        request: FetchRequest | FetchFrame,
+        request: FetchRequest,
         session: FetchSession,
         is_incremental: bool,
     ) -> None:
+        super().__init__(context.connection)
+        services = context.services
         self.context = context
-        self.request = request
+        self.services = services
         self.session = session
         self.is_incremental = is_incremental
+        self.min_bytes = request.min_bytes
+        self.max_bytes = min(request.max_bytes, services.fetch_max_bytes)
+        self.max_wait_ms = request.max_wait_ms
+        has_state = context.version >= _REPLICA_STATE_FROM
+        self.replica_id = request.replica_state.replica_id if has_state else request.replica_id
+        if self.replica_id >= 0:
+            self.isolation = _LOG_END
+        else:
+            self.isolation = _COMMITTED if request.isolation_level == READ_COMMITTED else _UNCOMMITTED
+        self._partitions: dict[Any, Partition] = services.replicas.partitions
+        self._topic_names = services.replicas.topic_names
+        self._allowed: dict[str, bool] = {}
+        self._cold: list[ColdRead] | None = None
         self._begin()
 
     def _begin(self) -> None:
-        """Nothing is read yet, and the answer has all its room."""
-        self.rows: list[tuple[Key, WantedPartition, Row]] = []
+        """Nothing is read yet."""
+        self.rows = []
         self.bytes_read = 0
-        self.has_faults = False
-        self.room_bytes = min(self.request.max_bytes, self.context.services.fetch_max_bytes)
+        self.has_errors = False
 
-    def cold_reads(self) -> list[ColdRead]:
-        """The reads that may have to wait for a disk."""
-        self._begin()
-        reads = [self._cold_read(wanted) for wanted in self.session.wanted.values()]
-        return [read for read in reads if read is not None]
+    def answer_or_wait(self) -> Answer:
+        """The response, if there is enough for one; else None, and it comes when there is."""
+        cold: list[ColdRead] = []
+        self._cold = cold
+        self.read()
+        self._cold = None
+        if cold:
+            return self._warm_up_and_answer(cold)
+        return self._answer_or_park()
 
-    async def warm_up_and_answer(self, cold: list[ColdRead]) -> FetchResponse | None:
-        """Have a thread wait for the disk, then go on as if it had been warm."""
-        services = self.context.services
-        await services.loop.run_in_executor(services.pool, _warm_up_all, cold)
-        return None if self.context.connection.is_closed else self.answer_or_wait()
+    async def _warm_up_and_answer(self, cold: list[ColdRead]) -> FetchResponse | None:
+        """Have a thread wait for the disk, then read what is in the page cache."""
+        await self.services.loop.run_in_executor(self.services.pool, _warm_up_all, cold)
+        if self.context.connection.is_closed:
+            return None
+        self.read()
+        return self._answer_or_park()
 
     async def answer_in_turns(self) -> FetchResponse | None:
-        """Like all of this for so many partitions that others must have their turn in between.
+        """The same for so many partitions that others must be served in between.
 
         A client that goes on with its session meanwhile may change what it wants.
         """
-        services, turns = self.context.services, CooperativeYield()
+        turns = CooperativeYield()
         items = list(self.session.wanted.items())
         cold: list[ColdRead] = []
-        async for _, wanted in turns.over(items):
-            read = self._cold_read(wanted)
-            if read is not None:
-                cold.append(read)
-        if cold:
-            await services.loop.run_in_executor(services.pool, _warm_up_all, cold)
-        self._begin()
+        self._cold = cold
         async for key, wanted in turns.over(items):
             self._read_one(key, wanted)
+        self._cold = None
+        if cold:
+            await self.services.loop.run_in_executor(self.services.pool, _warm_up_all, cold)
+            self._begin()
+            async for key, wanted in turns.over(items):
+                self._read_one(key, wanted)
         if self.context.connection.is_closed:
             return None
         if not self.is_enough():
             # All are here, then, and no broker has very many; some may have got more since they were read.
-            return self.answer_or_wait()
-        telling = Telling(self)
+            self.read()
+            return self._answer_or_park()
+        builder = FetchResponseBuilder(self)
         async for key, wanted, row in turns.over(self.rows):
-            telling.add(key, wanted, row)
-        return telling.response()
+            builder.add(key, wanted, row)
+        return builder.response()
 
-    def answer_or_wait(self) -> FetchResponse | None:
-        """The answer, if there is enough for one; else None, and it comes when there is."""
-        self.read()
+    def _answer_or_park(self) -> FetchResponse | None:
         if self.is_enough():
-            return self.response()
-        self.context.services.waiting_fetches.park(
-            self.keys(),
-            try_complete=self.try_again,
-            timeout_ms=self.request.max_wait_ms,
-            on_timeout=self.answer_as_is,
-            connection=self.context.connection,
-        )
+            return self._response()
+        self.services.waiting_fetches.add(self, self._keys(), self.max_wait_ms)
         return None
 
     def read(self) -> None:
-        """Look at every partition, in the session's order, until the answer is full."""
+        """Look at every partition, in the session's order, until the response is full."""
         self._begin()
         for key, wanted in self.session.wanted.items():
             self._read_one(key, wanted)
 
     def is_enough(self) -> bool:
-        """Whether the answer should go out now."""
-        request = self.request
+        """Whether the response should go out now."""
         return (
-            self.has_faults
-            or request.max_wait_ms <= 0
-            or self.bytes_read >= request.min_bytes
+            self.has_errors
+            or self.max_wait_ms <= 0
+            or self.bytes_read >= self.min_bytes
             or not self.session.wanted
         )
 
-    def try_again(self) -> bool:
+    def try_complete(self) -> bool:
         """Woken: read again, and answer if it is enough now."""
         if self.context.connection.is_closed:
             return True
         self.read()
         if not self.is_enough():
             return False
-        self.context.answer(self.response())
+        self.context.answer(self._response())
         return True
 
-    def answer_as_is(self) -> None:
+    def on_timeout(self) -> None:
         """The client has waited long enough."""
         if not self.context.connection.is_closed:
             self.read()
-            self.context.answer(self.response())
+            self.context.answer(self._response())
 
-    def keys(self) -> list[Any]:
-        """What to wait for."""
-        found = [self._find(wanted) for wanted in self.session.wanted.values()]
-        return [partition.topic_partition for partition in found if partition is not None]
+    def _keys(self) -> tuple[Any, ...]:
+        """The partitions to wait for."""
+        keys = []
+        for wanted in self.session.wanted.values():
+            partition = wanted.replica
+            if partition is not None:
+                keys.append(partition.topic_partition)
+        return tuple(keys)
 
-    def response(self) -> FetchResponse:
-        """What was read, for the client."""
-        telling = Telling(self)
+    def _response(self) -> FetchResponse:
+        builder = FetchResponseBuilder(self)
         for key, wanted, row in self.rows:
-            telling.add(key, wanted, row)
-        return telling.response()
+            builder.add(key, wanted, row)
+        return builder.response()
 
-    def topic_of(self, wanted: WantedPartition) -> str | None:
-        """Its name; None if it was named by an id that is not known here."""
-        if self.session.uses_topic_ids:
-            return self.context.services.replicas.topic_name(wanted.topic_id)
-        return wanted.topic
+    # Reading one partition
 
-    def _find(self, wanted: WantedPartition) -> Partition | None:
-        topic = self.topic_of(wanted)
-        return None if topic is None else self.context.services.replicas.find(topic, wanted.partition)
-
-    def _cold_read(self, wanted: WantedPartition) -> ColdRead | None:
-        """How to read a partition that may have to come from a disk; None if it need not."""
-        partition = self._find(wanted)
-        if partition is None:
-            return None
-        asked = wanted.asked
-        max_bytes = min(asked.partition_max_bytes, max(self.room_bytes, 0))
-        log, offset = partition.log, asked.fetch_offset
-        if is_warm(log, offset, max_bytes) or notice_cached(log, offset, max_bytes):
-            return None
-        self.room_bytes -= max_bytes
-        return log, offset, max_bytes
-
-    def _read_one(self, key: Key, wanted: WantedPartition) -> None:
-        row = Row(partition_index=wanted.partition, high_watermark=-1, records=b"")
+    def _read_one(self, key: Key, wanted: FetchPartition) -> None:
+        row = new_struct(_ROW)
+        row.partition_index = wanted.partition
+        row.high_watermark = -1
+        row.records = b""
         self.rows.append((key, wanted, row))
-        topic, partition = self.topic_of(wanted), self._find(wanted)
+        topic = self._topic_names.get(wanted.topic_id) if self.session.uses_topic_ids else wanted.topic
+        wanted.replica = None if topic is None else self._partitions.get((topic, wanted.partition))
         if topic is None:
             row.error_code = ErrorCode.UNKNOWN_TOPIC_ID
-        elif partition is None:
-            row.error_code = self.context.services.why_not_here(topic, wanted.partition)
+        elif self.services.authorizer is not None and not self._is_allowed(topic):
+            row.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif wanted.replica is None:
+            row.error_code = self.services.why_not_here(topic, wanted.partition)
         else:
             try:
-                self._read_into(row, partition, wanted.asked)
+                self._read_into(row, wanted.replica, wanted)
+                return
             except KafkaError as error:
-                self._tell_error(row, topic, error)
-        self.has_faults |= bool(row.error_code) or row.diverging_epoch.epoch >= 0
+                self._report_error(row, topic, error)
+        self.has_errors = True
 
-    def _read_into(self, row: Row, partition: Partition, asked: Any) -> None:
+    def _is_allowed(self, topic: str) -> bool:
+        """Whether the client may read the topic; a follower needs to be a broker."""
+        found = self._allowed.get(topic)
+        if found is None:
+            if self.replica_id >= 0:
+                found = self.context.is_allowed(Operation.CLUSTER_ACTION, CLUSTER)
+            else:
+                found = self.context.is_allowed(_READ, Resource(_TOPIC_TYPE, topic))
+            self._allowed[topic] = found
+        return found
+
+    def _read_into(self, row: Row, partition: Partition, wanted: FetchPartition) -> None:
         row.aborted_transactions = None
-        partition.require_leader(asked.current_leader_epoch)
-        if asked.last_fetched_epoch >= 0 and _diverges(row, partition, asked):
+        partition.require_leader(wanted.current_leader_epoch)
+        if self.replica_id >= 0:
+            partition.require_replica(self.replica_id, wanted.current_leader_epoch)
+        if wanted.last_fetched_epoch >= 0 and self._diverges(row, partition, wanted):
+            self.has_errors = True
             return
-        max_bytes = min(asked.partition_max_bytes, max(self.room_bytes, 0))
-        fetched = partition.log.read(
-            asked.fetch_offset,
-            max_bytes,
-            isolation=ISOLATION.get(self.request.isolation_level, Isolation.HIGH_WATERMARK),
-            # Only the first partition with data may pass the limits, else an answer could have any size.
-            min_one_batch=self.bytes_read == 0,
-        )
-        row.high_watermark = fetched.high_watermark
-        row.last_stable_offset = fetched.last_stable_offset
+        log, offset = partition.log, wanted.fetch_offset
+        max_bytes = min(wanted.max_bytes, max(self.max_bytes - self.bytes_read, 0))
+        cold = self._cold
+        if (
+            cold is not None
+            and not is_warm(log, offset, max_bytes)
+            and not notice_cached(log, offset, max_bytes)
+        ):
+            cold.append((log, offset, max_bytes))
+            return
+        # Only the first partition with data may pass the limits, else a response could have any size.
+        fetched = read_log(log, offset, max_bytes, self.isolation, self.bytes_read == 0)
+        if self.replica_id >= 0:
+            partition.record_follower_fetch(self.replica_id, offset)
+        row.high_watermark = log.high_watermark
+        row.last_stable_offset = log.stable_offset()
         row.log_start_offset = fetched.log_start_offset
-        if fetched.range is not None:
-            row.records = LogPart(fetched.range)
-            self.bytes_read += len(row.records)
-            self.room_bytes -= len(row.records)
-        if fetched.aborted is not None:
-            row.aborted_transactions = [
-                Row.AbortedTransactions(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
-                for aborted in fetched.aborted
-            ]
+        if fetched.run is not None:
+            row.records = records = _records(fetched.run)
+            self.bytes_read += len(records)
+        aborted = fetched.aborted
+        if aborted is not None:
+            row.aborted_transactions = (
+                [
+                    Row.AbortedTransactions(producer_id=one.producer_id, first_offset=one.first_offset)
+                    for one in aborted
+                ]
+                if aborted
+                else []
+            )
 
-    def _tell_error(self, row: Row, topic: str, error: KafkaError) -> None:
-        services = self.context.services
+    def _diverges(self, row: Row, partition: Partition, wanted: FetchPartition) -> bool:
+        """Whether the client's log differs from ours; the response then says from where on (KIP-595)."""
+        log = partition.log
+        epoch, offset = wanted.last_fetched_epoch, wanted.fetch_offset
+        if epoch == log.epochs.latest:
+            return False  # its end is the log end, beyond which nobody may read
+        end = log.end_offset_for_epoch(epoch)
+        if end.epoch < 0:
+            # An epoch that this log has not seen: there is no offset from which on the logs differ.
+            raise OffsetOutOfRange(offset, log.log_start_offset, log.log_end_offset)
+        if end.epoch == epoch and end.end_offset >= offset:
+            return False
+        row.diverging_epoch.epoch = end.epoch
+        row.diverging_epoch.end_offset = end.end_offset
+        row.high_watermark = log.high_watermark
+        row.log_start_offset = log.log_start_offset
+        return True
+
+    def _report_error(self, row: Row, topic: str, error: KafkaError) -> None:
         row.error_code = error.error_code
         if isinstance(error, NotLeaderOrFollower):
             row.current_leader.leader_id = error.leader_id
             row.current_leader.leader_epoch = error.leader_epoch
         elif isinstance(error, StorageError):
-            services.replicas.disk_failed(TopicPartition(topic, row.partition_index), error)
+            self.services.replicas.disk_failed(TopicPartition(topic, row.partition_index), error)
 
 
-class Telling:
-    """The rows of one answer, by topic; in an incremental session only those that have news."""
+class FetchResponseBuilder:
+    """The rows of one response, by topic; in an incremental session only those that have news."""
 
     __slots__ = ("_fetching", "_sent", "_topics")
 
-    def __init__(self, fetching: Fetching) -> None:
+    def __init__(self, fetching: DelayedFetch) -> None:
         self._fetching = fetching
         self._topics: dict[Any, FetchResponse.Responses] = {}
         self._sent: list[Key] = []
 
-    def add(self, key: Key, wanted: WantedPartition, row: Row) -> None:
-        """Tell of one more partition, if there is anything to tell."""
+    def add(self, key: Key, wanted: FetchPartition, row: Row) -> None:
+        """Add one more partition, if there is anything to say of it."""
         if not wanted.has_news(row) and self._fetching.is_incremental:
             return
         topic = self._topics.get(key[0])
         if topic is None:
-            topic = FetchResponse.Responses(topic=wanted.topic, topic_id=wanted.topic_id)
+            topic = new_struct(_TOPIC)
+            topic.topic = wanted.topic
+            topic.topic_id = wanted.topic_id
             self._topics[key[0]] = topic
         topic.partitions.append(row)
-        if row.records:
+        size = len(row.records or b"")
+        if size:
             self._sent.append(key)
-            self._count(wanted, len(row.records))
-
-    def _count(self, wanted: WantedPartition, sent_bytes: int) -> None:
-        fetching = self._fetching
-        traffic = fetching.context.services.replicas.traffic.get(fetching.topic_of(wanted) or "")
-        if traffic is not None:
-            traffic.bytes_out += sent_bytes
+            if wanted.replica is not None:
+                wanted.replica.traffic.bytes_out += size
 
     def response(self) -> FetchResponse:
         """All of it; partitions that gave something come last the next time."""
         session = self._fetching.session
-        session.move_to_end([key for key in self._sent if key in session.wanted])
-        return FetchResponse(session_id=session.session_id, responses=list(self._topics.values()))
+        session.move_to_end(self._sent)
+        response = new_struct(_RESPONSE)
+        response.session_id = session.session_id
+        response.responses = list(self._topics.values())
+        return response  # type: ignore[no-any-return]
+
+
+def _records(run: BatchRun) -> Any:
+    """The batches as bytes if they are few, else as a part of their file.
+
+    A copy is cheaper than one more call and packet.
+    """
+    size = run.end - run.start
+    if size > _SMALL_FILE_BYTES:
+        return LogPart(run.range())
+    try:
+        records = run.segment.log.read(run.start, size)
+    except OSError as error:
+        raise StorageError(error, run.segment.log.path) from error
+    # Shorter only if it is truncated at this moment; whoever sends the part then notices.
+    return records if len(records) == size else LogPart(run.range())
 
 
 def _warm_up_all(cold: list[ColdRead]) -> None:
     for log, offset, max_bytes in cold:
         warm_up(log, offset, max_bytes)
-
-
-def _diverges(row: Row, partition: Partition, asked: Any) -> bool:
-    """Whether the client's log went another way than ours; then it is told where they part (KIP-595)."""
-    log = partition.log
-    end = log.end_offset_for_epoch(asked.last_fetched_epoch)
-    if end.epoch < 0:
-        # An epoch that this log has not seen: there is no place to tell where the logs part.
-        raise OffsetOutOfRange(asked.fetch_offset, log.log_start_offset, log.log_end_offset)
-    if end.epoch == asked.last_fetched_epoch and end.end_offset >= asked.fetch_offset:
-        return False
-    row.diverging_epoch.epoch = end.epoch
-    row.diverging_epoch.end_offset = end.end_offset
-    row.high_watermark = log.high_watermark
-    row.log_start_offset = log.log_start_offset
-    return True

@@ -1,77 +1,114 @@
+# cython: annotation_typing=False
 """Produce, API key 0: append batches to partitions that this broker leads.
 
-Versions 3-13 (0-2 are advertised, SPEC K1, and refused).  5: log start offset.  7: zstd.  8: errors of single
-records.  9: flexible.  10: the current leader in the answer.  13: topic ids.
+Versions 3-13 (0-2 are advertised, because older librdkafka otherwise stops compressing, and refused).
+5: log start offset.  7: zstd.  8: errors of single records.  9: flexible.  10: the current leader in the
+response.  13: topic ids.
+
+Compiled by Cython (produce.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.cooperative_yield import STEPS_PER_YIELD, CooperativeYield
 from odradek.broker.requests.dispatch import Answer, handles
+from odradek.broker.requests.purgatory import CommitWait, CommitWaiter
 from odradek.broker.requests.services import Services
+from odradek.broker.security.acls import AccessDenied, Operation, Resource, ResourceType
 from odradek.cluster.metadata_answers import INTERNAL_TOPICS
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.log.errors import StorageError
-from odradek.log.partition.log_appender import AppendInfo
 from odradek.protocol.api_key import ApiKey
+from odradek.protocol.codec import new_struct
 from odradek.protocol.messages import ProduceRequest, ProduceResponse
-from odradek.protocol.produce_frames import TOPIC_IDS_FROM
+from odradek.protocol.structs import default_plan
 from odradek.records.batch import ATTRIBUTES_POSITION, CODEC_MASK, TRANSACTIONAL_FLAG
 from odradek.records.compression import Codec
 from odradek.records.errors import InvalidRecord
 from odradek.replication.errors import NotLeaderOrFollower
-from odradek.replication.partition import Partition
+from odradek.replication.partition import ALL_IN_SYNC, Partition
 from odradek.replication.replica_manager import UnknownPartition
 
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.common.c_clocks import monotonic_seconds
+else:
+    from odradek.common.c_clocks import monotonic_seconds
+
 Row = ProduceResponse.Responses.PartitionResponses
-LEGAL_ACKS = (-1, 0, 1)
 # Of a request for very many partitions.
 BATCHES_PER_TURN = 100
 # How long any other request may keep everybody waiting. Only hundreds of batches that decompress to 64 times
-# their size come near it; what is left of them is refused with an error on which clients try again.
+# their size come near it; what is left of them is refused with a retriable error.
 MAX_SECONDS = 0.5
+TOPIC_IDS_FROM = 13
 ZSTD_FROM = 7
 # The client id that Kafka lets write into internal topics.
 ADMIN_CLIENT_ID = "__admin_client"
 LOW_ATTRIBUTES_POSITION = ATTRIBUTES_POSITION + 1
 
-
-Appended = list[tuple[Partition, int, Row]]
-"""Partition and last offset of each batch that was appended, and its row of the answer."""
+_RESPONSE = default_plan(ProduceResponse)
+_TOPIC = default_plan(ProduceResponse, "responses")
+_ROW = default_plan(ProduceResponse, "responses", "partition_responses")
+_STEPS_PER_TURN = STEPS_PER_YIELD
+_MAX_SECONDS = MAX_SECONDS
+_TOPIC_IDS_FROM, _ZSTD_FROM = TOPIC_IDS_FROM, ZSTD_FROM
+_ALL_IN_SYNC = ALL_IN_SYNC
+_ATTRIBUTES_AT = LOW_ATTRIBUTES_POSITION
+_TRANSACTIONAL, _CODEC_MASK, _ZSTD = TRANSACTIONAL_FLAG, CODEC_MASK, Codec.ZSTD
+_INTERNAL_TOPICS = INTERNAL_TOPICS
+_WRITE, _TOPIC_TYPE = Operation.WRITE, ResourceType.TOPIC
+_NONE = ErrorCode.NONE
+_NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 @handles(ApiKey.PRODUCE, versions=(3, 13))
 def produce(context: RequestContext, request: ProduceRequest) -> Answer:
-    """Append what can be appended; each partition has its own verdict."""
-    if sum(len(topic.partition_data) for topic in request.topic_data) > STEPS_PER_YIELD:
+    """Append what can be appended; each partition has its own outcome."""
+    if request.transactional_id is not None:
+        _authorize_transaction(context, request)
+    appending = Appending(context, request)
+    if _partition_count(request) > _STEPS_PER_TURN:
         _keep_records(request)
-        # What the client sends behind it must not overtake it.
+        # What the client sends next must not overtake it.
         context.connection.pause()
-        return _produce_in_turns(context, request)
-    response, appended = ProduceResponse(), Appended()
-    deadline = context.services.loop.time() + MAX_SECONDS
-    for _ in _append_all(context, request, response, appended, deadline):
-        pass
-    return _answer(context, request, response, appended)
+        return _produce_in_turns(appending)
+    appending.deadline = monotonic_seconds() + _MAX_SECONDS
+    for topic in request.topic_data:
+        appending.begin_topic(topic)
+        for part in topic.partition_data:
+            appending.append(part)
+    return appending.answer()
 
 
-async def _produce_in_turns(context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
+async def _produce_in_turns(appending: Appending) -> ProduceResponse | None:
     """The same for very many partitions, while others are served."""
-    response, appended = ProduceResponse(), Appended()
+    turns = CooperativeYield(BATCHES_PER_TURN)
     try:
-        steps = _append_all(context, request, response, appended, deadline=math.inf)
-        async for _ in CooperativeYield(BATCHES_PER_TURN).over(steps):
-            pass
+        for topic in appending.request.topic_data:
+            appending.begin_topic(topic)
+            async for part in turns.over(topic.partition_data):
+                appending.append(part)
     finally:
-        context.connection.resume()
-    return _answer(context, request, response, appended)
+        appending.context.connection.resume()
+    return appending.answer()
+
+
+def _partition_count(request: ProduceRequest) -> int:
+    count = 0
+    for topic in request.topic_data:
+        count += len(topic.partition_data)
+    return count
 
 
 def _keep_records(request: ProduceRequest) -> None:
@@ -82,93 +119,180 @@ def _keep_records(request: ProduceRequest) -> None:
                 part.records = memoryview(bytearray(part.records))
 
 
-def _answer(
-    context: RequestContext, request: ProduceRequest, response: ProduceResponse, appended: Appended
-) -> ProduceResponse | None:
-    """The answer, if it is time for it."""
-    if request.acks == 0:
-        _answer_silently(context, response)
-        return None
-    if not all(partition.may_acknowledge(last, request.acks) for partition, last, _ in appended):
-        _park(context, request, response, appended)
-        return None
-    return response
-
-
-def _append_all(
-    context: RequestContext,
-    request: ProduceRequest,
-    response: ProduceResponse,
-    appended: Appended,
-    deadline: float,
-) -> Iterator[None]:
-    """Fill the response, one partition at a time."""
+def _authorize_transaction(context: RequestContext, request: ProduceRequest) -> None:
+    """AccessDenied for transactional batches of an id that the client may not use."""
+    transaction = Resource(ResourceType.TRANSACTIONAL_ID, request.transactional_id or "")
+    if context.is_allowed(Operation.WRITE, transaction):
+        return
     for topic in request.topic_data:
-        name, refusal = _name(context, topic)
-        told = ProduceResponse.Responses(name=topic.name, topic_id=topic.topic_id)
-        response.responses.append(told)
         for part in topic.partition_data:
-            row = Row(index=part.index, error_code=refusal, base_offset=-1)
-            told.partition_responses.append(row)
-            if context.services.loop.time() > deadline:
-                tell_error(context.services, name, row, too_late())
-            elif refusal is ErrorCode.NONE:
-                _append(context, request, name, part, row, appended)
-            yield
+            records = part.records
+            if records is None or len(records) <= _ATTRIBUTES_AT:
+                continue
+            if records[_ATTRIBUTES_AT] & _TRANSACTIONAL:
+                raise AccessDenied(context.principal, Operation.WRITE, transaction)
 
 
-def _name(context: RequestContext, topic: Any) -> tuple[str, ErrorCode]:
-    """A topic's name, and why nobody may write to it."""
-    name = topic.name
-    if context.version >= TOPIC_IDS_FROM:
-        name = context.services.replicas.topic_name(topic.topic_id)
-        if name is None:
-            return "", ErrorCode.UNKNOWN_TOPIC_ID
-    if name in INTERNAL_TOPICS and context.client_id != ADMIN_CLIENT_ID:
-        return name, ErrorCode.INVALID_TOPIC_EXCEPTION
-    return name, ErrorCode.NONE
+class Appending:
+    """One produce request: its batches are appended one by one, and the response filled.
 
+    A batch that comes after `deadline` is refused.
+    """
 
-def _append(
-    context: RequestContext,
-    request: ProduceRequest,
-    topic: str,
-    part: Any,
-    row: Row,
-    appended: Appended,
-) -> None:
-    services = context.services
-    acks = request.acks
-    try:
-        if acks not in LEGAL_ACKS:
+    __slots__ = (
+        "_acks",
+        "_name",
+        "_refusal",
+        "_rows",
+        "_waiter",
+        "context",
+        "deadline",
+        "now_ms",
+        "request",
+        "response",
+        "services",
+    )
+
+    _name: str
+    _refusal: ErrorCode
+    _rows: list[Row]
+
+    def __init__(self, context: RequestContext, request: ProduceRequest) -> None:
+        self.context = context
+        self.services = context.services
+        self.request = request
+        self.response: ProduceResponse = new_struct(_RESPONSE)
+        self.deadline = math.inf
+        self.now_ms = context.services.clock.now_ms()
+        self._acks = request.acks
+        self._waiter: DelayedProduce | None = None
+
+    def begin_topic(self, topic: Any) -> None:
+        """The partitions that follow are of this topic."""
+        answered = new_struct(_TOPIC)
+        self.response.responses.append(answered)
+        self._rows = answered.partition_responses
+        self._refusal = _NONE
+        context = self.context
+        if context.version >= _TOPIC_IDS_FROM:
+            answered.topic_id = topic.topic_id
+            name = self.services.replicas.topic_names.get(topic.topic_id)
+            if name is None:
+                self._name = ""
+                self._refusal = ErrorCode.UNKNOWN_TOPIC_ID
+                return
+        else:
+            answered.name = name = topic.name
+        self._name = name
+        if self.services.authorizer is not None and not context.is_allowed(
+            _WRITE, Resource(_TOPIC_TYPE, name)
+        ):
+            self._refusal = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif name in _INTERNAL_TOPICS and context.client_id != ADMIN_CLIENT_ID:
+            self._refusal = ErrorCode.INVALID_TOPIC_EXCEPTION
+
+    def append(self, part: Any) -> None:
+        """Append the batch of one partition, if it may be."""
+        row = new_struct(_ROW)
+        row.index = part.index
+        row.base_offset = -1
+        self._rows.append(row)
+        if self._refusal is not _NONE:
+            row.error_code = self._refusal
+            return
+        try:
+            if monotonic_seconds() > self.deadline:
+                raise too_late()
+            self._append(part, row)
+        except KafkaError as error:
+            report_error(self.services, self._name, row, error)
+
+    def _append(self, part: Any, row: Row) -> None:
+        acks = self._acks
+        if acks < -1 or acks > 1:
             raise KafkaError(f"acks={acks}", error_code=ErrorCode.INVALID_REQUIRED_ACKS)
-        partition = services.replicas.get(topic, part.index)
-        if not part.records:
+        partitions: dict[Any, Partition] = self.services.replicas.partitions
+        partition = partitions.get((self._name, part.index))
+        if partition is None:
+            raise UnknownPartition(f"{self._name}-{part.index} is not on this broker")
+        records = part.records
+        if not records:
             raise KafkaError("no records", error_code=ErrorCode.INVALID_RECORD)
-        _check_attributes(context, request, part.records)
-        info = partition.append(part.records, required_acks=acks, now_ms=services.clock.now_ms())
-    except KafkaError as error:
-        tell_error(services, topic, row, error)
-        return
-    tell_place(row, info)
-    appended.append((partition, info.last_offset, row))
+        if len(records) > _ATTRIBUTES_AT:
+            self._check_attributes(records[_ATTRIBUTES_AT])
+        info = partition.append(records, acks, self.now_ms)
+        row.base_offset = info.base_offset
+        row.log_append_time_ms = info.log_append_time_ms
+        row.log_start_offset = info.log_start_offset
+        if acks == _ALL_IN_SYNC:
+            if not partition.is_committed(info.last_offset):
+                self._wait_for(partition, info.last_offset, row)
+        elif acks == 1 and partition.awaits_flush and not partition.is_flushed(info.last_offset):
+            self._wait_for(partition, info.last_offset, row)
+
+    def _check_attributes(self, attributes: int) -> None:
+        """Refuse what this version cannot carry, and transactions: there is no coordinator to end one."""
+        if attributes & _TRANSACTIONAL:
+            is_anonymous = self.request.transactional_id is None
+            raise KafkaError(
+                "a transactional batch without a transaction",
+                error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+                if is_anonymous
+                else ErrorCode.INVALID_TXN_STATE,
+            )
+        if attributes & _CODEC_MASK == _ZSTD and self.context.version < _ZSTD_FROM:
+            raise KafkaError("zstd before version 7", error_code=ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+
+    def _wait_for(self, partition: Partition, last_offset: int, row: Row) -> None:
+        if self._waiter is None:
+            self._waiter = DelayedProduce(self.context, self.response)
+        self._waiter.wait_for(partition, last_offset, partition.leader_epoch, row)
+
+    def answer(self) -> ProduceResponse | None:
+        """The response; None if the client wants none, or if it waits for replicas or a flush."""
+        if self._acks == 0:
+            self._answer_nothing()
+            return None
+        if self._waiter is None:
+            return self.response
+        services = self.services
+        waiting = services.waiting_produces if self._acks == _ALL_IN_SYNC else services.waiting_flushes
+        waiting.add(self._waiter, self.request.timeout_ms)
+        return None
+
+    def _answer_nothing(self) -> None:
+        """With acks=0 nobody reads a response; an error can only be shown by closing the connection."""
+        self.context.answer_nothing()
+        for topic in self.response.responses:
+            for row in topic.partition_responses:
+                if row.error_code:
+                    self.context.connection.close(f"a produce with acks=0 failed: {row.error_message}")
+                    return
 
 
-def _check_attributes(context: RequestContext, request: ProduceRequest, records: Any) -> None:
-    """Refuse what this version cannot carry, and transactions: nobody here could end one."""
-    if len(records) <= LOW_ATTRIBUTES_POSITION:
-        return
-    attributes = records[LOW_ATTRIBUTES_POSITION]
-    if attributes & TRANSACTIONAL_FLAG:
-        is_anonymous = request.transactional_id is None
-        raise KafkaError(
-            "a transactional batch without a transaction",
-            error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-            if is_anonymous
-            else ErrorCode.INVALID_TXN_STATE,
-        )
-    if context.version < ZSTD_FROM and attributes & CODEC_MASK == Codec.ZSTD:
-        raise KafkaError("zstd before version 7", error_code=ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+class DelayedProduce(CommitWaiter):
+    """A produce that waits for the replicas in sync (acks=all), or for a flush."""
+
+    __slots__ = ("_context", "_response")
+
+    def __init__(self, context: RequestContext, response: ProduceResponse) -> None:
+        super().__init__(context.connection)
+        self._context = context
+        self._response = response
+
+    def on_outcome(self, wait: CommitWait, error_code: ErrorCode) -> None:
+        """A batch is committed, or its leader epoch or the time is over."""
+        if error_code is _NOT_LEADER:
+            services = self._context.services
+            topic_partition = wait.partition.topic_partition
+            if services.replicas.partitions.get(topic_partition) is not wait.partition:
+                error_code = services.why_not_here(*topic_partition)
+        wait.row.error_code = error_code
+
+    def on_complete(self) -> None:
+        """Answer, if the client is still there."""
+        if not self._context.connection.is_closed:
+            self._context.answer(self._response)
 
 
 def too_late() -> KafkaError:
@@ -179,15 +303,8 @@ def too_late() -> KafkaError:
     )
 
 
-def tell_place(row: Row, info: AppendInfo) -> None:
-    """Write into the answer where a batch went."""
-    row.base_offset = info.base_offset
-    row.log_append_time_ms = info.log_append_time_ms
-    row.log_start_offset = info.log_start_offset
-
-
-def tell_error(services: Services, topic: str, row: Row, error: KafkaError) -> None:
-    """Write into the answer why a batch was refused."""
+def report_error(services: Services, topic: str, row: Row, error: KafkaError) -> None:
+    """Put into the response why a batch was refused."""
     row.error_code = error.error_code
     row.error_message = str(error)
     if isinstance(error, NotLeaderOrFollower):
@@ -201,50 +318,3 @@ def tell_error(services: Services, topic: str, row: Row, error: KafkaError) -> N
         services.replicas.disk_failed(TopicPartition(topic, row.index), error)
     elif isinstance(error, UnknownPartition):
         row.error_code = services.why_not_here(topic, row.index)
-
-
-def _answer_silently(context: RequestContext, response: ProduceResponse) -> None:
-    """With acks=0 nobody reads an answer; an error can only be told by closing the connection."""
-    context.answer_nothing()
-    failed = [row for topic in response.responses for row in topic.partition_responses if row.error_code]
-    if failed:
-        context.connection.close(f"a produce with acks=0 failed: {failed[0].error_message}")
-
-
-def _park(
-    context: RequestContext,
-    request: ProduceRequest,
-    response: ProduceResponse,
-    appended: Appended,
-) -> None:
-    """Wait until every batch may be acknowledged; those that are not in time are told so."""
-    services, acks = context.services, request.acks
-
-    def try_complete() -> bool:
-        for partition, last, row in appended:
-            if partition.may_acknowledge(last, acks):
-                continue
-            if services.replicas.partitions.get(partition.topic_partition) is not partition:
-                row.error_code = services.why_not_here(*partition.topic_partition)
-            elif not partition.is_leader:
-                row.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if not all(
-            row.error_code or partition.may_acknowledge(last, acks) for partition, last, row in appended
-        ):
-            return False
-        context.answer(response)
-        return True
-
-    def give_up() -> None:
-        for partition, last_offset, row in appended:
-            if not partition.may_acknowledge(last_offset, acks) and not row.error_code:
-                row.error_code = ErrorCode.REQUEST_TIMED_OUT
-        context.answer(response)
-
-    services.waiting_produces.park(
-        (partition.topic_partition for partition, _, _ in appended),
-        try_complete=try_complete,
-        timeout_ms=request.timeout_ms,
-        on_timeout=give_up,
-        connection=context.connection,
-    )

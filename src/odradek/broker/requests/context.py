@@ -1,9 +1,12 @@
-"""What a handler gets beside its request: who asks, in which version, and the way to answer."""
+# cython: annotation_typing=False
+"""What a handler gets beside its request: who sent it, in which version, and how to answer it.
+
+Compiled by Cython (context.pxd has the C types), or interpreted as is.
+"""
 
 from __future__ import annotations
 
 import logging
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 from odradek.broker.security.acls import ANONYMOUS, CLUSTER, AccessDenied, Operation, Resource, ResourceType
@@ -12,19 +15,59 @@ from odradek.cluster.metadata_answers import MetadataAnswers
 from odradek.metrics.counters import RequestCounters
 from odradek.net.connection import Connection
 from odradek.net.exchange import Exchange
+from odradek.protocol.api import (
+    request_class,
+    request_header_version,
+    response_class,
+    response_header_version,
+)
 from odradek.protocol.api_key import ApiKey
+from odradek.protocol.codec import encode_frame, new_struct
 from odradek.protocol.errors import EncodeError
-from odradek.protocol.headers import encode_response
-from odradek.protocol.structs import Message
+from odradek.protocol.messages import RequestHeader, ResponseHeader
+from odradek.protocol.structs import Message, default_plan
+
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.common.c_clocks import monotonic_seconds
+else:
+    from odradek.common.c_clocks import monotonic_seconds
 
 if TYPE_CHECKING:
     from odradek.broker.requests.services import Services
 
 logger = logging.getLogger(__name__)
 
+_RESPONSE_HEADER = default_plan(ResponseHeader)
+
+
+class RequestVersion:
+    """One version of an API: how its requests are read and its responses written."""
+
+    __slots__ = (
+        "api_key",
+        "header_plan",
+        "request_plan",
+        "response_header_plan",
+        "response_plan",
+        "version",
+    )
+
+    def __init__(self, api_key: ApiKey, version: int) -> None:
+        self.api_key = api_key
+        self.version = version
+        self.header_plan = RequestHeader.plan(request_header_version(api_key, version))
+        self.request_plan = request_class(api_key).plan(version)
+        self.response_header_plan = ResponseHeader.plan(response_header_version(api_key, version))
+        self.response_plan = response_class(api_key).plan(version)
+
 
 class RequestContext:
-    """One request on its way. Made by the dispatcher, used by one handler."""
+    """One request while it is handled. Made by the dispatcher, used by one handler."""
 
     __slots__ = (
         "api_key",
@@ -34,6 +77,7 @@ class RequestContext:
         "counters",
         "exchange",
         "listener",
+        "request_version",
         "services",
         "started",
         "version",
@@ -45,8 +89,7 @@ class RequestContext:
         listener: str,
         connection: Connection,
         exchange: Exchange,
-        api_key: ApiKey,
-        version: int,
+        request_version: RequestVersion,
         correlation_id: int,
         client_id: str | None,
         counters: RequestCounters,
@@ -55,48 +98,56 @@ class RequestContext:
         self.listener = listener
         self.connection = connection
         self.exchange = exchange
-        self.api_key = api_key
-        self.version = version
+        self.request_version = request_version
+        self.api_key = request_version.api_key
+        self.version = request_version.version
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.counters = counters
-        self.started = perf_counter()
+        self.started = monotonic_seconds()
 
     @property
     def client_host(self) -> str:
-        """Where the client is, as Java prints an address without a name."""
+        """The client's address, as Java prints one without a name."""
         return "/" + self.connection.host
 
     def answers(self) -> MetadataAnswers:
-        """What the clients of this listener are told of the cluster."""
+        """The cluster's metadata as clients of this listener see it."""
         return self.services.answers_for(self.listener)
 
     def answer(self, response: Message) -> None:
         """Send the response; once per request."""
-        if self.services.quotas is not None:
-            self._throttle(self.services.quotas, response)
+        quotas = self.services.quotas
+        if quotas is not None:
+            self._throttle(quotas, response)
+        request_version = self.request_version
+        header = new_struct(_RESPONSE_HEADER)
+        header.correlation_id = self.correlation_id
         try:
-            parts = encode_response(self.api_key, self.version, self.correlation_id, response)
+            parts = encode_frame(
+                request_version.response_header_plan, header, request_version.response_plan, response
+            )
         except EncodeError:
-            # An answer that cannot be sent must not leave its client waiting for ever.
-            logger.exception("a bug in %s v%d, in its answer", self.api_key.name, self.version)
-            self.connection.close("there is no answer to its request")
+            # A client must not wait for ever for a response that cannot be sent.
+            logger.exception("the response to %s v%d cannot be encoded", self.api_key.name, self.version)
+            self.connection.close("there is no response to its request")
             return
         counters = self.counters
-        counters.seconds += perf_counter() - self.started
+        counters.seconds += monotonic_seconds() - self.started
         for part in parts:
             counters.response_bytes += len(part)
         self.exchange.answer(parts)
 
     def answer_nothing(self) -> None:
         """The client does not expect a response."""
-        if self.services.quotas is not None:
-            self._throttle(self.services.quotas, None)
-        self.counters.seconds += perf_counter() - self.started
+        quotas = self.services.quotas
+        if quotas is not None:
+            self._throttle(quotas, None)
+        self.counters.seconds += monotonic_seconds() - self.started
         self.exchange.answer(())
 
     def _throttle(self, quotas: Quotas, response: Message | None) -> None:
-        """Tell the client how long it is held back, where the answer has a place for it; hold it back."""
+        """Do not read from the client for its throttle time, which the response names if it has the field."""
         throttle_time_ms = quotas.throttle_time_ms(self.api_key, self.principal, self.client_id)
         if throttle_time_ms <= 0:
             return
@@ -105,7 +156,7 @@ class RequestContext:
         self.connection.mute(throttle_time_ms / 1000)
 
     def is_allowed(self, operation: Operation, resource: Resource) -> bool:
-        """Whether the client may do that; for handlers that answer a refusal row by row."""
+        """Whether the client may do that; for handlers that report a refusal for each resource."""
         authorizer = self.services.authorizer
         if authorizer is None:
             return True
@@ -125,5 +176,5 @@ class RequestContext:
 
     @property
     def principal(self) -> str:
-        """Who the client is; nobody in particular on a listener without authentication."""
+        """The client's principal; anonymous on a listener without authentication."""
         return ANONYMOUS

@@ -1,6 +1,8 @@
-"""From a frame to its handler, and from whatever happens there to an answer or a closed connection.
+# cython: annotation_typing=False
+"""Decodes a frame, calls the handler of its API, and turns what that returns or raises into a response.
 
-What is served says `served_apis.py`; the file of a handler is imported when it is needed first (ADR 4).
+`served_apis.py` lists what is served; the module of a handler is imported when its API is first used (ADR 4).
+Compiled by Cython (dispatch.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations
@@ -8,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
 
-from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.context import RequestContext, RequestVersion
 from odradek.broker.requests.errors_in_responses import error_response
 from odradek.broker.requests.served_apis import SERVED
 from odradek.broker.requests.services import Services
-from odradek.broker.requests.short_ways import ShortWays
 from odradek.broker.requests.store_calls import as_kafka_error
 from odradek.broker.security.acls import Operation
 from odradek.broker.security.permissions import needed_of_request
@@ -23,15 +25,27 @@ from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.coordination.errors import StoreError
 from odradek.metrics.counters import RequestCounters
-from odradek.net.connection import Connection, Handler
+from odradek.net.connection import Connection
 from odradek.net.exchange import Exchange
+from odradek.net.request_limit import RequestLimit
 from odradek.protocol.api import answer_to_unknown_api_versions, request_class
 from odradek.protocol.api_key import ApiKey
+from odradek.protocol.codec import decode
 from odradek.protocol.errors import ProtocolError, UnsupportedVersion
-from odradek.protocol.headers import decode_request_header, encode_response, peek_request
+from odradek.protocol.headers import encode_response, peek_request
 from odradek.protocol.limits import DEFAULT_LIMITS
 from odradek.protocol.schema import Versions
 from odradek.protocol.structs import Message
+
+try:
+    import cython
+except ImportError:
+    from odradek.common import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.odradek.common.byte_access import int16_at, octets_of
+else:
+    from odradek.common.byte_access import int16_at, octets_of
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +65,9 @@ class Entry(NamedTuple):
 
 _HANDLERS: dict[ApiKey, Entry] = {}
 
+_SHORTEST = 8  # API key, version and correlation id
+_LIMITS = DEFAULT_LIMITS
+
 # Requests that threads or the store work on, or that take turns: bounded by `queued.max.requests`. All others
 # are answered at once, or wait for what other clients do, and must not keep those from being heard.
 WORKED_OFF_THE_LOOP = frozenset(
@@ -65,6 +82,8 @@ WORKED_OFF_THE_LOOP = frozenset(
         ApiKey.DELETE_RECORDS,
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
         ApiKey.CREATE_PARTITIONS,
+        ApiKey.CREATE_ACLS,
+        ApiKey.DELETE_ACLS,
         ApiKey.DESCRIBE_CONFIGS,
         ApiKey.ALTER_CONFIGS,
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
@@ -101,6 +120,19 @@ def load_handler(api_key: ApiKey) -> Entry | None:
     return _HANDLERS[api_key]
 
 
+class Route:
+    """Everything that the requests of one version of one API need."""
+
+    __slots__ = ("cluster_operations", "counters", "entry", "function", "request_version")
+
+    def __init__(self, entry: Entry, version: int, counters: RequestCounters) -> None:
+        self.entry = entry
+        self.function = entry.function
+        self.cluster_operations = entry.cluster_operations
+        self.request_version = RequestVersion(entry.api_key, version)
+        self.counters = counters
+
+
 class Dispatcher:
     """Handles the frames of every connection of one listener. Lives on the loop."""
 
@@ -109,26 +141,31 @@ class Dispatcher:
         self._listener = listener
         self._loop = services.loop
         self._tasks: set[asyncio.Task[None]] = set()
-        self._entries: dict[ApiKey, Entry] = {}
+        # By API key and version. Not shared between dispatchers: another thread's broker may be importing
+        # the handler at this moment.
+        self._routes: dict[tuple[int, int], Route] = {}
         self.counters = {api_key: RequestCounters() for api_key in SERVED}
-        # For one request; the dispatcher is the handler of every listener.
-        self.handle: Handler = ShortWays(services, self.counters, self._handle_at_length).handle
 
-    def _handle_at_length(self, connection: Connection, frame: memoryview, exchange: Exchange) -> None:
+    def handle(self, connection: Connection, frame: memoryview, exchange: Exchange) -> None:
+        """Serve the request in a frame (without its size)."""
         try:
-            start = peek_request(frame)
-            entry = self._entries.get(start.api_key) or self._load(start.api_key)
-            if entry is None or start.version not in entry.versions:
-                self._refuse_version(connection, exchange, start.api_key, start.version, start.correlation_id)
-                return
-            header, position = decode_request_header(frame, start)
+            if len(frame) < _SHORTEST:
+                peek_request(frame)  # raises
+            octets = octets_of(frame)
+            api_key, version = int16_at(octets, 0), int16_at(octets, 2)
+            route = self._routes.get((api_key, version))
+            if route is None:
+                route = self._add_route(connection, frame, exchange)
+                if route is None:
+                    return
+            header, position = decode(route.request_version.header_plan, frame, 0, _LIMITS)
             # Bytes after the message are ignored: `headers.decode_request` says why.
-            request, _ = entry.request_class.decode(frame, start.version, position, DEFAULT_LIMITS)
+            request, _ = decode(route.request_version.request_plan, frame, position, _LIMITS)
         except ProtocolError as error:
             log.warning("%s sent a bad request: %s", connection.peer, error)
             connection.close("it sent a bad request")
             return
-        counters = self.counters[entry.api_key]
+        counters = route.counters
         counters.requests += 1
         counters.request_bytes += len(frame)
         context = RequestContext(
@@ -136,27 +173,30 @@ class Dispatcher:
             self._listener,
             connection,
             exchange,
-            start.api_key,
-            start.version,
-            start.correlation_id,
+            route.request_version,
+            header.correlation_id,
             header.client_id,
             counters,
         )
-        self._run(entry, context, request, len(frame))
+        self._run(route, context, request, len(frame))
 
-    def _load(self, api_key: ApiKey) -> Entry | None:
-        """Kept here, not looked up in what is registered: another thread's broker may be importing it."""
-        entry = load_handler(api_key)
-        if entry is not None:
-            self._entries[api_key] = entry
-        return entry
+    def _add_route(self, connection: Connection, frame: memoryview, exchange: Exchange) -> Route | None:
+        """The route of a request that is the first of its version; None if it is not served and refused."""
+        start = peek_request(frame)
+        entry = load_handler(start.api_key)
+        if entry is None or start.version not in entry.versions:
+            self._refuse_version(connection, exchange, start.api_key, start.version, start.correlation_id)
+            return None
+        route = Route(entry, start.version, self.counters[start.api_key])
+        self._routes[(int(start.api_key), start.version)] = route
+        return route
 
-    def _run(self, entry: Entry, context: RequestContext, request: Message, size: int) -> None:
+    def _run(self, route: Route, context: RequestContext, request: Message, size: int) -> None:
         try:
-            if self._services.authorizer is not None:
-                for operation in entry.cluster_operations:
+            if route.cluster_operations and self._services.authorizer is not None:
+                for operation in route.cluster_operations:
                     context.authorize(operation)
-            answer = entry.function(context, request)
+            answer = route.function(context, request)
         except KafkaError as error:
             self._answer_error(context, request, error)
             return
@@ -171,10 +211,10 @@ class Dispatcher:
         task = self._loop.create_task(self._finish(context, request, answer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        if entry.api_key in WORKED_OFF_THE_LOOP:
+        if route.entry.api_key in WORKED_OFF_THE_LOOP:
             gate = self._services.gate
             gate.enter(size)
-            task.add_done_callback(lambda _: gate.leave(size))
+            task.add_done_callback(partial(_leave, gate, size))
 
     async def _finish(
         self, context: RequestContext, request: Message, answer: Coroutine[Any, Any, Message | None]
@@ -228,3 +268,7 @@ class Dispatcher:
         refused = UnsupportedVersion(api_key.name, version, *(versions or (0, -1)))
         log.warning("%s asked for %s v%d; served: %s", connection.peer, api_key.name, version, served)
         connection.close(str(refused))
+
+
+def _leave(gate: RequestLimit, size: int, _: asyncio.Task[None]) -> None:
+    gate.leave(size)

@@ -67,6 +67,8 @@ _ROWS: dict[ApiKey, tuple[Level, ...]] = {
     ApiKey.OFFSET_FOR_LEADER_EPOCH: _levels(
         ("topics", "topics", {"topic": "topic"}), ("partitions", "partitions", {"partition": "partition"})
     ),
+    ApiKey.CREATE_ACLS: _levels(("creations", "results", {})),
+    ApiKey.DELETE_ACLS: _levels(("filters", "filter_results", {})),
     ApiKey.DESCRIBE_CONFIGS: (_RESOURCES[0]._replace(answered="results"),),
     ApiKey.ALTER_CONFIGS: _RESOURCES,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _RESOURCES,

@@ -1,5 +1,5 @@
 # cython: annotation_typing=False
-"""Fetch sessions (KIP-227): what a client wants is remembered, so that later requests name only changes.
+"""Fetch sessions (KIP-227): the partitions that a client reads are kept, so that requests name only changes.
 
 Compiled by Cython (fetch_sessions.pxd has the C types), or interpreted as is.
 
@@ -13,12 +13,12 @@ Compiled by Cython (fetch_sessions.pxd has the C types), or interpreted as is.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
-from odradek.protocol.fetch_frames import WantedRecords
+from odradek.replication.partition import Partition
 
 if TYPE_CHECKING:
     from odradek.protocol.messages import FetchRequest
@@ -28,69 +28,78 @@ FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
 MAX_EPOCH = 2**31 - 1
 EVICTABLE_AFTER_MS = 120_000
+_FINAL_EPOCH, _INITIAL_EPOCH, _MAX_EPOCH = FINAL_EPOCH, INITIAL_EPOCH, MAX_EPOCH
 
 Key = tuple[Any, int]
-"""Topic id or name, as the client speaks of it, and partition."""
-Asked: TypeAlias = "FetchRequest.Topics.Partitions | WantedRecords"
-"""By the schema, or by the short way, with the same names."""
+"""Topic id or name, as the client names it, and partition."""
 
 
 class FetchSessionError(KafkaError):
     """The client must begin a new session."""
 
 
-class WantedPartition:
-    """One partition of a fetch: what the client asked, and what it was told last."""
+class FetchPartition:
+    """One partition of a fetch: what the client asks for, and what the last response said of it.
+
+    `replica`: the partition here, as it was found when it was last read; None if it is not here.
+    """
 
     __slots__ = (
-        "asked",
+        "current_leader_epoch",
+        "fetch_offset",
         "high_watermark",
         "is_told",
+        "last_fetched_epoch",
         "last_stable_offset",
         "log_start_offset",
+        "max_bytes",
         "partition",
+        "replica",
         "topic",
         "topic_id",
     )
 
-    def __init__(self, topic: str, topic_id: bytes, asked: Asked) -> None:
+    replica: Partition | None
+
+    def __init__(self, topic: str, topic_id: bytes, asked: FetchRequest.Topics.Partitions) -> None:
         self.topic = topic
         self.topic_id = topic_id
         self.partition = asked.partition
-        self.asked = asked
+        self.replica = None
         self.is_told = False
         self.high_watermark = -1
         self.last_stable_offset = -1
         self.log_start_offset = -1
+        self.ask(asked)
+
+    def ask(self, asked: FetchRequest.Topics.Partitions) -> None:
+        """Take over what a request asks for."""
+        self.current_leader_epoch = asked.current_leader_epoch
+        self.fetch_offset = asked.fetch_offset
+        self.last_fetched_epoch = asked.last_fetched_epoch
+        self.max_bytes = asked.partition_max_bytes
 
     def has_news(self, row: Any) -> bool:
-        """Whether an incremental answer must name this partition; remembers what it will say."""
-        news = (
-            self.has_moved(row)
-            or bool(row.error_code)
-            or bool(row.records)
-            or row.diverging_epoch.epoch >= 0
-            or row.preferred_read_replica >= 0
-        )
-        # After an error the partition is told anew, whatever its numbers are.
-        self.is_told = not row.error_code
-        return news
-
-    def has_moved(self, row: Any) -> bool:
-        """Whether one of the partition's offsets is another than was told; remembers that it will be."""
+        """Whether an incremental response must name this partition; remembers what it will say."""
         high_watermark, last_stable_offset = row.high_watermark, row.last_stable_offset
         log_start_offset = row.log_start_offset
-        moved = (
-            not self.is_told
+        has_error = row.error_code != 0
+        news = (
+            has_error
+            or not self.is_told
             or high_watermark != self.high_watermark
             or last_stable_offset != self.last_stable_offset
             or log_start_offset != self.log_start_offset
+            or len(row.records) > 0
+            or row.diverging_epoch.epoch >= 0
+            or row.preferred_read_replica >= 0
         )
-        self.is_told = True
+        # After an error the partition is named again, whatever its offsets are.
+        self.is_told = not has_error
         self.high_watermark = high_watermark
         self.last_stable_offset = last_stable_offset
         self.log_start_offset = log_start_offset
-        return moved
+        return news
 
 
 class FetchSession:
@@ -103,7 +112,7 @@ class FetchSession:
         self.epoch = INITIAL_EPOCH
         self.uses_topic_ids = uses_topic_ids
         self.last_used_ms = now_ms
-        self.wanted: dict[Key, WantedPartition] = {}
+        self.wanted: dict[Key, FetchPartition] = {}
 
     def go_on(self, now_ms: int) -> None:
         """A request of this session is served; the next one has the next epoch."""
@@ -111,13 +120,22 @@ class FetchSession:
         self.last_used_ms = now_ms
 
     def update(self, request: FetchRequest) -> None:
-        """Take over what an incremental request changes."""
-        for key, fresh in _wanted(request.topics, self.uses_topic_ids):
-            known = self.wanted.get(key)
-            if known is None:
-                self.wanted[key] = fresh
-            else:
-                known.asked = fresh.asked
+        """Take over what a request adds, changes and forgets."""
+        uses_topic_ids = self.uses_topic_ids
+        wanted = self.wanted
+        for topic in request.topics:
+            name = topic.topic_id if uses_topic_ids else topic.topic
+            for asked in topic.partitions:
+                key = (name, asked.partition)
+                known = wanted.get(key)
+                if known is None:
+                    wanted[key] = FetchPartition(topic.topic, topic.topic_id, asked)
+                else:
+                    known.ask(asked)
+        if request.forgotten_topics_data:
+            self._forget(request)
+
+    def _forget(self, request: FetchRequest) -> None:
         for topic in request.forgotten_topics_data:
             name = topic.topic_id if self.uses_topic_ids else topic.topic
             for partition in topic.partitions:
@@ -125,17 +143,11 @@ class FetchSession:
 
     def move_to_end(self, keys: Iterable[Key]) -> None:
         """Partitions that just gave data come last next time, so that none starves."""
+        wanted = self.wanted
         for key in keys:
-            self.wanted[key] = self.wanted.pop(key)
-
-
-def _wanted(
-    topics: Iterable[FetchRequest.Topics], uses_topic_ids: bool
-) -> Iterator[tuple[Key, WantedPartition]]:
-    for topic in topics:
-        name = topic.topic_id if uses_topic_ids else topic.topic
-        for asked in topic.partitions:
-            yield (name, asked.partition), WantedPartition(topic.topic, topic.topic_id, asked)
+            known = wanted.pop(key, None)
+            if known is not None:
+                wanted[key] = known
 
 
 class FetchSessions:
@@ -157,7 +169,8 @@ class FetchSessions:
 
         A session whose id is 0 is of this request only. FetchSessionError if the client must begin anew.
         """
-        if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
+        epoch = request.session_epoch
+        if epoch == _FINAL_EPOCH or epoch == _INITIAL_EPOCH:  # noqa: PLR1714, SIM109
             self._sessions.pop(request.session_id, None)
             return self._begin(request, uses_topic_ids, now_ms), False
         session = self._sessions.get(request.session_id)
@@ -165,7 +178,7 @@ class FetchSessions:
             raise FetchSessionError(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if session.uses_topic_ids != uses_topic_ids:
             raise FetchSessionError(error_code=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        if request.session_epoch != session.epoch:
+        if epoch != session.epoch:
             raise FetchSessionError(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         session.go_on(now_ms)
         session.update(request)
@@ -177,7 +190,7 @@ class FetchSessions:
             session_id = self._new_id()
         session = FetchSession(session_id, uses_topic_ids, now_ms)
         session.epoch = 1
-        session.wanted = dict(_wanted(request.topics, uses_topic_ids))
+        session.update(request)
         if session_id != NO_SESSION:
             self._sessions[session_id] = session
         return session

@@ -2,6 +2,9 @@
 
 cimport cython
 
+from odradek.log.partition.log_appender cimport LogAppender
+from odradek.replication.partition cimport Partition
+
 
 cdef class Waiter:
     cdef public object connection
@@ -10,12 +13,6 @@ cdef class Waiter:
 
     cpdef bint try_complete(self) except -1
     cpdef on_timeout(self)
-
-
-@cython.final
-cdef class CallingWaiter(Waiter):
-    cdef object _try_complete
-    cdef object _on_timeout
 
 
 @cython.final
@@ -29,3 +26,57 @@ cdef class Purgatory:
     cpdef wake(self, key)
     @cython.locals(watching=dict, waiters=dict)
     cpdef forget(self, Waiter waiter)
+
+
+@cython.final
+cdef class CommitWait:
+    cdef readonly Partition partition
+    cdef readonly long long last_offset
+    cdef readonly long long leader_epoch
+    cdef readonly CommitWaiter waiter
+    cdef readonly object row
+    cdef public bint is_over
+
+
+cdef class CommitWaiter:
+    cdef public object connection
+    cdef public object timer
+    cdef readonly list waits
+    cdef public long long pending
+
+    cpdef wait_for(self, Partition partition, long long last_offset, long long leader_epoch, row=*)
+    cpdef on_outcome(self, CommitWait wait, error_code)
+    cpdef on_complete(self)
+
+
+@cython.final
+cdef class PartitionWaits:
+    cdef readonly Partition partition
+    cdef readonly long long leader_epoch
+    cdef readonly object waits
+
+    @cython.locals(at=Py_ssize_t, last=CommitWait)
+    cpdef add(self, CommitWait wait)
+
+
+@cython.final
+cdef class CommitPurgatory:
+    cdef object _loop
+    cdef bint _until_flushed
+    cdef readonly dict watching
+    cdef dict _woken
+    cdef Py_ssize_t _count
+
+    @cython.locals(wait=CommitWait)
+    cpdef add(self, CommitWaiter waiter, long long timeout_ms)
+    @cython.locals(queue=PartitionWaits)
+    cdef _watch(self, CommitWait wait)
+    cpdef wake(self, Partition partition)
+    @cython.locals(queue=PartitionWaits, partition=Partition)
+    cpdef run_woken(self)
+    @cython.locals(log=LogAppender, end_offset="long long", wait=CommitWait)
+    cdef _complete_committed(self, key, PartitionWaits queue, Partition partition)
+    @cython.locals(wait=CommitWait)
+    cdef _fail(self, key, PartitionWaits queue)
+    @cython.locals(waiter=CommitWaiter)
+    cdef _settle(self, CommitWait wait, error_code)

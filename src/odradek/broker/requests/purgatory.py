@@ -1,24 +1,35 @@
 # cython: annotation_typing=False
-"""Requests that must wait: a produce until it is committed, a fetch until there is enough to read.
+"""Requests that must wait: a produce until it is committed (acks=all), a fetch until there is enough to read.
 
-A waiter is woken when one of its keys makes progress, and given up when its time is over or its client gone.
-Wakes are run once per turn of the loop, so that a produce that feeds a hundred fetches answers its own client
-first. Compiled by Cython (purgatory.pxd has the C types), or interpreted as is.
+Both are woken once per turn of the loop, so that a produce that completes a hundred fetches answers its own
+client first. Compiled by Cython (purgatory.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable
+import logging
+from collections import deque
+from collections.abc import Hashable
 from functools import partial
+from typing import Any
 
+from odradek.common.error_codes import ErrorCode
 from odradek.net.connection import Connection
+from odradek.replication.partition import Partition
+
+log = logging.getLogger(__name__)
+
+_NONE = ErrorCode.NONE
+_TIMED_OUT = ErrorCode.REQUEST_TIMED_OUT
+_NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
+_NOT_ENOUGH_REPLICAS = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
 
 class Waiter:
-    """One parked request; an heir says how it ends. Owned by its purgatory while it waits.
+    """One parked request; a subclass decides how it completes. Owned by its purgatory while it waits.
 
-    With the `connection` of a client, nothing waits for longer than that lasts.
+    It stops waiting when the `connection` of its client closes.
     """
 
     __slots__ = ("connection", "keys", "timer")
@@ -33,40 +44,16 @@ class Waiter:
         self.timer = None
 
     def try_complete(self) -> bool:
-        """There was progress: answer and return True, or return False to wait on."""
+        """One of its keys made progress: answer and return True, or return False to go on waiting."""
         raise NotImplementedError
 
     def on_timeout(self) -> None:
-        """It has waited long enough."""
+        """Answer with what there is."""
         raise NotImplementedError
-
-
-class CallingWaiter(Waiter):
-    """A waiter that others act for."""
-
-    __slots__ = ("_on_timeout", "_try_complete")
-
-    def __init__(
-        self,
-        try_complete: Callable[[], bool],
-        on_timeout: Callable[[], None],
-        connection: Connection | None,
-    ) -> None:
-        super().__init__(connection)
-        self._try_complete = try_complete
-        self._on_timeout = on_timeout
-
-    def try_complete(self) -> bool:
-        """As it was told."""
-        return self._try_complete()
-
-    def on_timeout(self) -> None:
-        """As it was told."""
-        self._on_timeout()
 
 
 class Purgatory:
-    """All waiters of one kind, `watching` their keys. Owned by the broker, on the loop."""
+    """The waiting fetches, by the partitions that they read. Owned by the broker, on the loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -76,22 +63,8 @@ class Purgatory:
     def __len__(self) -> int:
         return len({waiter for waiters in self.watching.values() for waiter in waiters})
 
-    def park(
-        self,
-        keys: Iterable[Hashable],
-        *,
-        try_complete: Callable[[], bool],
-        timeout_ms: int,
-        on_timeout: Callable[[], None],
-        connection: Connection | None = None,
-    ) -> Waiter:
-        """Wait for progress on any key: `try_complete` then answers and returns True, or returns False."""
-        waiter = CallingWaiter(try_complete, on_timeout, connection)
-        self.add(waiter, tuple(keys), timeout_ms)
-        return waiter
-
     def add(self, waiter: Waiter, keys: tuple[Hashable, ...], timeout_ms: int) -> None:
-        """Have a waiter wait for progress on any of these keys."""
+        """Park a waiter until one of these keys makes progress."""
         waiter.keys = keys
         connection = waiter.connection
         if connection is not None:
@@ -106,7 +79,7 @@ class Purgatory:
         waiter.timer = self._loop.call_later(timeout_ms / 1000, self._expire, waiter)
 
     def wake(self, key: Hashable) -> None:
-        """There was progress on this key."""
+        """This key made progress: try its waiters soon."""
         if key in self.watching:
             if not self._woken:
                 self._loop.call_soon(self._run_woken)
@@ -134,9 +107,214 @@ class Purgatory:
         for key in woken:
             waiters.update(self.watching.get(key, ()))
         for waiter in waiters:
-            if waiter.try_complete():
+            try:
+                is_done = waiter.try_complete()
+            except Exception:
+                is_done = True
+                _hang_up(waiter.connection)
+            if is_done:
                 self.forget(waiter)
 
     def _expire(self, waiter: Waiter) -> None:
         self.forget(waiter)
-        waiter.on_timeout()
+        try:
+            waiter.on_timeout()
+        except Exception:
+            _hang_up(waiter.connection)
+
+
+class CommitWait:
+    """One appended batch that is to be committed. `row`: where its `waiter` reports the outcome."""
+
+    __slots__ = ("is_over", "last_offset", "leader_epoch", "partition", "row", "waiter")
+
+    def __init__(
+        self, partition: Partition, last_offset: int, leader_epoch: int, waiter: CommitWaiter, row: Any
+    ) -> None:
+        self.partition = partition
+        self.last_offset = last_offset
+        self.leader_epoch = leader_epoch
+        self.waiter = waiter
+        self.row = row
+        self.is_over = False
+
+
+class CommitWaiter:
+    """Waits until each of its batches is committed or has failed; a subclass decides what follows.
+
+    `pending` counts the batches without an outcome.
+    """
+
+    __slots__ = ("connection", "pending", "timer", "waits")
+
+    connection: Connection | None
+    timer: asyncio.TimerHandle | None
+    waits: list[CommitWait]
+
+    def __init__(self, connection: Connection | None = None) -> None:
+        self.connection = connection
+        self.timer = None
+        self.waits = []
+        self.pending = 0
+
+    def wait_for(self, partition: Partition, last_offset: int, leader_epoch: int, row: Any = None) -> None:
+        """Also wait for the batch that ends at `last_offset`, appended in `leader_epoch`."""
+        self.waits.append(CommitWait(partition, last_offset, leader_epoch, self, row))
+
+    def on_outcome(self, wait: CommitWait, error_code: ErrorCode) -> None:
+        """A batch is committed, or will not be as far as this broker can tell."""
+        raise NotImplementedError
+
+    def on_complete(self) -> None:
+        """Every batch has its outcome."""
+        raise NotImplementedError
+
+
+class PartitionWaits:
+    """The batches of one partition, appended in one leader epoch, in the order of their offsets."""
+
+    __slots__ = ("leader_epoch", "partition", "waits")
+
+    def __init__(self, partition: Partition, leader_epoch: int) -> None:
+        self.partition = partition
+        self.leader_epoch = leader_epoch
+        self.waits: deque[CommitWait] = deque()
+
+    def add(self, wait: CommitWait) -> None:
+        """Put a batch in its place: behind all others, unless it repeats one that was appended before."""
+        waits = self.waits
+        at = len(waits)
+        while at > 0 and waits[at - 1].last_offset > wait.last_offset:
+            at -= 1
+        if at == len(waits):
+            waits.append(wait)
+        else:
+            waits.insert(at, wait)
+
+
+class CommitPurgatory:
+    """Batches that wait for the high watermark (acks=all). Owned by the broker, on the loop.
+
+    `until_flushed`: they wait for the recovery point instead (acks=1 where `flush.messages` is set).
+    A wake-up takes them in the order of their offsets and stops at the first that is not committed.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, until_flushed: bool = False) -> None:
+        self._loop = loop
+        self._until_flushed = until_flushed
+        self.watching: dict[Hashable, PartitionWaits] = {}
+        self._woken: dict[Hashable, Partition] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, waiter: CommitWaiter, timeout_ms: int) -> None:
+        """Park a waiter until all its batches have an outcome, or the time is over."""
+        waiter.pending = len(waiter.waits)
+        self._count += 1
+        waiter.timer = self._loop.call_later(timeout_ms / 1000, self._expire, waiter)
+        for wait in waiter.waits:
+            self._watch(wait)
+
+    def _watch(self, wait: CommitWait) -> None:
+        key = wait.partition.topic_partition
+        queue = self.watching.get(key)
+        if queue is not None and (
+            queue.leader_epoch != wait.leader_epoch or queue.partition is not wait.partition
+        ):
+            self._fail(key, queue)
+            queue = None
+        if queue is None:
+            queue = self.watching[key] = PartitionWaits(wait.partition, wait.leader_epoch)
+        queue.add(wait)
+
+    def wake(self, partition: Partition) -> None:
+        """The partition's high watermark or leadership may have changed: look at its batches soon."""
+        key = partition.topic_partition
+        if key in self.watching:
+            if not self._woken:
+                self._loop.call_soon(self.run_woken)
+            self._woken[key] = partition
+
+    def run_woken(self) -> None:
+        """Complete what can be completed in the partitions that were woken."""
+        woken, self._woken = self._woken, {}
+        for key, partition in woken.items():
+            queue = self.watching.get(key)
+            if queue is not None:
+                self._complete_committed(key, queue, partition)
+
+    def _complete_committed(self, key: Hashable, queue: PartitionWaits, partition: Partition) -> None:
+        if (
+            queue.partition is not partition
+            or not partition.is_leader
+            or partition.leader_epoch != queue.leader_epoch
+        ):
+            self._fail(key, queue)
+            return
+        error_code = _NONE
+        if self._until_flushed:
+            end_offset = partition.log.recovery_point
+        else:
+            end_offset = partition.log.high_watermark
+            if not partition.has_enough_in_sync():
+                error_code = _NOT_ENOUGH_REPLICAS
+        waits = queue.waits
+        while waits:
+            wait = waits[0]
+            if wait.last_offset >= end_offset:
+                break
+            waits.popleft()
+            self._settle(wait, error_code)
+        if not waits:
+            self.watching.pop(key, None)
+
+    def _fail(self, key: Hashable, queue: PartitionWaits) -> None:
+        """The leader epoch in which these were appended is over: nobody knows whether they stay."""
+        self.watching.pop(key, None)
+        for wait in queue.waits:
+            self._settle(wait, _NOT_LEADER)
+
+    def _settle(self, wait: CommitWait, error_code: ErrorCode) -> None:
+        if wait.is_over:
+            return
+        wait.is_over = True
+        waiter = wait.waiter
+        waiter.pending -= 1
+        try:
+            waiter.on_outcome(wait, error_code)
+            if waiter.pending == 0:
+                self._count -= 1
+                if waiter.timer is not None:
+                    waiter.timer.cancel()
+                waiter.on_complete()
+        except Exception:
+            _hang_up(waiter.connection)
+
+    def _expire(self, waiter: CommitWaiter) -> None:
+        for wait in waiter.waits:
+            self._settle(wait, _NONE if self._is_done(wait) else _TIMED_OUT)
+            queue = self.watching.get(wait.partition.topic_partition)
+            if queue is not None:
+                self._drop_settled(wait.partition.topic_partition, queue)
+
+    def _is_done(self, wait: CommitWait) -> bool:
+        if self._until_flushed:
+            return wait.partition.is_flushed(wait.last_offset)
+        return wait.partition.is_committed(wait.last_offset)
+
+    def _drop_settled(self, key: Hashable, queue: PartitionWaits) -> None:
+        """What has timed out at the front of a queue must not stay there until the watermark moves."""
+        waits = queue.waits
+        while waits and waits[0].is_over:
+            waits.popleft()
+        if not waits:
+            self.watching.pop(key, None)
+
+
+def _hang_up(connection: Connection | None) -> None:
+    """A waiting request failed by a bug: its client must not wait for ever, and the others go on."""
+    log.exception("a bug in a waiting request, asked by %s", connection.peer if connection else "this broker")
+    if connection is not None:
+        connection.close("a fault of the broker")

@@ -13,7 +13,7 @@ from odradek.broker.background.log_moves import LogMoves
 from odradek.broker.control.state_changes import StateChanges
 from odradek.broker.requests.fetch_sessions import FetchSessions
 from odradek.broker.requests.partition_listener import PartitionListener
-from odradek.broker.requests.purgatory import Purgatory
+from odradek.broker.requests.purgatory import CommitPurgatory, Purgatory
 from odradek.broker.security.acls import Authorizer
 from odradek.broker.security.quotas import Quotas
 from odradek.broker.settings.broker_config import BrokerConfig
@@ -47,7 +47,8 @@ class Services:
     pool: Executor
     replicas: ReplicaManager
     fetch_sessions: FetchSessions
-    waiting_produces: Purgatory
+    waiting_produces: CommitPurgatory
+    waiting_flushes: CommitPurgatory
     waiting_fetches: Purgatory
     image: MetadataImage
     producer_ids: ProducerIds
@@ -80,8 +81,12 @@ class Services:
         self.fetch_max_bytes = self.config().fetch_max_bytes
         self.flusher = LogFlusher(self.replicas, self.clock, self.pool)
         self.on_progress = PartitionListener(
-            self.waiting_fetches, self.waiting_produces, self.leaderships, self.flusher.flush_soon
-        ).hear
+            self.waiting_fetches,
+            self.waiting_produces,
+            self.waiting_flushes,
+            self.leaderships,
+            self.flusher.flush_soon,
+        ).on_append
 
     @property
     def groups(self) -> GroupService:

@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from odradek.common.acls import ANONYMOUS, CLUSTER, AclOperation, Resource, ResourceType
+from odradek.common.acls import (
+    ANONYMOUS,
+    CLUSTER,
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    Resource,
+    ResourceType,
+)
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 
@@ -47,6 +55,10 @@ class Authorizer(Protocol):
 
     def allows_topic(self, principal: str, host: str, operation: AclOperation, topic: str) -> bool:
         """The same for a topic, without the need to make a Resource."""
+        ...
+
+    def acls(self, wanted: AclBindingFilter) -> list[AclBinding]:
+        """The ACLs that a filter finds."""
         ...
 
     def allows_any(

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, Never, ParamSpec, Self, TypeVar, Unpack, cast
 
+from odradek.client.admin.acls import AclAdmin
 from odradek.client.admin.cluster import ClusterAdmin
 from odradek.client.admin.configs import ConfigAdmin
 from odradek.client.admin.group_offsets import GroupOffsetAdmin
@@ -32,6 +33,7 @@ class AsyncAdmin(
     ClusterAdmin,
     LogDirAdmin,
     ProducerAdmin,
+    AclAdmin,
 ):
     """Looks after a cluster from a running loop.
 
@@ -128,6 +130,10 @@ class Admin:
     api_versions = _on_the_loop(AsyncAdmin.api_versions)
     describe_log_dirs = _on_the_loop(AsyncAdmin.describe_log_dirs)
     describe_producers = _on_the_loop(AsyncAdmin.describe_producers)
+
+    create_acls = _on_the_loop(AsyncAdmin.create_acls)
+    describe_acls = _on_the_loop(AsyncAdmin.describe_acls)
+    delete_acls = _on_the_loop(AsyncAdmin.delete_acls)
 
     def close(self) -> None:
         """Close the connections and end the thread; the client cannot be used any more."""

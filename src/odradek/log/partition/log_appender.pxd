@@ -5,9 +5,10 @@ cimport cython
 from odradek.log.producers.producer_states cimport ProducerStates
 from odradek.log.segment.segment_appender cimport SegmentAppender
 from odradek.log.segment.segments cimport Segments
-from odradek.records.fast_validation cimport AcceptedBatch
+from odradek.records.fast_validation cimport ValidBatch
 
 cdef Py_ssize_t _LOG_OVERHEAD
+cdef long long _CODEC_MASK
 
 
 @cython.final
@@ -22,13 +23,26 @@ cdef class AppendInfo:
 
 
 @cython.final
+@cython.freelist(8)
+cdef class LogBatch:
+    cdef readonly long long base_offset
+    cdef readonly long long last_offset
+    cdef readonly long long size
+    cdef readonly long long max_timestamp_ms
+    cdef readonly long long leader_epoch
+    cdef readonly object header
+    cdef readonly object marker
+
+
+@cython.final
 cdef class AppendLimits:
     cdef readonly object config
     cdef readonly object segment
     cdef readonly object epochs
     cdef readonly bint was_empty
-    cdef readonly bint is_ordinary
     cdef readonly long long leader_epoch
+    cdef readonly long long codec
+    cdef readonly bint keeps_times
     cdef readonly long long max_message_bytes
     cdef readonly long long max_decompressed_bytes
     cdef readonly long long max_index_bytes
@@ -50,16 +64,27 @@ cdef class LogAppender:
     cdef public long long log_end_offset
     cdef public long long recovery_point
     cdef public long long _hw
-    cdef public AppendLimits terms
+    cdef public AppendLimits limits
 
+    @cython.locals(producers=ProducerStates)
+    cpdef long long stable_offset(self) except -1
     cpdef bint awaits_flush(self) except -1
     cpdef commit_to(self, long long offset)
-    @cython.locals(info=AppendInfo)
-    cpdef AppendInfo append_from_client(self, records, long long leader_epoch, long long now_ms)
-    @cython.locals(
-        segment=SegmentAppender, terms=AppendLimits, size="long long", accepted=AcceptedBatch, max_timestamp_ms="long long",
-        base_offset="long long", last_offset="long long", octets="unsigned char *",
+    cpdef long long update_high_watermark(self, long long offset) except -1
+    cpdef AppendInfo append_as_leader(
+        self, records, long long leader_epoch, long long now_ms, origin=*, long long transaction_version=*
     )
-    cpdef AppendInfo append_shortly(self, records, long long leader_epoch, long long now_ms)
-    @cython.locals(terms=AppendLimits)
-    cdef AppendLimits _terms_for(self, segment)
+    @cython.locals(
+        limits=AppendLimits, batch=ValidBatch, max_timestamp_ms="long long", log_append_time_ms="long long",
+        base_offset="long long", last_offset="long long", size="long long", octets="unsigned char *", batches=list,
+    )
+    cdef AppendInfo _append_from_client(self, view, long long leader_epoch, long long now_ms)
+    @cython.locals(batch=ValidBatch)
+    cdef ValidBatch _validate(self, view, AppendLimits limits, long long now_ms)
+    cdef AppendLimits _current_limits(self)
+    @cython.locals(limits=AppendLimits)
+    cdef AppendLimits _limits_for(self, SegmentAppender segment)
+    @cython.locals(last=LogBatch, size="long long", segment=SegmentAppender, limits=AppendLimits)
+    cpdef _append(self, payload, list batches, long long max_timestamp_ms, long long now_ms)
+    @cython.locals(position="long long", batch=LogBatch)
+    cdef _write(self, SegmentAppender segment, payload, list batches, long long now_ms)

@@ -1,6 +1,6 @@
-"""The writing end of a partition: batches checked, stamped and appended; leader epochs; segments rolled.
+"""What an append needs now and then: batches of coordinators and of the leader, leader epochs, new segments.
 
-The way of nearly every append is in `log_appender.py`, of which this is an heir; here is that of all others.
+Every append itself is in `log_appender.py`, from which this inherits.
 """
 
 from __future__ import annotations
@@ -11,19 +11,23 @@ from collections.abc import Callable, Iterable, Sequence
 
 from odradek.log import filenames
 from odradek.log.config import LogConfig
-from odradek.log.errors import RecordListTooLarge, StorageError, storage_errors
+from odradek.log.errors import storage_errors
 from odradek.log.files.log_file import PartitionDirectory
 from odradek.log.leader_epochs import EpochEntry, LeaderEpochs
 from odradek.log.partition.follower_batches import whole_batches
-from odradek.log.partition.leader_batches import Origin, prepare, stamp_all
-from odradek.log.partition.log_appender import AppendInfo, LogAppender
+from odradek.log.partition.leader_batches import (
+    recompress_all,
+    stamp_all,
+    stamp_times,
+    validate_from_coordinator,
+)
+from odradek.log.partition.log_appender import AppendInfo, LogAppender, LogBatch
 from odradek.log.partition.producer_replay import markers_of, replay
 from odradek.log.producers.producer_states import Marker, ProducerStates
 from odradek.log.producers.snapshot_files import SnapshotFiles
 from odradek.log.segment.roll import IncomingBatches, RollReason, roll_reason
 from odradek.log.segment.segment import Segment
 from odradek.log.segment.segments import Segments
-from odradek.log.segment.txn_index import aborted_txn
 from odradek.records.batch import BatchHeader, Buffer
 
 PRODUCER_ID_EXPIRATION_MS = 86_400_000
@@ -52,43 +56,19 @@ class LogWriter(LogAppender):
         # The one thing that two threads may change: a new leader epoch is written where blocking is allowed.
         self._epochs_lock = threading.Lock()
 
-    def append_as_leader(
-        self,
-        records: Buffer,
-        leader_epoch: int,
-        *,
-        now_ms: int,
-        origin: Origin = Origin.CLIENT,
-        transaction_version: int = 0,
+    def _append_from_coordinator(
+        self, view: memoryview, leader_epoch: int, now_ms: int, transaction_version: int
     ) -> AppendInfo:
-        """Check batches, give them the next offsets, and append them.
-
-        A writable buffer is stamped in place. RecordsError, or one of the errors of `log.errors`, if the
-        batches are refused; then nothing has changed.
-        """
-        if origin is Origin.CLIENT and isinstance(records, memoryview):
-            return self.append_from_client(records, leader_epoch, now_ms)
-        return self._append_carefully(records, leader_epoch, now_ms, origin, transaction_version)
-
-    def _append_carefully(
-        self,
-        records: Buffer,
-        leader_epoch: int,
-        now_ms: int,
-        origin: Origin = Origin.CLIENT,
-        transaction_version: int = 0,
-    ) -> AppendInfo:
-        payload, headers = prepare(records, self.config, now_ms=now_ms, origin=origin)
-        time_ms = now_ms if self.config.message_timestamp_type == "LogAppendTime" else -1
-        markers = None  # nor anything else to note about a producer
-        if origin is not Origin.CLIENT or headers[0].producer_id >= 0:
-            earlier = self.producers.duplicate_of(headers[0]) if origin is Origin.CLIENT else None
-            if earlier is not None:
-                time_ms = earlier.timestamp_ms if time_ms >= 0 else -1
-                return self._info_of_duplicate(earlier, time_ms)
-            markers = self._check_producers(payload, headers, origin, transaction_version)
-        headers = stamp_all(payload, headers, self.log_end_offset, leader_epoch)
-        reason = self._append(payload, headers, markers, now_ms)
+        config = self.config
+        headers = validate_from_coordinator(view, config)
+        view, headers = recompress_all(view, headers, config)
+        time_ms = -1
+        if config.message_timestamp_type == "LogAppendTime":
+            time_ms = now_ms
+            headers = stamp_times(view, headers, now_ms)
+        markers = self._check_producers(view, headers, transaction_version)
+        headers = stamp_all(view, headers, self.log_end_offset, leader_epoch)
+        reason = self._append_batches(view, headers, markers, now_ms)
         first, last = headers[0], headers[-1]
         return AppendInfo(
             first.base_offset, last.last_offset, time_ms, self.log_start_offset, roll_reason=reason
@@ -103,63 +83,41 @@ class LogWriter(LogAppender):
         if not headers:
             return None
         markers = markers_of(payload, headers)
-        reason = self._append(payload, headers, markers, now_ms)
+        reason = self._append_batches(payload, headers, markers, now_ms)
         first, last = headers[0], headers[-1]
         return AppendInfo(first.base_offset, last.last_offset, -1, self.log_start_offset, roll_reason=reason)
 
     def _check_producers(
-        self, payload: Buffer, headers: Sequence[BatchHeader], origin: Origin, transaction_version: int
+        self, payload: Buffer, headers: Sequence[BatchHeader], transaction_version: int
     ) -> list[Marker | None]:
         markers = markers_of(payload, headers)
         for header, marker in zip(headers, markers, strict=True):
             if marker is not None:
                 self.producers.check_marker(header, marker, transaction_version=transaction_version)
             elif header.has_producer_id:
-                self.producers.check(header, checks_sequence=origin is Origin.CLIENT)
+                self.producers.check(header, checks_sequence=False)
         return markers
 
-    def _append(
+    def _append_batches(
         self,
         payload: Buffer,
         headers: Sequence[BatchHeader],
-        markers: Sequence[Marker | None] | None,
+        markers: Sequence[Marker | None],
         now_ms: int,
     ) -> RollReason | None:
-        if len(payload) > self.config.max_segment_bytes:
-            raise RecordListTooLarge(len(payload), self.config.max_segment_bytes)
-        last = headers[-1]
-        try:
-            if last.partition_leader_epoch > self.epochs.latest:
-                self._assign_epochs(headers)
-            reason = self._roll_if_needed(len(payload), headers, now_ms)
-            segment = self.segments.active
-            segment.make_room()
-            self._write(segment, payload, headers, markers, now_ms)
-        except OSError as error:
-            raise StorageError(error, self.directory.path) from error
-        self.log_end_offset = last.next_offset
-        return reason
-
-    def _write(
-        self,
-        segment: Segment,
-        payload: Buffer,
-        headers: Sequence[BatchHeader],
-        markers: Sequence[Marker | None] | None,
-        now_ms: int,
-    ) -> None:
-        try:
-            segment.append_batches(payload, headers)
-            if markers is None:
-                self.producers.end_offset = headers[-1].next_offset
-                return
-            for header, marker in zip(headers, markers, strict=True):
-                completed = self.producers.apply(header, marker)
-                if completed is not None and completed.is_aborted:
-                    segment.append_aborted(aborted_txn(completed))
-        except OSError:
-            self._undo_append(segment, now_ms)
-            raise
+        batches = [
+            LogBatch(
+                header.base_offset,
+                header.last_offset,
+                header.size_in_bytes,
+                header.max_timestamp_ms,
+                header.partition_leader_epoch,
+                header if header.has_producer_id else None,
+                marker,
+            )
+            for header, marker in zip(headers, markers, strict=True)
+        ]
+        return self._append(payload, batches, max(one.max_timestamp_ms for one in batches), now_ms)
 
     def _undo_append(self, segment: Segment, now_ms: int) -> None:
         """Back to the log end as it was; the batches may be in the log, and some with the producers."""
@@ -181,11 +139,11 @@ class LogWriter(LogAppender):
 
     # Leader epochs
 
-    def _assign_epochs(self, headers: Sequence[BatchHeader]) -> None:
+    def _assign_epochs(self, batches: list[LogBatch]) -> None:
         def assign(epochs: LeaderEpochs) -> bool:
-            for header in headers:
-                if header.partition_leader_epoch > epochs.latest:
-                    epochs.assign(header.partition_leader_epoch, header.base_offset)
+            for batch in batches:
+                if batch.leader_epoch > epochs.latest:
+                    epochs.assign(batch.leader_epoch, batch.base_offset)
             return True
 
         self._change_epochs(assign)
@@ -222,20 +180,19 @@ class LogWriter(LogAppender):
 
     # Rolling
 
-    def _roll_if_needed(self, size: int, headers: Sequence[BatchHeader], now_ms: int) -> RollReason | None:
+    def _roll_if_needed(
+        self, size: int, batches: list[LogBatch], max_timestamp_ms: int, now_ms: int
+    ) -> RollReason | None:
         config = self.config
-        max_timestamp_ms = headers[0].max_timestamp_ms
-        if len(headers) > 1:
-            max_timestamp_ms = max(header.max_timestamp_ms for header in headers)
         reason = roll_reason(
             self.segments.active.facts(config.segment_index_bytes),
-            IncomingBatches(size, max_timestamp_ms, headers[-1].last_offset),
+            IncomingBatches(size, max_timestamp_ms, batches[-1].last_offset),
             max_segment_bytes=config.max_segment_bytes,
             segment_ms=config.max_segment_ms,
             now_ms=now_ms,
         )
         if reason is not None:
-            self._roll(headers[0].base_offset, now_ms)
+            self._roll(batches[0].base_offset, now_ms)
         return reason
 
     def roll(self, now_ms: int) -> Segment:

@@ -25,14 +25,13 @@ from odradek.log.partition import timestamps
 from odradek.log.partition.flushing import FlushJob
 from odradek.log.partition.leader_batches import max_decompressed_bytes
 from odradek.log.partition.log_writer import PRODUCER_ID_EXPIRATION_MS, LogWriter
-from odradek.log.partition.reading import FetchData, Isolation, LogEnd, aborted_between, find_batches
+from odradek.log.partition.reading import FetchData, Isolation, read_log
 from odradek.log.partition.retention import Deletion, RetainedSegment, segments_to_delete
 from odradek.log.partition.segment_deletion import SegmentDeletion
 from odradek.log.producers.producer_states import ProducerStates
 from odradek.log.producers.snapshot_files import SnapshotFiles
 from odradek.log.segment.segment import Segment
 from odradek.log.segment.segments import Segments
-from odradek.log.segment.txn_index import AbortedTxn
 
 
 class PartitionLog(LogWriter):
@@ -97,21 +96,9 @@ class PartitionLog(LogWriter):
     # Where the log stands
 
     @property
-    def last_stable_offset(self) -> int:
-        """Everything below it is committed and belongs to no open transaction."""
-        first_unstable = self.producers.first_unstable_offset
-        return self._hw if first_unstable is None else min(self._hw, first_unstable)
-
-    @property
     def size_in_bytes(self) -> int:
         """Bytes of log in all segments."""
         return self.segments.size_in_bytes
-
-    def update_high_watermark(self, offset: int) -> int:
-        """Move it to `offset`, as far as that lies inside the log; where it is then."""
-        self._hw = min(max(offset, self.log_start_offset), self.log_end_offset)
-        self.producers.on_high_watermark(self._hw)
-        return self._hw
 
     # Reading
 
@@ -129,34 +116,7 @@ class PartitionLog(LogWriter):
         says. Any thread; may block if the segment is cold. OffsetOutOfRange outside of the log. In another
         thread than the owner's a StorageError of ENOENT may be a file that is renamed at that moment.
         """
-        try:
-            return self._read(offset, max_bytes, isolation, min_one_batch)
-        except OSError as error:
-            raise StorageError(error, self.directory.path) from error
-
-    def _read(self, offset: int, max_bytes: int, isolation: Isolation, min_one_batch: bool) -> FetchData:
-        active = self.segments.active
-        end = LogEnd(active, active.size, self.log_end_offset)
-        if not self.log_start_offset <= offset <= end.offset:
-            raise OffsetOutOfRange(offset, self.log_start_offset, end.offset)
-        limit = self._limit(isolation, end.offset)
-        run = find_batches(self.segments, end, offset, limit, max_bytes, min_one_batch)
-        aborted: tuple[AbortedTxn, ...] | None = None
-        if isolation is Isolation.COMMITTED:
-            aborted = aborted_between(self.segments, offset, run.upper_offset) if run is not None else ()
-        return FetchData(
-            run.range() if run is not None else None,
-            self.high_watermark,
-            self.last_stable_offset,
-            self.log_start_offset,
-            end.offset,
-            aborted,
-        )
-
-    def _limit(self, isolation: Isolation, log_end_offset: int) -> int:
-        if isolation is Isolation.LOG_END:
-            return log_end_offset
-        return self.high_watermark if isolation is Isolation.HIGH_WATERMARK else self.last_stable_offset
+        return read_log(self, offset, max_bytes, isolation, min_one_batch)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> timestamps.TimestampedOffset | None:
         """The first record that is as young as that, or younger; any thread, may block."""
@@ -213,7 +173,7 @@ class PartitionLog(LogWriter):
         # A closed segment may have become the active one, and is written from now on.
         self.segments.active.log.unshare(self.segments.active.size)
         self.log_end_offset = offset
-        self.terms = None
+        self.limits = None
         self.recovery_point = min(self.recovery_point, offset)
         self.log_start_offset = min(self.log_start_offset, offset)
         self.snapshots.remove_above(offset)

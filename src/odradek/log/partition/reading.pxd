@@ -2,8 +2,19 @@
 
 cimport cython
 
+from odradek.log.partition.log_appender cimport LogAppender
 from odradek.log.segment.segment_reader cimport BatchSpan, Boundary, SegmentReader
 from odradek.log.segment.segments cimport Segments
+
+
+@cython.final
+cdef class FetchData:
+    cdef readonly BatchRun run
+    cdef readonly long long high_watermark
+    cdef readonly long long last_stable_offset
+    cdef readonly long long log_start_offset
+    cdef readonly long long log_end_offset
+    cdef readonly tuple aborted
 
 
 @cython.final
@@ -22,6 +33,12 @@ cdef class BatchRun:
 
     cpdef range(self)
 
+
+@cython.locals(
+    active=SegmentReader, end=LogEnd, run=BatchRun, limit="long long", high_watermark="long long",
+    stable_offset="long long", aborted=tuple,
+)
+cpdef FetchData read_log(LogAppender log, long long offset, long long max_bytes, isolation, bint min_one_batch)
 
 @cython.locals(
     segment=SegmentReader, following=SegmentReader, start="long long", size="long long", next_offset="long long",

@@ -7,13 +7,17 @@ Compiled by Cython (reading.pxd has the C types), or interpreted as is.
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
+from odradek.log.errors import OffsetOutOfRange, StorageError
 from odradek.log.files.file_system import FileRange
 from odradek.log.segment.segment import Segment
 from odradek.log.segment.segment_reader import Boundary
 from odradek.log.segment.segments import Segments
 from odradek.log.segment.txn_index import AbortedTxn
+
+if TYPE_CHECKING:
+    from odradek.log.partition.log_appender import LogAppender
 
 
 class Isolation(Enum):
@@ -24,15 +28,45 @@ class Isolation(Enum):
     COMMITTED = "read committed"
 
 
-class FetchData(NamedTuple):
-    """An answer to a read: whole batches as a part of a file, or None when there is nothing to read yet."""
+_LOG_END = Isolation.LOG_END
+_COMMITTED = Isolation.COMMITTED
 
-    range: FileRange | None
-    high_watermark: int
-    last_stable_offset: int
-    log_start_offset: int
-    log_end_offset: int
-    aborted: tuple[AbortedTxn, ...] | None = None  # only for Isolation.COMMITTED
+
+class FetchData:
+    """What a read finds: whole batches in a segment, or None when there is nothing to read yet.
+
+    `aborted`: the aborted transactions among them, only for Isolation.COMMITTED.
+    """
+
+    __slots__ = (
+        "aborted",
+        "high_watermark",
+        "last_stable_offset",
+        "log_end_offset",
+        "log_start_offset",
+        "run",
+    )
+
+    def __init__(
+        self,
+        run: BatchRun | None,
+        high_watermark: int,
+        last_stable_offset: int,
+        log_start_offset: int,
+        log_end_offset: int,
+        aborted: tuple[AbortedTxn, ...] | None = None,
+    ) -> None:
+        self.run = run
+        self.high_watermark = high_watermark
+        self.last_stable_offset = last_stable_offset
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = log_end_offset
+        self.aborted = aborted
+
+    @property
+    def range(self) -> FileRange | None:
+        """The batches as a part of a file, ready to be sent."""
+        return None if self.run is None else self.run.range()
 
 
 class LogEnd:
@@ -60,6 +94,31 @@ class BatchRun:
     def range(self) -> FileRange:
         """The bytes, ready to be sent."""
         return self.segment.log.range(self.start, self.end - self.start)
+
+
+def read_log(
+    log: LogAppender, offset: int, max_bytes: int, isolation: Isolation, min_one_batch: bool
+) -> FetchData:
+    """What `PartitionLog.read` returns."""
+    try:
+        # The size first: an append moves it before the offset.
+        active = log.segments.active
+        end = LogEnd(active, active.log.size, log.log_end_offset)
+        if offset < log.log_start_offset or offset > end.offset:
+            raise OffsetOutOfRange(offset, log.log_start_offset, end.offset)
+        high_watermark = log.high_watermark
+        stable_offset = log.stable_offset()
+        if isolation is _COMMITTED:
+            limit = stable_offset
+        else:
+            limit = end.offset if isolation is _LOG_END else high_watermark
+        run = find_batches(log.segments, end, offset, limit, max_bytes, min_one_batch)
+        aborted: tuple[AbortedTxn, ...] | None = None
+        if isolation is _COMMITTED:
+            aborted = () if run is None else aborted_between(log.segments, offset, run.upper_offset)
+    except OSError as error:
+        raise StorageError(error, log.directory.path) from error
+    return FetchData(run, high_watermark, stable_offset, log.log_start_offset, end.offset, aborted)
 
 
 def find_batches(

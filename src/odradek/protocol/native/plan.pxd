@@ -22,6 +22,7 @@ cdef enum:
 
     MAX_STRING = 0x7FFF
     MAX_INT32 = 0x7FFFFFFF
+    MAX_INLINE_RECORDS = 16 * 1024
 
 
 cdef struct Field:

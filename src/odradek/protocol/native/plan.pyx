@@ -7,6 +7,7 @@ then touch the slots directly.
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
 
+from odradek.protocol import limits
 from odradek.protocol.compile import Fresh, Kind
 from odradek.protocol.errors import SchemaError
 
@@ -27,6 +28,7 @@ _numbers = {"BOOL": BOOL, "INT8": INT8, "INT16": INT16, "UINT16": UINT16, "INT32
             "INT64": INT64, "FLOAT64": FLOAT64, "UUID": UUID, "STRING": STRING, "BYTES": BYTES,
             "RECORDS": RECORDS, "STRUCT": STRUCT}
 assert _numbers == {kind.name: kind.value for kind in Kind}
+assert MAX_INLINE_RECORDS == limits.MAX_INLINE_RECORDS
 assert (FRESH_LIST, FRESH_STRUCT) == (Fresh.LIST, Fresh.STRUCT)
 
 

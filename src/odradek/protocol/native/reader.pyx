@@ -74,6 +74,11 @@ def decode(Plan plan not None, buffer, Py_ssize_t start, limits):
     return message, reader.position
 
 
+def new_struct(Plan plan not None):
+    """A message or nested struct with the schema's defaults in every field."""
+    return default_struct(plan)
+
+
 cdef inline Py_ssize_t take(Reader *reader, Py_ssize_t size) except -1:
     cdef Py_ssize_t position = reader.position
     if size > reader.end - position:

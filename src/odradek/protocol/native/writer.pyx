@@ -11,7 +11,7 @@ from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memmove
 
 from odradek.protocol.native.plan cimport (
-    BOOL, FLOAT64, FRESH_LIST, FRESH_STRUCT, INT8, INT16, INT32, INT64, MAX_INT32, MAX_STRING, RECORDS, STRING, STRUCT,
+    BOOL, FLOAT64, FRESH_LIST, FRESH_STRUCT, INT8, INT16, INT32, INT64, MAX_INLINE_RECORDS, MAX_INT32, MAX_STRING, RECORDS, STRING, STRUCT,
     UINT16, UINT32, UUID, Field, Plan,
 )
 
@@ -30,6 +30,7 @@ cdef extern from "Python.h":
     int PyUnicode_Check(object value)
     int PyLong_Check(object value)
     int PyBytes_Check(object value)
+    int PyBytes_CheckExact(object value)
     long long PyLong_AsLongLongAndOverflow(object value, int *overflow) except? -1
 
 
@@ -115,7 +116,10 @@ def encode(Plan plan not None, message):
 
 
 def encode_frame(Plan header_plan not None, header, Plan plan not None, message):
-    """A frame, size first, as parts to send: bytes, and between them each records field as it was given."""
+    """A frame, size first, as parts to send: bytes, and between them records fields as they were given.
+
+    Records that are few and are bytes are copied: one buffer is cheaper to send than three.
+    """
     cdef Writer writer = Writer(True)
     cdef Py_ssize_t size
     cdef char *first
@@ -345,7 +349,11 @@ cdef int write_blob(Field *field, object value, Writer writer) except -1:
     if field.kind == RECORDS and writer.keeps_records_apart:
         size = len(value)
         writer.length(field.is_compact, size, 4)
-        return writer.split(value, size) if size else 0
+        if size == 0:
+            return 0
+        if size > MAX_INLINE_RECORDS or not PyBytes_CheckExact(value):
+            return writer.split(value, size)
+        return writer.copy(PyBytes_AS_STRING(value), size)
     try:
         PyObject_GetBuffer(value, &held, PyBUF_SIMPLE)
     except (TypeError, BufferError):

@@ -1,4 +1,4 @@
-"""The short way of a fetch request ends where the handler does, for any requests."""
+"""Fetch requests as frames, straight into the dispatcher: sessions, waiting, errors, what is read."""
 
 from __future__ import annotations
 
@@ -10,28 +10,22 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 import uvloop
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from broker.conftest import BROKER_ID, TOPIC_ID, Broker
 from log.given_logs import a_batch
-from odradek.broker.handlers import short_fetch
-from odradek.broker.requests import short_ways
 from odradek.broker.requests.dispatch import Dispatcher
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
-from odradek.log.partition.log_appender import LogAppender
 from odradek.net.connection import Connection
 from odradek.net.exchange import ExchangeQueue
 from odradek.net.send_queue import FilePart
 from odradek.protocol.api_key import ApiKey
-from odradek.protocol.fetch_frames import TOPIC_IDS_FROM
 from odradek.protocol.headers import decode_response, encode_request
 from odradek.protocol.messages import FetchRequest
+from odradek.records.batch import read_header
 from odradek.replication.partition import LeaderAndIsrState
 
-assert short_fetch
 NOW_MS = 1_700_000_000_000
 UNKNOWN_ID = bytes(range(16))
 ELSEWHERE = LeaderAndIsrState(BROKER_ID + 1, 0, (BROKER_ID + 1,), (BROKER_ID + 1,), 0)
@@ -42,6 +36,7 @@ BATCHES = 30
 BIG = 100  # from this number on a batch is too large to be copied into an answer
 PLAIN_END, FEW_END = 60, 3
 FLEXIBLE_FROM = 12
+TOPIC_IDS_FROM = 13
 HOURS_MS = 2**31 - 1
 PARKED = "park "
 
@@ -65,7 +60,7 @@ class Client:
     peer = "a test"
     is_closed = False
 
-    def __init__(self, directory: Path, short_way: Any) -> None:
+    def __init__(self, directory: Path) -> None:
         directory.mkdir()
         self.broker = Broker(directory, asyncio.get_running_loop())
         states = {LED_ELSEWHERE: ELSEWHERE, FOLLOWED: WITH_FOLLOWER}
@@ -78,9 +73,7 @@ class Client:
         self.at_close: dict[Any, Any] = {}
         self.answers: list[Any] = []
         self._taken = 0
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(short_ways, "SHORT_WAYS", {ApiKey.FETCH: short_way} if short_way else {})
-            self.dispatcher = Dispatcher(self.broker.services, "PLAINTEXT")
+        self.dispatcher = Dispatcher(self.broker.services, "PLAINTEXT")
         self._exchanges = ExchangeQueue(self.answers.append)
         self._unanswered: list[tuple[Step, FetchRequest]] = []
         self.session_id, self.session_epoch = 0, 0
@@ -128,7 +121,7 @@ class Client:
                 await asyncio.sleep(0)
         else:
             self.let_time_be_over()
-            self._ask(step, step.request)
+            self.ask(step, step.request)
             while len(self.answers) < self._asked and not step.what.startswith(PARKED):
                 await asyncio.sleep(0.0005)
         self._take_answers()
@@ -155,7 +148,8 @@ class Client:
             self.broker.services.waiting_fetches._expire(waiter)
         self._take_answers()
 
-    def _ask(self, step: Step, request: FetchRequest) -> None:
+    def ask(self, step: Step, request: FetchRequest) -> None:
+        """Send a request."""
         sent = self._as_sent(step, request)
         self._unanswered.append((step, sent))
         parts = encode_request(ApiKey.FETCH, step.version, 3, "test", sent)
@@ -188,6 +182,7 @@ class Client:
             min_bytes=request.min_bytes,
             max_bytes=request.max_bytes,
             isolation_level=request.isolation_level,
+            replica_state=request.replica_state,
         )
         if kind != "alone":
             sent.session_id = self.session_id
@@ -220,21 +215,6 @@ class Client:
         elif sent.session_epoch > 0:
             self.session_epoch += 1
 
-    def state(self) -> list[Any]:
-        """What requests leave behind."""
-        counters = self.dispatcher.counters[ApiKey.FETCH]
-        traffic = self.broker.services.replicas.traffic["orders"]
-        told: list[Any] = [counters.requests, counters.request_bytes, counters.response_bytes]
-        told += [traffic.bytes_out, len(self.waiting), len(self.at_close)]
-        session = self.broker.services.fetch_sessions.get(self.session_id)
-        if session is not None:
-            told.append(session.epoch)
-            told += [
-                (key, one.asked.fetch_offset, one.is_told, one.high_watermark, one.log_start_offset)
-                for key, one in session.wanted.items()
-            ]
-        return told
-
 
 def asked(partition: int, offset: int, max_bytes: int, epoch: int, last_epoch: int) -> Any:
     return FetchRequest.Topics.Partitions(
@@ -264,163 +244,29 @@ def a_fetch(
     )
 
 
-def a_session(version: int, opening: Any, following: list[Any]) -> list[Step]:
-    """Steps in which a client goes on with one session; requests that follow are for its partitions."""
-    steps = [Step("begin", version, opening)]
-    return steps + [one if isinstance(one, Step) else Step("go on", version, one) for one in following]
+def a_fetch_of_replica(replica_id: int, offset: int) -> FetchRequest:
+    request = a_fetch(0)
+    request.replica_state = FetchRequest.ReplicaState(replica_id=replica_id)
+    request.topics[0].partitions = [asked(FOLLOWED, offset, 1 << 20, 0, -1)]
+    return request
 
 
-ordinary_wishes = st.builds(
-    asked,
-    st.just(PLAIN),
-    st.integers(0, 2 * BATCHES - 2),
-    st.sampled_from([100, 500, 2000, 1 << 20]),
-    st.sampled_from([-1, 0]),
-    st.sampled_from([-1, 0]),
-) | st.builds(
-    asked, st.just(FEW), st.integers(0, 3), st.sampled_from([500, 1 << 20]), st.just(0), st.just(-1)
-)
-odd_wishes = st.builds(
-    asked,
-    st.sampled_from([PLAIN, FEW, LED_ELSEWHERE, FOLLOWED, OPEN_TRANSACTION, MISSING]),
-    st.integers(-1, 2 * BATCHES + 5),
-    st.sampled_from([0, 100, 2000]),
-    st.sampled_from([-1, 0, 1]),
-    st.sampled_from([-1, 0, 1]),
-)
-ordinary_topics = st.builds(
-    FetchRequest.Topics,
-    topic=st.just("orders"),
-    partitions=st.lists(ordinary_wishes, min_size=1, max_size=2, unique_by=lambda one: one.partition),
-)
-odd_topics = st.builds(
-    FetchRequest.Topics,
-    topic=st.sampled_from(["orders", "nowhere"]),
-    partitions=st.lists(ordinary_wishes | odd_wishes, max_size=3),
-)
-forgotten_topics = st.builds(
-    FetchRequest.ForgottenTopicsData,
-    topic=st.sampled_from(["orders", "orders", "nowhere"]),
-    partitions=st.lists(st.sampled_from([PLAIN, FEW, FOLLOWED]), max_size=2),
-)
-ordinary_requests = st.builds(
-    FetchRequest,
-    max_wait_ms=st.sampled_from([0, 1]),
-    min_bytes=st.sampled_from([0, 1]),
-    max_bytes=st.sampled_from([700, 1 << 20]),
-    isolation_level=st.sampled_from([0, 1]),
-    topics=st.lists(ordinary_topics, min_size=1, max_size=1),
-    forgotten_topics_data=st.just([]) | st.lists(forgotten_topics, max_size=1),
-)
-odd_requests = st.builds(
-    FetchRequest,
-    max_wait_ms=st.sampled_from([0, 1]),
-    min_bytes=st.sampled_from([0, 1, 400, 1 << 20]),
-    max_bytes=st.sampled_from([0, 700, 1 << 20]),
-    isolation_level=st.sampled_from([0, 1]),
-    topics=st.lists(ordinary_topics | odd_topics, max_size=2),
-)
-versions = st.integers(11, 18)
-fetches = st.builds(Step, st.just("alone"), versions, ordinary_requests) | st.builds(
-    Step, st.sampled_from(["alone", "begin", "go on"]), versions, odd_requests
-)
-happenings = st.builds(
-    lambda what, partition, number: Step(what, partition=partition, number=number),
-    st.sampled_from(["append", "append", "delete"]),
-    st.sampled_from([PLAIN, FEW]),
-    st.integers(0, 20) | st.just(BIG),
-)
-upheavals = st.builds(
-    lambda what, partition: Step(what, partition=partition),
-    st.sampled_from(["open a transaction", "lead elsewhere", "drop", "close"]),
-    st.sampled_from([PLAIN, FEW]),
-)
-both_partitions = st.builds(a_fetch, st.integers(0, 2 * BATCHES - 2), st.integers(0, 3))
-sessions = st.builds(
-    a_session,
-    versions,
-    both_partitions,
-    st.lists(ordinary_requests | ordinary_requests | odd_requests | happenings, min_size=1, max_size=6),
-)
-steps_of_a_client = st.lists(fetches | happenings, min_size=1, max_size=8) | sessions
-# At the end of both partitions there is nothing yet, so that a fetch waits.
-at_the_end = st.builds(
-    lambda plain, few, min_bytes, isolation_level: a_fetch(
-        PLAIN_END - plain, FEW_END - few, min_bytes=min_bytes, isolation_level=isolation_level
-    ),
-    st.sampled_from([0, 0, 0, 1]),
-    st.sampled_from([0, 0, 0, -1]),
-    st.sampled_from([1, 1, 400]),
-    st.sampled_from([0, 1]),
-)
-parked = st.builds(
-    Step, st.sampled_from([PARKED + "alone", PARKED + "go on", PARKED + "begin"]), versions, at_the_end
-)
-waits = st.lists(parked | happenings | happenings | upheavals | fetches, min_size=2, max_size=10)
-waits_in_session = st.builds(
-    lambda version, opening, following: [
-        Step("begin", version, opening),
-        *(step if step.request is None else step._replace(version=version) for step in following),
-    ],
-    versions,
-    at_the_end,
-    waits,
-)
+def split_batches(records: bytes) -> list[bytes]:
+    batches, at = [], 0
+    while at < len(records):
+        size = 12 + int.from_bytes(records[at + 8 : at + 12], "big")
+        batches.append(records[at : at + size])
+        at += size
+    return batches
 
 
-@pytest.mark.slow
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(steps=steps_of_a_client)
-def test_both_ways_give_the_same_answers(tmp_path_factory: pytest.TempPathFactory, steps: list[Step]) -> None:
-    compare_both_ways(tmp_path_factory, steps)
-
-
-@pytest.mark.slow
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(steps=waits | waits_in_session)
-def test_both_ways_wait_for_the_same_answers(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[Step]
-) -> None:
-    compare_both_ways(tmp_path_factory, steps)
-
-
-def compare_both_ways(tmp_path_factory: pytest.TempPathFactory, steps: list[Step]) -> None:
-    directory = tmp_path_factory.mktemp("brokers")
-
-    async def compare() -> None:
-        short = Client(directory / "short", short_fetch.answer_shortly)
-        long = Client(directory / "long", None)
-        try:
-            for step in steps:
-                for client in (short, long):
-                    await client.do(step)
-                assert short.answers == long.answers
-                assert short.state() == long.state()
-            for client in (short, long):
-                client.let_time_be_over()
-            assert short.answers == long.answers
-            assert short.state() == long.state()
-        finally:
-            for client in (short, long):
-                client.broker.close()
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(compare())
-
-
-def with_client(tmp_path: Path, scenario: Callable[[Client, list[bool]], Any]) -> None:
-    """Run a scenario; its second argument tells of each request whether the short way answered it."""
-    was_short: list[bool] = []
-
-    def noticing(services: Any, frame: memoryview) -> Any:
-        parts = short_fetch.answer_shortly(services, frame)
-        was_short.append(parts is not None)
-        return parts
+def with_client(tmp_path: Path, scenario: Callable[[Client], Any]) -> None:
+    """Run a scenario with a broker and its client."""
 
     async def run() -> None:
-        client = Client(tmp_path / "data", noticing)
+        client = Client(tmp_path / "data")
         try:
-            await scenario(client, was_short)
+            await scenario(client)
         finally:
             client.broker.close()
 
@@ -428,58 +274,113 @@ def with_client(tmp_path: Path, scenario: Callable[[Client, list[bool]], Any]) -
         runner.run(run())
 
 
+def rows_of(client: Client, version: int, number: int = -1) -> list[Any]:
+    """The rows of one of the answers."""
+    response = decode_response(ApiKey.FETCH, version, client.answers[number][4:])[1]
+    return [row for topic in response.responses for row in topic.partitions]
+
+
 @pytest.mark.parametrize("version", range(11, 19))
 @pytest.mark.parametrize("kind", ["alone", "go on"])
-def test_a_consumer_that_finds_records_takes_the_short_way(tmp_path: Path, version: int, kind: str) -> None:
-    async def scenario(client: Client, was_short: list[bool]) -> None:
+def test_a_fetch_returns_the_batches_from_its_offset_on(tmp_path: Path, version: int, kind: str) -> None:
+    async def scenario(client: Client) -> None:
         if kind == "go on":
             await client.do(Step("begin", version, a_fetch(0, 0)))
-            was_short.clear()
         for offset in range(0, 20, 2):
             await client.do(Step(kind, version, a_fetch(offset, 3)))
-        assert was_short == [True] * 10
+            (row,) = [row for row in rows_of(client, version) if row.records]
+            header = read_header(bytes(row.records))
+            assert row.partition_index == PLAIN
+            assert header.base_offset <= offset <= header.base_offset + header.last_offset_delta
 
     with_client(tmp_path, scenario)
 
 
-def test_what_must_be_refused_takes_the_long_way(tmp_path: Path) -> None:
-    async def scenario(client: Client, was_short: list[bool]) -> None:
+def test_errors_are_reported_for_each_partition(tmp_path: Path) -> None:
+    async def scenario(client: Client) -> None:
         end = client.log(PLAIN).log_end_offset
         await client.do(Step("alone", 16, a_fetch(end + 1)))
         await client.do(Step("alone", 16, a_fetch(0, 0, 0)))
-        await client.do(Step("go on", 16, a_fetch(0)))
-        await client.do(Step("begin", 16, a_fetch(0)))
-        await client.do(Step("go on", 16, a_fetch(0, 0, 0)))
-        assert not any(was_short)
+        codes = [[row.error_code for row in rows_of(client, 16, number)] for number in (0, 1)]
+        assert codes == [
+            [ErrorCode.OFFSET_OUT_OF_RANGE],
+            [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER],
+        ]
 
     with_client(tmp_path, scenario)
 
 
 @pytest.mark.parametrize(
-    "unusual",
-    [asked(PLAIN, 0, 500, 1, -1), asked(PLAIN, 0, 500, 0, 1), asked(OPEN_TRANSACTION, 0, 500, 0, -1)],
-    ids=["another leader epoch", "another epoch fetched last", "an open transaction"],
+    ("asked_for", "error"),
+    [
+        (asked(PLAIN, 0, 500, 1, -1), ErrorCode.UNKNOWN_LEADER_EPOCH),
+        (asked(PLAIN, 0, 500, 0, 1), ErrorCode.OFFSET_OUT_OF_RANGE),
+        (asked(MISSING, 0, 500, 0, -1), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ],
+    ids=["another leader epoch", "another epoch fetched last", "no such partition"],
 )
-def test_what_one_partition_makes_unusual_takes_the_long_way(tmp_path: Path, unusual: Any) -> None:
-    async def scenario(client: Client, was_short: list[bool]) -> None:
+def test_a_partition_that_cannot_be_read(tmp_path: Path, asked_for: Any, error: ErrorCode) -> None:
+    async def scenario(client: Client) -> None:
         request = a_fetch(0)
-        request.topics[0].partitions = [unusual]
+        request.topics[0].partitions = [asked_for]
         await client.do(Step("alone", 16, request))
-        assert was_short == [False]
+        assert [row.error_code for row in rows_of(client, 16)] == [error]
 
     with_client(tmp_path, scenario)
 
 
-def test_a_session_may_take_up_partitions_and_forget_them_on_the_short_way(tmp_path: Path) -> None:
-    async def scenario(client: Client, was_short: list[bool]) -> None:
+@pytest.mark.parametrize(("isolation_level", "sees_all"), [(0, True), (1, False)])
+def test_read_committed_stops_before_an_open_transaction(
+    tmp_path: Path, isolation_level: int, sees_all: bool
+) -> None:
+    async def scenario(client: Client) -> None:
+        log = client.log(OPEN_TRANSACTION)
+        request = a_fetch(0, isolation_level=isolation_level)
+        request.topics[0].partitions = [asked(OPEN_TRANSACTION, 0, 1 << 20, 0, -1)]
+        await client.do(Step("alone", 16, request))
+        (row,) = rows_of(client, 16)
+        headers = [read_header(batch) for batch in split_batches(bytes(row.records))]
+        ends = headers[-1].base_offset + headers[-1].last_offset_delta + 1
+        assert log.last_stable_offset < log.high_watermark
+        assert ends == (log.high_watermark if sees_all else log.last_stable_offset)
+        assert row.last_stable_offset == log.last_stable_offset
+
+    with_client(tmp_path, scenario)
+
+
+def test_a_follower_reads_to_the_log_end_and_commits_by_its_next_fetch(tmp_path: Path) -> None:
+    async def scenario(client: Client) -> None:
+        log = client.log(FOLLOWED)
+        assert log.high_watermark == 0
+        await client.do(Step("alone", 16, a_fetch_of_replica(BROKER_ID + 1, 0)))
+        (row,) = rows_of(client, 16)
+        assert (row.high_watermark, row.error_code) == (0, 0)
+        last = read_header(split_batches(bytes(row.records))[-1])
+        assert last.base_offset + last.last_offset_delta + 1 == log.log_end_offset
+        await client.do(Step("alone", 16, a_fetch_of_replica(BROKER_ID + 1, log.log_end_offset)))
+        assert log.high_watermark == log.log_end_offset
+
+    with_client(tmp_path, scenario)
+
+
+def test_a_broker_that_has_no_replica_may_not_fetch_as_one(tmp_path: Path) -> None:
+    async def scenario(client: Client) -> None:
+        await client.do(Step("alone", 16, a_fetch_of_replica(BROKER_ID + 7, 0)))
+        (row,) = rows_of(client, 16)
+        assert row.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+        assert client.log(FOLLOWED).high_watermark == 0
+
+    with_client(tmp_path, scenario)
+
+
+def test_a_session_may_take_up_partitions_and_forget_them(tmp_path: Path) -> None:
+    async def scenario(client: Client) -> None:
         await client.do(Step("begin", 18, a_fetch(0)))
-        was_short.clear()
         await client.do(Step("go on", 18, a_fetch(2, 0)))
         gone = FetchRequest.ForgottenTopicsData(topic="orders", partitions=[FEW])
         forgetting = a_fetch(4)
         forgetting.forgotten_topics_data = [gone]
         await client.do(Step("go on", 18, forgetting))
-        assert was_short == [True, True]
         session = client.broker.services.fetch_sessions.get(client.session_id)
         assert session is not None
         assert list(session.wanted) == [(TOPIC_ID, PLAIN)]
@@ -487,14 +388,17 @@ def test_a_session_may_take_up_partitions_and_forget_them_on_the_short_way(tmp_p
     with_client(tmp_path, scenario)
 
 
-def test_records_that_must_come_from_a_disk_take_the_long_way(
+def test_records_that_must_come_from_a_disk_are_read_by_a_thread_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(client: Client, was_short: list[bool]) -> None:
+    async def scenario(client: Client) -> None:
         monkeypatch.setattr("odradek.log.files.file_system.is_cached", lambda *_: False)
-        await client.do(Step("alone", 16, a_fetch(0)))
-        await client.do(Step("alone", 16, a_fetch(0)))
-        assert was_short == [False, True]  # a thread has brought them
+        client.ask(Step("alone", 16), a_fetch(0))
+        assert not client.answers
+        while not client.answers:
+            await asyncio.sleep(0.0005)
+        client.ask(Step("alone", 16), a_fetch(0))
+        assert len(client.answers) == 2
 
     with_client(tmp_path, scenario)
 
@@ -504,11 +408,10 @@ def test_records_that_must_come_from_a_disk_take_the_long_way(
 def test_a_consumer_that_waits_is_answered_by_the_append_it_waits_for(
     tmp_path: Path, kind: str, version: int
 ) -> None:
-    async def scenario(client: Client, was_short: list[bool]) -> None:
+    async def scenario(client: Client) -> None:
         await client.do(Step("begin", version, a_fetch(PLAIN_END, FEW_END)))
-        was_short.clear()
         await client.do(Step(PARKED + kind, version, a_fetch(PLAIN_END, FEW_END)))
-        assert (was_short, len(client.waiting), len(client.answers)) == ([True], 1, 1)
+        assert (len(client.waiting), len(client.answers)) == (1, 1)
         await client.do(Step("append", partition=FEW))
         assert (len(client.waiting), len(client.answers), client.at_close) == (0, 2, {})
         answer = decode_response(ApiKey.FETCH, version, client.answers[1][4:])[1]
@@ -519,7 +422,7 @@ def test_a_consumer_that_waits_is_answered_by_the_append_it_waits_for(
 
 
 def test_a_consumer_waits_on_until_there_is_as_much_as_it_wants(tmp_path: Path) -> None:
-    async def scenario(client: Client, _: list[bool]) -> None:
+    async def scenario(client: Client) -> None:
         await client.do(Step(PARKED + "alone", 16, a_fetch(PLAIN_END, min_bytes=400)))
         answered = []
         for _ in range(3):
@@ -538,10 +441,9 @@ def test_a_consumer_waits_on_until_there_is_as_much_as_it_wants(tmp_path: Path) 
     ],
 )
 def test_who_waits_is_told_when_the_partition_goes(tmp_path: Path, happening: str, error: ErrorCode) -> None:
-    async def scenario(client: Client, was_short: list[bool]) -> None:
+    async def scenario(client: Client) -> None:
         await client.do(Step(PARKED + "alone", 16, a_fetch(PLAIN_END)))
         await client.do(Step(happening, partition=PLAIN))
-        assert was_short == [True]
         answer = decode_response(ApiKey.FETCH, 16, client.answers[0][4:])[1]
         assert [row.error_code for row in answer.responses[0].partitions] == [error]
 
@@ -549,7 +451,7 @@ def test_who_waits_is_told_when_the_partition_goes(tmp_path: Path, happening: st
 
 
 def test_who_goes_away_waits_no_more(tmp_path: Path) -> None:
-    async def scenario(client: Client, _: list[bool]) -> None:
+    async def scenario(client: Client) -> None:
         await client.do(Step(PARKED + "alone", 16, a_fetch(PLAIN_END)))
         await client.do(Step("close"))
         assert not client.waiting
@@ -560,31 +462,12 @@ def test_who_goes_away_waits_no_more(tmp_path: Path) -> None:
 
 
 def test_one_append_answers_all_who_wait_for_it(tmp_path: Path) -> None:
-    async def scenario(client: Client, _: list[bool]) -> None:
+    async def scenario(client: Client) -> None:
         for _ in range(3):
-            client._ask(Step(PARKED + "alone", 16), a_fetch(PLAIN_END))
+            client.ask(Step(PARKED + "alone", 16), a_fetch(PLAIN_END))
         assert len(client.waiting) == 3
         await client.do(Step("append", partition=PLAIN))
         assert len(client.answers) == 3
         assert len(set(client.answers)) == 1
 
     with_client(tmp_path, scenario)
-
-
-def test_a_bug_in_a_late_answer_costs_its_client_the_connection_and_nobody_else(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def scenario(client: Client, _: list[bool]) -> None:
-        await client.do(Step(PARKED + "alone", 16, a_fetch(PLAIN_END, FEW_END)))
-        broken = client.broker.services.replicas.get("orders", PLAIN)
-        sound_log, broken.log = broken.log, LogAppender(*[None] * 5, 0, PLAIN_END)  # type: ignore[arg-type]
-        await client.do(Step("append", partition=FEW))
-        broken.log = sound_log
-        assert (len(client.waiting), client.answers) == (0, [])
-        assert "a bug in a late answer" in caplog.text
-
-    with_client(tmp_path, scenario)
-
-
-def test_fetch_has_a_short_way() -> None:
-    assert ApiKey.FETCH in short_ways.SHORT_WAYS

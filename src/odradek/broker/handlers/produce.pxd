@@ -1,0 +1,49 @@
+# C types of produce.py.
+
+cimport cython
+
+from odradek.broker.requests.context cimport RequestContext
+from odradek.broker.requests.purgatory cimport CommitWait, CommitWaiter
+from odradek.log.partition.log_appender cimport AppendInfo
+from odradek.replication.partition cimport Partition
+
+cdef long long _STEPS_PER_TURN, _TOPIC_IDS_FROM, _ZSTD_FROM, _ALL_IN_SYNC, _ATTRIBUTES_AT, _TRANSACTIONAL, _CODEC_MASK
+cdef long long _ZSTD
+cdef double _MAX_SECONDS
+cdef object _RESPONSE, _TOPIC, _ROW, _INTERNAL_TOPICS, _WRITE, _TOPIC_TYPE, _NONE, _NOT_LEADER
+
+
+@cython.locals(count=Py_ssize_t)
+cdef Py_ssize_t _partition_count(request) except -1
+
+
+@cython.final
+cdef class Appending:
+    cdef readonly RequestContext context
+    cdef object services
+    cdef readonly object request
+    cdef object response
+    cdef public double deadline
+    cdef long long now_ms
+    cdef long long _acks
+    cdef object _name
+    cdef object _refusal
+    cdef list _rows
+    cdef DelayedProduce _waiter
+
+    @cython.locals(context=RequestContext)
+    cpdef begin_topic(self, topic)
+    cpdef append(self, part)
+    @cython.locals(acks="long long", partition=Partition, info=AppendInfo)
+    cdef _append(self, part, row)
+    cdef _check_attributes(self, long long attributes)
+    cdef _wait_for(self, Partition partition, long long last_offset, row)
+    cpdef answer(self)
+
+
+cdef class DelayedProduce(CommitWaiter):
+    cdef RequestContext _context
+    cdef object _response
+
+    cpdef on_outcome(self, CommitWait wait, error_code)
+    cpdef on_complete(self)

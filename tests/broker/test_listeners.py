@@ -29,22 +29,6 @@ from .on_this_loop import a_broker, connect, create_topic, run, unstarted_broker
 from .test_produce_and_fetch import a_batch, a_produce, the_row
 from .wire import a_fetch
 
-TLS = ("ssl.keystore.type=PEM", "ssl.keystore.location=keys.pem")
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        ("listeners=SSL://127.0.0.1:0", "security.inter.broker.protocol=SSL", *TLS),
-        ("listeners=SASL_PLAINTEXT://127.0.0.1:0", "security.inter.broker.protocol=SASL_PLAINTEXT"),
-        ("listeners=PLAINTEXT://127.0.0.1:0,SASL_SSL://127.0.0.1:0", *TLS),
-    ],
-)
-def test_a_listener_that_would_have_to_be_safe_is_refused_until_it_is(settings: tuple[str, ...]) -> None:
-    config = load(None, settings).config
-    with pytest.raises(ConfigError, match="is not served yet, only PLAINTEXT is"):
-        BrokerServer(config, on_fatal=pytest.fail)
-
 
 def test_a_listener_for_other_machines_needs_the_explicit_word() -> None:
     with pytest.raises(ConfigError, match=r"odradek\.allow\.unauthenticated=true"):

@@ -16,10 +16,8 @@ delete.retention.ms long 86400000
 file.delete.delay.ms long 60000
 flush.messages long 9223372036854775807
 flush.ms long 9223372036854775807
-follower.replication.throttled.replicas list []
 index.interval.bytes int 4096
 internal.segment.bytes int null
-leader.replication.throttled.replicas list []
 max.compaction.lag.ms long 9223372036854775807
 max.message.bytes int 1048588
 message.timestamp.after.max.ms long 3600000

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from odradek.broker.requests.dispatch import Dispatcher
 from odradek.broker.requests.services import Services
 from odradek.broker.settings.broker_config import BrokerConfig
-from odradek.broker.settings.listeners import SecurityProtocol
-from odradek.common.errors import ConfigError
 from odradek.coordination.payloads import Listener as RegisteredListener
 from odradek.net.admission import Admission, AdmissionLimits
 from odradek.net.connection import ConnectionLimits
@@ -26,13 +24,6 @@ class Listeners:
     """
 
     def __init__(self, config: BrokerConfig) -> None:
-        """ConfigError for a listener that would have to encrypt or authenticate, which none does so far."""
-        for endpoint in config.endpoints:
-            if endpoint.security_protocol is not SecurityProtocol.PLAINTEXT:
-                raise ConfigError(
-                    f"listener {endpoint}: {endpoint.security_protocol.value} is not served yet, "
-                    f"only PLAINTEXT is; a listener that only seemed to be safe would be worse than none"
-                )
         self._config = config
         self.admission = Admission(_admission_limits(config))
         max_bytes = config.queued_max_request_bytes

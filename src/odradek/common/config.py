@@ -37,10 +37,9 @@ class Kind(IntEnum):
 
 
 class UpdateMode(StrEnum):
-    """Where a broker's setting may change while it runs: nowhere, for one broker, or for the cluster too."""
+    """Whether a broker's setting may change while it runs, for one broker or for the cluster."""
 
     READ_ONLY = "read-only"
-    PER_BROKER = "per-broker"
     CLUSTER_WIDE = "cluster-wide"
 
 

@@ -7,7 +7,6 @@ dropped (`message.downconversion.enable`, `message.format.version`, `message.tim
 from __future__ import annotations
 
 import dataclasses
-import re
 from dataclasses import dataclass
 
 from odradek.common.config import (
@@ -30,15 +29,6 @@ GZIP_LEVEL = Valid(
     "[1,...,9] or -1",
     lambda _: "Value must be between 1 and 9 or equal to -1",
 )
-_PAIRS = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
-
-
-def _throttled_replicas(key: str) -> Valid:
-    return Valid(
-        lambda value: value == ("*",) or all(re.fullmatch("[0-9]+:[0-9]+", pair) for pair in value),
-        _PAIRS,
-        lambda _: f"{key} must be the literal '*' or a list of replicas in the following format: {_PAIRS}",
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +81,6 @@ class LogConfig:
     )
     flush_ms: int = setting(
         "flush.ms", Kind.LONG, LONG_MAX, "Sync to disk when the last sync is this long ago.", at_least(0)
-    )
-    follower_replication_throttled_replicas: tuple[str, ...] = setting(
-        "follower.replication.throttled.replicas",
-        Kind.LIST,
-        (),
-        "Replicas whose fetching is throttled: partition:broker pairs, or *.",
-        _throttled_replicas("follower.replication.throttled.replicas"),
-    )
-    leader_replication_throttled_replicas: tuple[str, ...] = setting(
-        "leader.replication.throttled.replicas",
-        Kind.LIST,
-        (),
-        "Replicas that a leader serves at a throttled rate: partition:broker pairs, or *.",
-        _throttled_replicas("leader.replication.throttled.replicas"),
     )
     index_interval_bytes: int = setting(
         "index.interval.bytes", Kind.INT, 4096, "Bytes of log between two index entries.", at_least(0)

@@ -17,6 +17,7 @@ from odradek.testing.faulty_files import FaultyFiles
 
 from ..on_this_loop import a_broker, create_topic, run, until
 from ..test_produce_and_fetch import a_batch, a_produce, the_row
+from ..wire import a_batch as wire_batch
 from .test_log_moves import two_dirs
 
 
@@ -58,6 +59,36 @@ def test_old_segments_go_while_the_broker_runs(tmp_path: Path) -> None:
             log = server.services.replicas.get("orders", 0).log
             await until(lambda: log.log_start_offset > 0)
             assert log.log_end_offset == 6
+
+    run(main)
+
+
+def test_silent_producers_are_forgotten_by_a_clock_of_their_own(tmp_path: Path) -> None:
+    settings = ("producer.id.expiration.check.interval.ms=20", "producer.id.expiration.ms=300")
+
+    async def main() -> None:
+        async with a_broker(tmp_path, *settings) as (server, wire):
+            await create_topic(wire, "orders")
+            batch = wire_batch(b"x", producer_id=7, producer_epoch=0, base_sequence=0)
+            answer = await wire.ask(ApiKey.PRODUCE, 9, a_produce(batch))
+            assert the_row(answer).error_code == 0
+            log = server.services.replicas.get("orders", 0).log
+            assert log.producers.entries
+            await until(lambda: not log.producers.entries)
+
+    run(main)
+
+
+@pytest.mark.parametrize("shortest", ["replica.high.watermark", "log.flush.offset", "log.flush.start.offset"])
+def test_the_shortest_interval_of_a_checkpoint_counts(tmp_path: Path, shortest: str) -> None:
+    names = ("replica.high.watermark", "log.flush.offset", "log.flush.start.offset")
+    settings = [f"{name}.checkpoint.interval.ms={20 if name == shortest else 600_000}" for name in names]
+    written = tmp_path / "recovery-point-offset-checkpoint"
+
+    async def main() -> None:
+        async with a_broker(tmp_path, *settings) as (_, wire):
+            await create_topic(wire, "orders")
+            await until(lambda: written.exists() and b"orders 0 0" in written.read_bytes())
 
     run(main)
 

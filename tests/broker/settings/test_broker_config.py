@@ -14,10 +14,10 @@ def config(**settings: str) -> BrokerConfig:
 
 
 def test_a_setting_is_a_typed_field() -> None:
-    made = config(socket_request_max_bytes="1000", sasl_enabled_mechanisms="PLAIN, SCRAM-SHA-256")
+    made = config(socket_request_max_bytes="1000", group_consumer_assignors="range, uniform")
 
     assert made.socket_request_max_bytes == 1000
-    assert made.sasl_enabled_mechanisms == ("PLAIN", "SCRAM-SHA-256")
+    assert made.group_consumer_assignors == ("range", "uniform")
     assert made.values["socket.request.max.bytes"] == 1000
 
 
@@ -46,9 +46,6 @@ def test_addresses_may_have_a_limit_of_their_own() -> None:
     [
         ({"max_connections_per_ip": "0"}, "can be set to zero only if"),
         ({"max_connections_per_ip_overrides": "host"}, "host is not host:count"),
-        ({"connections_max_idle_ms": "50"}, "must be less than connections.max.idle.ms"),
-        ({"replica_fetch_wait_max_ms": "31000"}, "must be at least replica.fetch.wait.max.ms"),
-        ({"replica_lag_time_max_ms": "100"}, "must be at most replica.lag.time.max.ms"),
         ({"log_dirs": ""}, "log.dirs is empty: name a directory, or leave the setting out"),
         ({"log_dirs": " , ", "log_dir": "/data"}, "log.dirs is empty"),
         ({"log_dir": ""}, "log.dir is empty"),
@@ -65,7 +62,10 @@ def test_addresses_may_have_a_limit_of_their_own() -> None:
         ({"group_coordinator_rebalance_protocols": "classic,share"}, "must be one of: classic, consumer"),
         ({"offsets_topic_compression_codec": "9"}, "there is no such codec"),
         ({"broker_id": "-2"}, "must be at least 0"),
-        ({"replica_selector_class": "my.Selector"}, "String must be one of"),
+        (
+            {"broker_id_generation_enable": "false", "zookeeper_connect": "here:2181"},
+            r"broker.id is needed where broker.id.generation.enable=false",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_refused(settings: dict[str, str], told: str) -> None:

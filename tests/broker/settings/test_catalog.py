@@ -44,9 +44,14 @@ OWN = {
     "allow.everyone.if.no.acl.found",
     "odradek.allow.unauthenticated",
     "odradek.coordination",
-    "odradek.durable",
     "odradek.metrics.listener",
     "super.users",
+}
+# Beside Kafka's own tables: what Kafka knows only as dynamic values, and a plan of ours.
+OWN_NOT_OFFERED = {
+    "follower.replication.throttled.rate",
+    "leader.replication.throttled.rate",
+    "odradek.durable",
 }
 
 
@@ -94,7 +99,7 @@ def test_only_a_few_settings_are_not_kafkas() -> None:
     known = {key for key, *_ in kafka_rows("kafka-broker.txt")}
 
     assert set(catalog.BROKER) - known == OWN
-    assert set(catalog.broker_not_offered()) <= known
+    assert set(catalog.broker_not_offered()) - known == OWN_NOT_OFFERED
 
 
 def test_fields_have_the_name_and_type_of_their_setting() -> None:
@@ -136,6 +141,7 @@ def test_the_nearest_name_is_the_one_that_was_probably_meant(misspelt: str, mean
 @pytest.mark.parametrize(
     ("name", "base"),
     [
+        ("listener.name.client.max.connections", "max.connections"),
         ("listener.name.client.ssl.keystore.location", "ssl.keystore.location"),
         ("listener.name.client.scram-sha-256.sasl.jaas.config", "sasl.jaas.config"),
         ("listener.security.protocol.map", "listener.security.protocol.map"),
@@ -143,7 +149,7 @@ def test_the_nearest_name_is_the_one_that_was_probably_meant(misspelt: str, mean
 )
 def test_a_listener_and_a_mechanism_may_stand_before_a_name(name: str, base: str) -> None:
     assert catalog.base_name(name) == base
-    assert catalog.broker_setting(name) is catalog.BROKER[base]
+    assert catalog.broker_setting(name) is catalog.broker_setting(base) is not None
 
 
 def test_what_all_listeners_share_cannot_be_set_for_one() -> None:

@@ -1,4 +1,4 @@
-"""Listeners: what can be said, what contradicts itself, and who is let in unasked (SPEC I8)."""
+"""Listeners: what can be said, what contradicts itself, and who is let in unasked."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def config(**settings: str) -> BrokerConfig:
 def test_listeners_are_read_with_their_protocols() -> None:
     made = config(
         listeners="client://127.0.0.1:9092, INTERNAL://[::1]:9093",
-        listener_security_protocol_map="CLIENT:PLAINTEXT,INTERNAL:SASL_SSL",
+        listener_security_protocol_map="CLIENT:PLAINTEXT,INTERNAL:PLAINTEXT",
         inter_broker_listener_name="internal",
     )
 
     assert made.endpoints == (
         Endpoint("CLIENT", SecurityProtocol.PLAINTEXT, "127.0.0.1", 9092),
-        Endpoint("INTERNAL", SecurityProtocol.SASL_SSL, "::1", 9093),
+        Endpoint("INTERNAL", SecurityProtocol.PLAINTEXT, "::1", 9093),
     )
     assert [str(endpoint) for endpoint in made.endpoints] == [
         "CLIENT://127.0.0.1:9092",
@@ -44,13 +44,12 @@ def test_a_listener_of_this_machine_needs_no_authentication(endpoint: str) -> No
 @pytest.mark.parametrize(
     "endpoint",
     ["PLAINTEXT://:9092", "PLAINTEXT://0.0.0.0:9092", "PLAINTEXT://[::]:9092", "PLAINTEXT://10.0.0.1:9092",
-     "PLAINTEXT://broker.example:9092", "SSL://10.0.0.1:9092"],
+     "PLAINTEXT://broker.example:9092"],
 )  # fmt: skip
 def test_a_listener_for_other_machines_without_authentication_needs_an_explicit_word(endpoint: str) -> None:
     settings = {
         "listeners": endpoint,
-        "advertised.listeners": endpoint.partition("://")[0] + "://10.0.0.1:9092",
-        "security.inter.broker.protocol": endpoint.partition("://")[0],
+        "advertised.listeners": "PLAINTEXT://10.0.0.1:9092",
     }
 
     with pytest.raises(ConfigError, match="without authentication") as refused:
@@ -60,25 +59,28 @@ def test_a_listener_for_other_machines_without_authentication_needs_an_explicit_
     assert broker_config(Sources({**settings, "odradek.allow.unauthenticated": "true"}))
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"listeners": "SASL_SSL://10.0.0.1:9092", "security.inter.broker.protocol": "SASL_SSL"},
-        {"listeners": "SASL_PLAINTEXT://10.0.0.1:9092", "security.inter.broker.protocol": "SASL_PLAINTEXT"},
-        {
-            "listeners": "SSL://10.0.0.1:9092",
-            "security.inter.broker.protocol": "SSL",
-            "ssl.client.auth": "required",
-        },
-        {
-            "listeners": "SSL://10.0.0.1:9092",
-            "security.inter.broker.protocol": "SSL",
-            "listener.name.ssl.ssl.client.auth": "required",
-        },
-    ],
-)
-def test_a_listener_that_authenticates_may_be_open_to_other_machines(settings: dict[str, str]) -> None:
-    assert not broker_config(Sources(settings)).endpoints[0].is_loopback
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_PLAINTEXT", "SASL_SSL"])
+def test_a_listener_that_would_have_to_encrypt_or_authenticate_is_refused(protocol: str) -> None:
+    settings = {"listeners": f"{protocol}://127.0.0.1:9092", "security_inter_broker_protocol": protocol}
+
+    with pytest.raises(ConfigError, match=f"{protocol} is not offered yet; use PLAINTEXT"):
+        config(**settings)
+
+
+def test_listeners_of_kraft_controllers_are_not_opened() -> None:
+    settings = {
+        "listeners": "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093",
+        "advertised.listeners": "PLAINTEXT://here:9092,CONTROLLER://here:9093",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL",
+        "controller.listener.names": "controller",
+    }
+
+    made = broker_config(Sources(settings))
+
+    assert [str(one) for one in made.endpoints] == ["PLAINTEXT://127.0.0.1:9092"]
+    assert [str(one) for one in made.advertised_endpoints] == ["PLAINTEXT://here:9092"]
+    with pytest.raises(ConfigError, match=r"not one of controller\.listener\.names"):
+        broker_config(Sources({**settings, "controller.listener.names": "CONTROLLER,PLAINTEXT"}))
 
 
 @pytest.mark.parametrize(
@@ -115,9 +117,7 @@ def test_one_port_may_serve_both_families_and_free_ports_never_clash() -> None:
 
 
 def test_what_is_set_for_one_listener_counts_there_alone() -> None:
-    made = broker_config(
-        Sources({"ssl.client.auth": "none", "listener.name.secure.ssl.client.auth": "required"})
-    )
+    made = broker_config(Sources({"max.connections": "9", "listener.name.internal.max.connections": "3"}))
 
-    assert made.for_listener("SECURE").ssl_client_auth == "required"
-    assert made.for_listener("PLAINTEXT").ssl_client_auth == "none"
+    assert made.for_listener("INTERNAL").max_connections == 3
+    assert made.for_listener("PLAINTEXT").max_connections == 9

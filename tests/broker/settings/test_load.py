@@ -91,8 +91,28 @@ def test_a_misspelt_name_is_refused_with_the_nearest_one(server_properties: Path
         ),
         ("retention.ms=5", "retention.ms is a setting of topics, not of brokers"),
         (
-            "leader.replication.throttled.rate=5",
-            "leader.replication.throttled.rate can only be set at run time, by `odradek configs`",
+            "replica.alter.log.dirs.io.max.bytes.per.second=5",
+            "replica.alter.log.dirs.io.max.bytes.per.second can only be set at run time, "
+            "by `odradek configs`",
+        ),
+        (
+            "listener.name.client.ssl.keystore.location=/key.pem",
+            "listener.name.client.ssl.keystore.location is not offered: TLS is not offered yet: "
+            "leave ssl.* out and keep listeners PLAINTEXT, on a network that you trust",
+        ),
+        (
+            "sasl.enabled.mechanisms=PLAIN",
+            "sasl.enabled.mechanisms is not offered: SASL is not offered yet: "
+            "leave it out and keep listeners PLAINTEXT, on a network that you trust",
+        ),
+        (
+            "odradek.durable=true",
+            "odradek.durable is not offered: acks=all does not wait for an fsync on every replica yet; "
+            "log.flush.interval.messages=1 syncs each append before its answer",
+        ),
+        (
+            "replica.lag.time.max.ms=soon",
+            "Invalid value soon for configuration replica.lag.time.max.ms: Not a number of type LONG",
         ),
     ],
 )
@@ -133,19 +153,14 @@ def test_a_password_is_not_told_when_it_is_refused(server_properties: Path) -> N
     assert "did you mean ssl.keystore.password?" in told
 
 
-def test_what_has_no_effect_is_warned_about(server_properties: Path) -> None:
-    server_properties.write_text("num.network.threads=8\nremote.log.storage.system.enable=false\n")
-
-    warnings = [
-        text.replace(str(server_properties), "file") for text in load(str(server_properties)).warnings
-    ]
-
-    assert warnings[0] == (
-        "num.network.threads has no effect: one event loop does this work, "
-        "there are no threads, buffers or purges to size (file, line 1)"
+def test_one_warning_names_all_that_has_no_effect(server_properties: Path) -> None:
+    server_properties.write_text(
+        "num.network.threads=8\nremote.log.storage.system.enable=false\nreplica.lag.time.max.ms=5\n"
     )
-    assert warnings[1] == (
-        "remote.log.storage.system.enable has no effect: there is no tiered storage (file, line 2)"
+
+    assert load(str(server_properties)).warnings == (
+        "these settings have no effect (see docs/configuration.md): "
+        "num.network.threads, replica.lag.time.max.ms",
     )
 
 
@@ -160,13 +175,76 @@ def test_a_key_that_is_set_twice_in_a_file_is_warned_about(server_properties: Pa
     ]
 
 
-def test_kafkas_own_file_for_kraft_is_refused_with_the_reason(server_properties: Path) -> None:
-    told = refusal(server_properties, "process.roles=broker,controller\nnode.id=1\n")
+KAFKA_3_9 = """
+broker.id=0
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/tmp/kafka-logs
+num.partitions=1
+num.recovery.threads.per.data.dir=1
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=168
+log.retention.check.interval.ms=300000
+zookeeper.connect=localhost:2181
+zookeeper.connection.timeout.ms=18000
+group.initial.rebalance.delay.ms=0
+"""
+KAFKA_4_3 = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/tmp/kraft-combined-logs
+num.partitions=1
+num.recovery.threads.per.data.dir=2
+offsets.topic.replication.factor=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=168
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+"""
 
-    assert told == (
-        "process.roles is not offered: there is no KRaft quorum: brokers share their state through "
-        "odradek.coordination (server.properties, line 1)"
-    )
+
+@pytest.mark.parametrize(
+    ("text", "overrides", "endpoint"),
+    [
+        (KAFKA_3_9, [], "PLAINTEXT://127.0.0.1:9092"),
+        (KAFKA_4_3, ["odradek.allow.unauthenticated=true"], "PLAINTEXT://:9092"),
+    ],
+)
+def test_a_file_of_kafkas_starts_a_broker_with_one_warning(
+    server_properties: Path, text: str, overrides: list[str], endpoint: str
+) -> None:
+    server_properties.write_text(text)
+
+    loaded = load(str(server_properties), overrides)
+
+    assert [str(one) for one in loaded.config.endpoints] == [endpoint]
+    assert len(loaded.warnings) == 1
+    assert "transaction.state.log.min.isr" in loaded.warnings[0]
+
+
+def test_kafkas_listener_for_every_machine_is_refused_with_the_remedy(server_properties: Path) -> None:
+    told = refusal(server_properties, KAFKA_4_3)
+
+    assert "set odradek.allow.unauthenticated=true (listeners: server.properties, line 5)" in told
 
 
 @pytest.mark.parametrize(

@@ -56,15 +56,27 @@ class Housekeeping:
         manager = self._config.log_manager
         chores = (
             (FLUSH_CHECK_MS, self.flush_due_logs),
-            (self._config.replica_high_watermark_checkpoint_interval_ms, self.write_checkpoints),
+            (self._checkpoint_interval_ms(), self.write_checkpoints),
             (manager.log_retention_check_interval_ms, self.enforce_retention),
+            (manager.producer_id_expiration_check_interval_ms, self.remove_expired_producers),
             (GARBAGE_CHECK_MS, self.remove_garbage),
             (ROOM_CHECK_MS, self.look_for_room),
             (IDLE_CHECK_MS, self.give_back_idle_room),
         )
         for number, (interval_ms, chore) in enumerate(chores, 1):
+            if interval_ms <= 0:
+                continue
             delay_ms = interval_ms * number / len(chores)
             self._tasks.append(asyncio.create_task(self._every(interval_ms, chore, delay_ms)))
+
+    def _checkpoint_interval_ms(self) -> int:
+        """The shortest interval of the three kinds of checkpoint, which are written together; 0 is none."""
+        intervals = (
+            self._config.replica_high_watermark_checkpoint_interval_ms,
+            self._config.log_manager.log_flush_offset_checkpoint_interval_ms,
+            self._config.log_manager.log_flush_start_offset_checkpoint_interval_ms,
+        )
+        return min((one for one in intervals if one > 0), default=0)
 
     async def stop(self) -> None:
         """End all tasks; a chore that runs is finished first."""
@@ -136,6 +148,12 @@ class Housekeeping:
                 self._logs.enforce_retention_of(log, self._clock.now_ms())
             await asyncio.sleep(0)
         self._replicas.drop_offline()
+
+    async def remove_expired_producers(self) -> None:
+        """Forget producers that have been silent for `producer.id.expiration.ms`."""
+        async for logs in self._some_logs():
+            for log in filter(self._serves, logs):
+                self._logs.remove_expired_producers(log, self._clock.now_ms())
 
     async def look_for_room(self) -> None:
         """Tell of a full disk that has room again, and have made there what found none before."""

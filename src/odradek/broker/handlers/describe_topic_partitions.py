@@ -16,7 +16,6 @@ from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
 
 Row = DescribeTopicPartitionsResponse.Topics
-MAX_PARTITIONS = 2000
 
 
 @handles(ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions=(0, 0))
@@ -26,10 +25,11 @@ def describe_topic_partitions(
     """From the metadata image; no topics named means all that the client may describe."""
     cursor = request.cursor
     names = [topic.name for topic in request.topics]
+    most = context.services.config().max_request_partition_size_limit
     try:
         response = context.answers().describe_topics(
             names or None,
-            max(1, min(request.response_partition_limit, MAX_PARTITIONS)),
+            max(1, min(request.response_partition_limit, most)),
             None if cursor is None else Cursor(cursor.topic_name, cursor.partition_index),
             lambda name: context.is_allowed(Operation.DESCRIBE, Resource.topic(name)),
         )

@@ -7,7 +7,7 @@ brokers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
 from typing import NamedTuple
@@ -40,19 +40,19 @@ class Change(NamedTuple):
 
 
 # A pool cannot grow or shrink further than this in one step.
-_POOLS = ("num.io.threads", "num.replica.fetchers", "num.recovery.threads.per.data.dir")
+_POOLS = ("num.io.threads", "num.recovery.threads.per.data.dir")
 _NOT_A_LIST = "Can't {0} to key {1} because its type is not LIST."
 _NOT_A_LIST_OF_BROKERS = "Config value {0} is not allowed for config key: {1}"
 
 
 def alter_topic(config: BrokerConfig, stored: Mapping[str, str], changes: Sequence[Change]) -> dict[str, str]:
     """What a topic has set after the changes."""
-    return check_topic(config, _altered(catalog.TOPIC, stored, changes))
+    return check_topic(config, _altered(catalog.topic_setting, stored, changes))
 
 
 def alter_group(config: BrokerConfig, stored: Mapping[str, str], changes: Sequence[Change]) -> dict[str, str]:
     """What a group has set after the changes."""
-    altered = _altered(catalog.GROUP, stored, changes)
+    altered = _altered(catalog.group_setting, stored, changes)
     try:
         check_group_overrides(config.values, altered)
     except ConfigError as problem:
@@ -61,12 +61,12 @@ def alter_group(config: BrokerConfig, stored: Mapping[str, str], changes: Sequen
 
 
 def _altered(
-    known: Mapping[str, Setting], stored: Mapping[str, str], changes: Sequence[Change]
+    find: Callable[[str], Setting | None], stored: Mapping[str, str], changes: Sequence[Change]
 ) -> dict[str, str]:
     _check_changes(changes)
     altered = dict(stored)
     for change in changes:
-        setting = known.get(change.name)
+        setting = find(change.name)
         if change.operation in {Operation.APPEND, Operation.SUBTRACT} and not _is_list(setting):
             word = Operation(change.operation).name
             raise _refusal(ErrorCode.INVALID_CONFIG, _NOT_A_LIST.format(word, change.name))
@@ -86,6 +86,7 @@ def check_topic(config: BrokerConfig, overrides: Mapping[str, str]) -> dict[str,
 def alter_broker(sources: Sources, changes: Sequence[Change], *, is_default: bool) -> dict[str, str]:
     """What a broker, or by `is_default` the cluster, has set after the changes."""
     _check_changes(changes)
+    _check_known(change.name for change in changes if change.operation != Operation.DELETE)
     altered = dict(sources.dynamic_default if is_default else sources.dynamic_broker)
     for change in changes:
         setting = catalog.BROKER.get(catalog.base_name(change.name))
@@ -97,25 +98,18 @@ def alter_broker(sources: Sources, changes: Sequence[Change], *, is_default: boo
 
 
 def check_broker(sources: Sources, overrides: Mapping[str, str], *, is_default: bool) -> dict[str, str]:
-    """The dynamic values of a broker or the cluster, where they are ones that can be."""
-    _check_known(overrides)
-    read_only = [name for name in overrides if _mode(name) is UpdateMode.READ_ONLY]
+    """The dynamic values of a broker or the cluster, where they are ones that can be.
+
+    Values that are stored already stay, whatever they are: Kafka may have stored what odradek does not offer.
+    """
+    stored = sources.dynamic_default if is_default else sources.dynamic_broker
+    new = {name: text for name, text in overrides.items() if stored.get(name) != text}
+    _check_known(new)
+    read_only = [name for name in new if _mode(name) is UpdateMode.READ_ONLY]
     _refuse_all("Cannot update these configs dynamically", read_only)
-    _refuse_all(
-        "These security configs can be dynamically updated only per-listener using the listener prefix",
-        [name for name in overrides if _is_security(name)],
-    )
     try:
-        for name, text in overrides.items():
+        for name, text in new.items():
             _setting(name).parse(text)
-        if is_default:
-            per_broker = [name for name in overrides if _mode(name) is UpdateMode.PER_BROKER]
-            message = "Cannot update these configs at default cluster level, broker id must be specified"
-            _refuse_all(message, per_broker)
-        _refuse_all(
-            "These configs take effect only where the broker starts",
-            [name for name in overrides if _is_of_sockets(name)],
-        )
         changed = {"dynamic_default": overrides} if is_default else {"dynamic_broker": overrides}
         _check_pools(broker_config(sources), broker_config(replace(sources, **changed)))
     except ConfigError as problem:
@@ -152,16 +146,14 @@ def _apply(values: dict[str, str], change: Change, setting: Setting | None) -> N
         values[change.name] = ",".join(after)
 
 
-def _check_known(overrides: Mapping[str, str]) -> None:
+def _check_known(names: Iterable[str]) -> None:
     """Kafka lets any name pass, for its plug-ins; here nothing would ever read it."""
-    for name in overrides:
+    for name in names:
         known = catalog.broker_setting(name)
         if isinstance(known, NotOffered):
             message = f"{name} is not offered: {known.reason}"
         elif known is None and name not in catalog.DYNAMIC_ONLY:
             message = catalog.unknown_setting(name, catalog.BROKER)
-        elif known is not None and known.is_sensitive:
-            message = f"{name} is a password: it can only be set where the broker starts"
         else:
             continue
         raise _refusal(ErrorCode.INVALID_CONFIG, message)
@@ -185,17 +177,6 @@ def _setting(name: str) -> Setting:
 
 def _mode(name: str) -> UpdateMode:
     return _setting(name).update_mode
-
-
-def _is_security(name: str) -> bool:
-    """Key and trust stores belong to a listener; the ones of all listeners stay as they were at the start."""
-    return name.startswith(("ssl.keystore.", "ssl.truststore.", "ssl.key."))
-
-
-def _is_of_sockets(name: str) -> bool:
-    """Kafka opens and closes listeners while it runs, and reads their keys anew; we do not."""
-    base = catalog.base_name(name)
-    return base in {"listeners", "listener.security.protocol.map"} or base.startswith(("ssl.", "sasl."))
 
 
 def _is_list(setting: Setting | None) -> bool:

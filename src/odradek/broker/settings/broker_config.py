@@ -17,7 +17,6 @@ from odradek.broker.settings.declarations.log import LogSettings
 from odradek.broker.settings.declarations.network import NetworkSettings
 from odradek.broker.settings.declarations.replication import ReplicationSettings
 from odradek.broker.settings.declarations.security import SecuritySettings
-from odradek.broker.settings.declarations.transactions import TransactionSettings
 from odradek.broker.settings.group import group_config
 from odradek.broker.settings.listeners import Contradiction, Endpoint
 from odradek.broker.settings.sources import Sources, effective
@@ -37,7 +36,6 @@ class BrokerConfig(
     LogSettings,
     ReplicationSettings,
     GroupSettings,
-    TransactionSettings,
     SecuritySettings,
 ):
     """One key is one field, dots as underscores; what rooms declare themselves is in objects of theirs.
@@ -70,16 +68,24 @@ class BrokerConfig(
 
     @cached_property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """Where to listen."""
-        return listeners.parse_endpoints("listeners", self.listeners, self._protocols)
+        """Where to listen: `listeners` without those that Kafka has for its KRaft controllers."""
+        return self._parse_endpoints("listeners", self.listeners)
 
     @cached_property
     def advertised_endpoints(self) -> tuple[Endpoint, ...]:
         """What clients and other brokers are told."""
         if self.advertised_listeners is None:
             return self.endpoints
-        key = "advertised.listeners"
-        return listeners.parse_endpoints(key, self.advertised_listeners, self._protocols)
+        return self._parse_endpoints("advertised.listeners", self.advertised_listeners)
+
+    def _parse_endpoints(self, key: str, texts: tuple[str, ...]) -> tuple[Endpoint, ...]:
+        endpoints = listeners.parse_endpoints(key, texts, self._protocols)
+        names = [name.upper() for name in self.controller_listener_names or ()]
+        kept = tuple(endpoint for endpoint in endpoints if endpoint.listener not in names)
+        if not kept:
+            message = f"{key} must name a listener that is not one of controller.listener.names"
+            raise Contradiction(message, key, "controller.listener.names")
+        return kept
 
     @property
     def metrics_endpoint(self) -> Endpoint | None:
@@ -171,7 +177,6 @@ def broker_config(sources: Sources) -> BrokerConfig:
     checks.check_identity(config, config.is_explicit)
     checks.check_log(config)
     checks.check_network(config, config.connection_limits)
-    checks.check_replication(config)
     checks.check_groups(config)
     config.topic({})
     return config
@@ -184,17 +189,12 @@ def _fields(room: type[Any], values: Mapping[str, Value]) -> dict[str, Any]:
 def _check_listeners(config: BrokerConfig) -> None:
     listeners.check_ports(config.endpoints)
     listeners.check_advertised(config.advertised_endpoints, config.endpoints)
+    is_allowed = config.odradek_allow_unauthenticated
     for endpoint in config.endpoints:
-        client_auth = config.for_listener(endpoint.listener).ssl_client_auth
-        protocol = endpoint.security_protocol
-        listeners.check_reach(
-            endpoint,
-            authenticates=protocol.has_sasl or (protocol.has_tls and client_auth == "required"),
-            is_allowed=config.odradek_allow_unauthenticated,
-        )
+        listeners.check_protocol(endpoint)
+        listeners.check_reach(endpoint, is_allowed=is_allowed)
     if config.metrics_endpoint is not None:
-        is_allowed = config.odradek_allow_unauthenticated
-        listeners.check_reach(config.metrics_endpoint, authenticates=False, is_allowed=is_allowed)
+        listeners.check_reach(config.metrics_endpoint, is_allowed=is_allowed)
     advertised = [endpoint.listener for endpoint in config.advertised_endpoints]
     if config.inter_broker_listener not in advertised:
         raise Contradiction(

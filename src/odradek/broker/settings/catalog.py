@@ -17,7 +17,6 @@ from odradek.broker.settings.declarations.log import LogSettings
 from odradek.broker.settings.declarations.network import NetworkSettings
 from odradek.broker.settings.declarations.replication import ReplicationSettings
 from odradek.broker.settings.declarations.security import SecuritySettings
-from odradek.broker.settings.declarations.transactions import TransactionSettings
 from odradek.broker.settings.not_offered import NotOffered, read_table
 from odradek.common.config import LONG_MAX, Kind, Setting, UpdateMode, at_least, settings_of
 from odradek.log.cleaner.config import CleanerConfig
@@ -30,7 +29,6 @@ THEMES: dict[str, tuple[type[Any], ...]] = {
     "Log": (LogSettings, LogManagerConfig, CleanerConfig),
     "Replication": (ReplicationSettings,),
     "Groups": (GroupSettings,),
-    "Transactions": (TransactionSettings,),
     "Security": (SecuritySettings,),
 }
 
@@ -43,10 +41,6 @@ def _rate(key: str, doc: str) -> Setting:
 DYNAMIC_ONLY: dict[str, Setting] = {
     one.key: one
     for one in (
-        _rate(
-            "leader.replication.throttled.rate", "Bytes per second that leaders send to throttled replicas."
-        ),
-        _rate("follower.replication.throttled.rate", "Bytes per second that throttled replicas fetch."),
         _rate(
             "replica.alter.log.dirs.io.max.bytes.per.second",
             "Bytes per second that moves between the log directories of a broker may copy.",
@@ -109,6 +103,18 @@ def broker_setting(name: str) -> Setting | NotOffered | None:
     if base != name and not base.startswith(_PER_LISTENER):
         return None
     return BROKER.get(base) or broker_not_offered().get(base)
+
+
+def topic_setting(name: str) -> Setting | None:
+    """The setting of topics behind a name, offered or not."""
+    row = topic_not_offered().get(name)
+    return TOPIC.get(name) if row is None else row.setting
+
+
+def group_setting(name: str) -> Setting | None:
+    """The setting of groups behind a name, offered or not."""
+    row = group_not_offered().get(name)
+    return GROUP.get(name) if row is None else row.setting
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:

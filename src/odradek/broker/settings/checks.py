@@ -8,7 +8,6 @@ from odradek.broker.settings.declarations.general import GeneralSettings
 from odradek.broker.settings.declarations.groups import GroupSettings
 from odradek.broker.settings.declarations.log import LogSettings
 from odradek.broker.settings.declarations.network import NetworkSettings
-from odradek.broker.settings.declarations.replication import ReplicationSettings
 from odradek.broker.settings.listeners import Contradiction
 
 _HIGHEST_CODEC = 4
@@ -22,11 +21,14 @@ def check_identity(config: GeneralSettings, is_explicit: Callable[[str], bool]) 
             "node.id",
             "broker.id",
         )
-    if config.broker_id < -1 or (
-        config.broker_id == -1 and is_explicit("broker.id") and not _may_generate(config)
-    ):
-        raise Contradiction(f"broker.id={config.broker_id}: must be at least 0", "broker.id")
     number = config.broker_id if config.node_id is None else config.node_id
+    is_missing = number == -1 and not _may_generate(config)
+    if config.broker_id < -1 or (is_missing and is_explicit("broker.id")):
+        raise Contradiction(f"broker.id={config.broker_id}: must be at least 0", "broker.id")
+    if is_missing and _is_on_zookeeper(config):
+        raise Contradiction(
+            "broker.id is needed where broker.id.generation.enable=false", "broker.id.generation.enable"
+        )
     if _may_generate(config) and number > config.reserved_broker_max_id:
         raise Contradiction(
             f"broker.id={number}: must not exceed reserved.broker.max.id={config.reserved_broker_max_id}, "
@@ -42,10 +44,12 @@ def check_identity(config: GeneralSettings, is_explicit: Callable[[str], bool]) 
 
 def _may_generate(config: GeneralSettings) -> bool:
     """Only ZooKeeper hands out numbers; on the embedded store a broker without one is 0."""
+    return config.broker_id_generation_enable and _is_on_zookeeper(config)
+
+
+def _is_on_zookeeper(config: GeneralSettings) -> bool:
     url = config.odradek_coordination or ""
-    return config.broker_id_generation_enable and (
-        config.zookeeper_connect is not None or url.startswith("zookeeper:")
-    )
+    return config.zookeeper_connect is not None or url.startswith("zookeeper:")
 
 
 def check_log(config: LogSettings) -> None:
@@ -78,11 +82,6 @@ def check_network(config: NetworkSettings, limits: Mapping[str, int]) -> None:
             "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides is set",
             *("max.connections.per.ip", "max.connections.per.ip.overrides"),
         )
-    if 0 <= config.connections_max_idle_ms <= config.connection_failed_authentication_delay_ms:
-        raise Contradiction(
-            "connection.failed.authentication.delay.ms must be less than connections.max.idle.ms",
-            *("connection.failed.authentication.delay.ms", "connections.max.idle.ms"),
-        )
 
 
 def parse_connection_limits(text: str) -> dict[str, int]:
@@ -95,20 +94,6 @@ def parse_connection_limits(text: str) -> dict[str, int]:
             raise Contradiction(f"{key}={text}: {pair} is not host:count", key)
         limits[host.strip().strip("[]")] = int(count)
     return limits
-
-
-def check_replication(config: ReplicationSettings) -> None:
-    """A follower must be able to wait for its answer without being taken for dead."""
-    if config.replica_fetch_wait_max_ms > config.replica_socket_timeout_ms:
-        raise Contradiction(
-            "replica.socket.timeout.ms must be at least replica.fetch.wait.max.ms",
-            *("replica.socket.timeout.ms", "replica.fetch.wait.max.ms"),
-        )
-    if config.replica_fetch_wait_max_ms > config.replica_lag_time_max_ms:
-        raise Contradiction(
-            "replica.fetch.wait.max.ms must be at most replica.lag.time.max.ms",
-            *("replica.fetch.wait.max.ms", "replica.lag.time.max.ms"),
-        )
 
 
 def check_groups(config: GroupSettings) -> None:

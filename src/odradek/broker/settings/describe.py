@@ -39,7 +39,8 @@ def describe_topic(config: BrokerConfig, overrides: Mapping[str, str]) -> list[R
     for not_offered in catalog.topic_not_offered().values():
         setting = not_offered.setting
         if setting.key in overrides or not_offered.is_shown:
-            rows.append(_topic_row(config, overrides, setting, setting.print(setting.default)))
+            text = overrides.get(setting.key, setting.print(setting.default))
+            rows.append(_topic_row(config, overrides, setting, _normalized(setting, text)))
     return sorted(rows)
 
 
@@ -112,7 +113,7 @@ def _broker_row(sources: Sources, name: str, text: str | None) -> Row:
     synonyms = sources.synonyms(name)
     return Row(
         name=name,
-        value=None if is_sensitive or text is None else _normalized(setting, text),
+        value=None if is_sensitive else _normalized(setting, text),
         is_read_only=setting is None or setting.key != name or not setting.is_dynamic,
         is_sensitive=is_sensitive,
         source=synonyms[0].source if synonyms else Source.DEFAULT,
@@ -122,5 +123,5 @@ def _broker_row(sources: Sources, name: str, text: str | None) -> Row:
     )
 
 
-def _normalized(setting: Setting | None, text: str) -> str | None:
-    return text if setting is None else setting.print(setting.parse(text))
+def _normalized(setting: Setting | None, text: str | None) -> str | None:
+    return text if setting is None or text is None else setting.print(setting.parse(text))

@@ -22,8 +22,8 @@ An unknown name stops the start, which tells the nearest known one. `listener.na
 sets it for one listener, where that makes sense.
 
 **Change** says what may happen while the broker runs: *cluster-wide* settings can be changed for one broker
-or for all (`odradek configs`), *per-broker* ones for one broker, *read-only* ones by a restart. What is set
-for one broker beats what is set for all, which beats the start.
+or for all (`odradek configs`), *read-only* ones by a restart. What is set for one broker beats what is set
+for all, which beats the start.
 """
 _OF_GROUPS = """\
 For groups of the new protocol (KIP-848), at any time, also before a group is there. A value that is out of
@@ -33,7 +33,9 @@ _NOT_OFFERED = """\
 ## Not offered
 
 Kafka's settings that odradek knows and does not offer. Those that are refused may only be set to Kafka's
-default; the others may be set and have no effect. Either way the start says so.
+default, because another value promises what odradek does not do; the others may be set and have no effect,
+and the start names them in one warning. A broker's cannot be changed at run time. DescribeConfigs lists them
+where Kafka does, as read-only, with the value that was set or Kafka's default.
 """
 
 

@@ -26,16 +26,6 @@ class SecurityProtocol(StrEnum):
     SASL_PLAINTEXT = "SASL_PLAINTEXT"
     SASL_SSL = "SASL_SSL"
 
-    @property
-    def has_sasl(self) -> bool:
-        """Whether clients say who they are before anything else."""
-        return self in {SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL}
-
-    @property
-    def has_tls(self) -> bool:
-        """Whether bytes are encrypted."""
-        return self in {SecurityProtocol.SSL, SecurityProtocol.SASL_SSL}
-
 
 class Contradiction(ConfigError):
     """Settings that are fine alone and not together; `keys` are the ones to look at."""
@@ -131,13 +121,24 @@ def check_advertised(advertised: Sequence[Endpoint], endpoints: Sequence[Endpoin
             raise Contradiction(message, "advertised.listeners", "listeners")
 
 
-def check_reach(endpoint: Endpoint, *, authenticates: bool, is_allowed: bool) -> None:
-    """Whoever opens a listener to other machines says how they authenticate, or that they need not."""
-    if endpoint.is_loopback or authenticates or is_allowed:
+def check_protocol(endpoint: Endpoint) -> None:
+    """Refuse a listener that would have to encrypt or authenticate: none does so far."""
+    if endpoint.security_protocol is not SecurityProtocol.PLAINTEXT:
+        raise Contradiction(
+            f"listener {endpoint}: {endpoint.security_protocol.value} is not offered yet; "
+            f"use PLAINTEXT, on a network that you trust",
+            "listeners",
+            "listener.security.protocol.map",
+        )
+
+
+def check_reach(endpoint: Endpoint, *, is_allowed: bool) -> None:
+    """Refuse a listener that other machines can reach, unless the user allows it: nobody authenticates."""
+    if endpoint.is_loopback or is_allowed:
         return
     raise Contradiction(
         f"listener {endpoint} lets other machines in without authentication: use a loopback address such as "
-        f"127.0.0.1, a SASL listener, ssl.client.auth=required, or set odradek.allow.unauthenticated=true",
+        f"127.0.0.1, or set odradek.allow.unauthenticated=true",
         "listeners",
         "odradek.allow.unauthenticated",
     )

@@ -65,7 +65,7 @@ def combine(given: Sequence[Given]) -> Loaded:
     """All values together; the last one of a key counts, and a file that has it twice is told so."""
     last = {one.key: one for one in given}
     problems: list[str] = []
-    warnings = _repeated(given)
+    warnings = [*_without_effect(last.values()), *_repeated(given)]
     for one in last.values():
         try:
             warnings += _check(one)
@@ -82,13 +82,26 @@ def combine(given: Sequence[Given]) -> Loaded:
 def _check(given: Given) -> list[str]:
     known = catalog.broker_setting(given.key)
     if isinstance(known, NotOffered):
-        return [f"{known.check(given.text)} ({given.place})"]
+        known.check(given.text, given.key)
+        return []
     if known is None:
         raise ConfigError(_unknown(given.key))
     known.parse(given.text)
     return [
         f"{given.key} names {entry} twice: it counts once ({given.place})" for entry in _twice(known, given)
     ]
+
+
+def _without_effect(given: Iterable[Given]) -> list[str]:
+    """One warning for all settings that are accepted and have no effect.
+
+    Not for a setting that may only have its default: odradek does what that promises.
+    """
+    known = ((one.key, catalog.broker_setting(one.key)) for one in given)
+    names = sorted(key for key, row in known if isinstance(row, NotOffered) and not row.is_refused)
+    if not names:
+        return []
+    return [f"these settings have no effect (see docs/configuration.md): {', '.join(names)}"]
 
 
 def _twice(known: Setting, given: Given) -> list[str]:

@@ -1,7 +1,8 @@
 """Settings that Kafka has and odradek does not offer: known by name, so that nobody sets one in vain.
 
-The tables are in `not_offered.txt` and `not_offered_topic.txt`. A key under `refuse` may only have Kafka's
-default; one under `warn` may have any value, without effect. Both are said with their reason.
+The tables are `not_offered.txt` (brokers), `not_offered_topic.txt` and `not_offered_group.txt`. A key under
+`refuse` may only have Kafka's default, because another value promises what odradek does not do; one under
+`warn` may have any value that Kafka accepts, and has no effect. DescribeConfigs lists them as Kafka does.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from odradek.common.errors import ConfigError
 
 _RANGE = re.compile(r"\[(-?[0-9.]+),\.\.\.(?:,(-?[0-9.]+))?\]")
 _COLUMNS = 4
+_REPLICAS = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
 
 
 class NotOffered(NamedTuple):
@@ -37,12 +39,14 @@ class NotOffered(NamedTuple):
     is_refused: bool
     is_shown: bool
 
-    def check(self, text: str) -> str:
-        """The warning that setting it deserves; ConfigError where a warning is not enough."""
+    def check(self, text: str, name: str = "") -> None:
+        """ConfigError for a value that Kafka refuses, or that promises what odradek does not do.
+
+        `name` is how the setting was named where a listener stands before its key.
+        """
         value = self.setting.parse(text)
         if self.is_refused and value != self.setting.default:
-            raise ConfigError(f"{self.setting.key} is not offered: {self.reason}")
-        return f"{self.setting.key} has no effect: {self.reason}"
+            raise ConfigError(f"{name or self.setting.key} is not offered: {self.reason}")
 
 
 def read_table(name: str) -> dict[str, NotOffered]:
@@ -70,7 +74,7 @@ def _row(line: str, reason: str, *, is_refused: bool) -> NotOffered:
         kind=kind,
         default=_default(kind, default),
         doc=f"Not offered: {reason}.",
-        valid=_valid(kind, valid[0] if valid else ""),
+        valid=_valid(key, kind, valid[0] if valid else ""),
         update_mode=UpdateMode.READ_ONLY,
         is_internal=not is_shown,
     )
@@ -83,8 +87,10 @@ def _default(kind: Kind, text: str) -> Value:
     return Setting("", kind, None, "").parse("" if text == "[]" else text)
 
 
-def _valid(kind: Kind, notation: str) -> Valid:
+def _valid(key: str, kind: Kind, notation: str) -> Valid:
     """What the notation of Kafka's documents stands for."""
+    if notation == _REPLICAS:
+        return _throttled_replicas(key)
     if found := _RANGE.fullmatch(notation):
         lowest, highest = found.groups()
         return at_least(_number(lowest)) if highest is None else between(_number(lowest), _number(highest))
@@ -98,6 +104,14 @@ def _valid(kind: Kind, notation: str) -> Valid:
     if notation.startswith("("):
         return one_of_any_case(*words)
     return each_of(*words) if kind is Kind.LIST else one_of(*words)
+
+
+def _throttled_replicas(key: str) -> Valid:
+    return Valid(
+        lambda value: value == ("*",) or all(re.fullmatch("[0-9]+:[0-9]+", pair) for pair in value),
+        _REPLICAS,
+        lambda _: f"{key} must be the literal '*' or a list of replicas in the following format: {_REPLICAS}",
+    )
 
 
 def _number(text: str) -> float:

@@ -15,7 +15,6 @@ MOST_IN_FLIGHT = 5
 """A broker remembers the last five batches of a producer in each partition."""
 
 _ACKS = {"0": 0, "1": 1, "-1": -1, "all": -1}
-_LEVELS = {"gzip": "compression_gzip_level", "lz4": "compression_lz4_level", "zstd": "compression_zstd_level"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +112,12 @@ class ProducerConfig(ClientConfig):
     @property
     def compression_level(self) -> int | None:
         """The level of the codec that is used."""
-        name = _LEVELS.get(self.compression_type)
-        return getattr(self, name) if name is not None else None
+        levels = {
+            "gzip": self.compression_gzip_level,
+            "lz4": self.compression_lz4_level,
+            "zstd": self.compression_zstd_level,
+        }
+        return levels.get(self.compression_type)
 
 
 def producer_config(keywords: Mapping[str, Any]) -> ProducerConfig:

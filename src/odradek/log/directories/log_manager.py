@@ -476,18 +476,21 @@ class LogManager:
         return checkpoints
 
     def enforce_retention(self, now_ms: int) -> int:
-        """Let every log give up what it may, and forget silent producers; how many segments went."""
+        """Delete the segments of every log whose retention is over; how many went."""
         return sum(self.enforce_retention_of(log, now_ms) for log in list(self.logs.values()))
 
     def enforce_retention_of(self, log: PartitionLog, now_ms: int) -> int:
         """The same for one log. Its directory goes offline if its disk fails."""
-        log.producers.remove_expired(now_ms, self.config.producer_id_expiration_ms)
         try:
             deletion = log.enforce_retention(now_ms)
         except StorageError as error:
             self.report_failure(log.partition, error)
             return 0
         return deletion.segment_count if deletion is not None else 0
+
+    def remove_expired_producers(self, log: PartitionLog, now_ms: int) -> int:
+        """Forget the producers of a log that were silent for `producer.id.expiration.ms`; how many went."""
+        return log.producers.remove_expired(now_ms, self.config.producer_id_expiration_ms)
 
     def due_garbage(self, now_ms: int) -> list[str]:
         """Files and directories whose delay is over, for `remove_garbage`, where blocking is allowed."""

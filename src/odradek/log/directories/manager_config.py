@@ -26,6 +26,15 @@ class LogManagerConfig:
         "How long a silent producer's sequences are remembered.",
         at_least(1),
     )
+    producer_id_expiration_check_interval_ms: int = setting(
+        "producer.id.expiration.check.interval.ms",
+        Kind.INT,
+        600_000,
+        "How often producers that have been silent for producer.id.expiration.ms are looked for.",
+        at_least(1),
+        is_dynamic=False,
+        is_internal=True,
+    )
     log_retention_check_interval_ms: int = setting(
         "log.retention.check.interval.ms",
         Kind.LONG,
@@ -38,7 +47,7 @@ class LogManagerConfig:
         "log.flush.offset.checkpoint.interval.ms",
         Kind.INT,
         60_000,
-        "How often the recovery points are written.",
+        "The longest time between two writes of the recovery points; they are written with the others.",
         at_least(0),
         is_dynamic=False,
     )
@@ -46,7 +55,7 @@ class LogManagerConfig:
         "log.flush.start.offset.checkpoint.interval.ms",
         Kind.INT,
         60_000,
-        "How often the log start offsets are written.",
+        "The longest time between two writes of the log start offsets; they are written with the others.",
         at_least(0),
         is_dynamic=False,
     )

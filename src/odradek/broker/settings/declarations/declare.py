@@ -1,7 +1,7 @@
 """How the broker's themes declare settings: what a theme is, and a word for each way of changing a setting.
 
-`read_only` is fixed at the start; `per_broker` and `cluster_wide` may change at run time, the first only for
-one broker, the second for all brokers at once as well. Which is which, and the importance, are Kafka's.
+`read_only` is fixed at the start; `cluster_wide` may change at run time, for one broker or for all. Which is
+which is Kafka's, but for listeners, which Kafka can change at run time; so is the importance.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ HIGH, LOW = Importance.HIGH, Importance.LOW
 Theme = TypeVar("Theme")
 
 read_only = partial(setting, update_mode=UpdateMode.READ_ONLY)
-per_broker = partial(setting, update_mode=UpdateMode.PER_BROKER)
 cluster_wide = partial(setting, update_mode=UpdateMode.CLUSTER_WIDE)
 
 

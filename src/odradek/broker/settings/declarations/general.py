@@ -8,7 +8,6 @@ from odradek.broker.settings.declarations.declare import (
     BOOLEAN,
     HIGH,
     INT,
-    LONG,
     STRING,
     cluster_wide,
     read_only,
@@ -80,13 +79,6 @@ class GeneralSettings:
         STORE_URL,
         importance=HIGH,
     )
-    odradek_durable: bool = read_only(
-        "odradek.durable",
-        BOOLEAN,
-        False,
-        "Whether acks=all waits for an fsync on each replica in sync; Kafka trusts the page cache.",
-        importance=HIGH,
-    )
     odradek_allow_unauthenticated: bool = read_only(
         "odradek.allow.unauthenticated",
         BOOLEAN,
@@ -146,39 +138,6 @@ class GeneralSettings:
         at_least(1),
         importance=HIGH,
     )
-    request_timeout_ms: int = read_only(
-        "request.timeout.ms", INT, 30_000, "How long a broker waits for another's answer.", importance=HIGH
-    )
-    socket_connection_setup_timeout_ms: int = read_only(
-        "socket.connection.setup.timeout.ms",
-        LONG,
-        10_000,
-        "How long the first attempt to connect to another broker may take.",
-    )
-    socket_connection_setup_timeout_max_ms: int = read_only(
-        "socket.connection.setup.timeout.max.ms",
-        LONG,
-        30_000,
-        "How long later attempts may take; each doubles the one before up to this.",
-    )
-    controlled_shutdown_enable: bool = read_only(
-        "controlled.shutdown.enable",
-        BOOLEAN,
-        True,
-        "Whether a broker that is told to stop first hands its leaderships over.",
-    )
-    controlled_shutdown_max_retries: int = read_only(
-        "controlled.shutdown.max.retries",
-        INT,
-        3,
-        "How often the handing over is tried again before the broker stops regardless.",
-    )
-    controlled_shutdown_retry_backoff_ms: int = read_only(
-        "controlled.shutdown.retry.backoff.ms",
-        LONG,
-        5000,
-        "Pause between two attempts to hand leaderships over.",
-    )
     fetch_max_bytes: int = read_only(
         "fetch.max.bytes",
         INT,
@@ -197,6 +156,6 @@ class GeneralSettings:
         "max.request.partition.size.limit",
         INT,
         2000,
-        "The most partitions in one answer that comes in pages.",
+        "The most partitions in one response of DescribeTopicPartitions.",
         at_least(1),
     )

@@ -30,13 +30,6 @@ class GroupSettings:
         "The group protocols that clients may use.",
         each_of("classic", "consumer"),
     )
-    group_coordinator_append_linger_ms: int = read_only(
-        "group.coordinator.append.linger.ms",
-        INT,
-        -1,
-        "How long a coordinator collects records before it writes them; -1 adapts to the load.",
-        at_least(-1),
-    )
     group_initial_rebalance_delay_ms: int = read_only(
         "group.initial.rebalance.delay.ms",
         INT,
@@ -134,14 +127,6 @@ class GroupSettings:
         "bidirectional",
         "Which groups move between the classic and the new protocol when their members do.",
         one_of_any_case("DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"),
-    )
-    group_consumer_regex_refresh_interval_ms: int = read_only(
-        "group.consumer.regex.refresh.interval.ms",
-        INT,
-        600_000,
-        "How often subscribed patterns are matched against the topics anew.",
-        at_least(10_000),
-        is_internal=True,
     )
     offset_metadata_max_bytes: int = read_only(
         "offset.metadata.max.bytes", INT, 4096, "The longest note beside a committed offset.", importance=HIGH

@@ -9,7 +9,6 @@ from odradek.broker.settings.declarations.declare import (
     INT,
     LIST,
     LONG,
-    LOW,
     STRING,
     cluster_wide,
     read_only,
@@ -36,15 +35,6 @@ class LogSettings:
         None,
         "Directories for logs, best on disks of their own; a failed one leaves the others serving.",
         importance=HIGH,
-    )
-    log_initial_task_delay_ms: int = read_only(
-        "log.initial.task.delay.ms",
-        LONG,
-        30_000,
-        "Pause after the start before logs are looked over for the first time.",
-        at_least(0),
-        importance=LOW,
-        is_internal=True,
     )
     log_segment_bytes: int = cluster_wide(
         "log.segment.bytes",
@@ -174,7 +164,7 @@ class LogSettings:
         "log.flush.scheduler.interval.ms",
         LONG,
         LONG_MAX,
-        "How often logs are looked over for ones that should be synced.",
+        "How often logs are looked over for ones that should be synced, at least once a second.",
         importance=HIGH,
     )
     log_index_interval_bytes: int = cluster_wide(

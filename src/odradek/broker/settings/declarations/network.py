@@ -10,7 +10,6 @@ from odradek.broker.settings.declarations.declare import (
     LOW,
     STRING,
     cluster_wide,
-    per_broker,
     read_only,
     theme,
 )
@@ -21,7 +20,7 @@ from odradek.common.config import INT_MAX, at_least, one_of
 class NetworkSettings:
     """Listeners, sockets, limits of connections and requests."""
 
-    listeners: tuple[str, ...] = per_broker(
+    listeners: tuple[str, ...] = read_only(
         "listeners",
         LIST,
         ("PLAINTEXT://127.0.0.1:9092",),
@@ -35,7 +34,14 @@ class NetworkSettings:
         "Addresses that clients and other brokers are told, where they differ from listeners.",
         importance=HIGH,
     )
-    listener_security_protocol_map: str = per_broker(
+    controller_listener_names: tuple[str, ...] | None = read_only(
+        "controller.listener.names",
+        LIST,
+        None,
+        "Listeners that are not opened: Kafka has them for its KRaft controllers, which do not exist here.",
+        importance=HIGH,
+    )
+    listener_security_protocol_map: str = read_only(
         "listener.security.protocol.map",
         STRING,
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
@@ -52,7 +58,7 @@ class NetworkSettings:
         "security.inter.broker.protocol",
         STRING,
         "PLAINTEXT",
-        "The protocol between brokers, which also names the listener where none is named.",
+        "The protocol between brokers, only PLAINTEXT so far; it names the listener where none is named.",
         one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
     )
     socket_listen_backlog_size: int = read_only(
@@ -100,14 +106,6 @@ class NetworkSettings:
     )
     connections_max_idle_ms: int = read_only(
         "connections.max.idle.ms", LONG, 600_000, "A connection that was silent for this long is closed."
-    )
-    connection_failed_authentication_delay_ms: int = read_only(
-        "connection.failed.authentication.delay.ms",
-        INT,
-        100,
-        "How long the answer to a failed authentication is held back, against guessing.",
-        at_least(0),
-        importance=LOW,
     )
     max_connections: int = cluster_wide(
         "max.connections",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kafka_peer import PEERS, free_port
-from odradek.log.directories.log_directory import recorded_broker_id
+from odradek.log.directories.log_directory import recorded_properties
 from odradek.testing.broker_process import BrokerProcess
 from odradek.testing.errors import ClusterError
 
@@ -54,11 +54,13 @@ def test_on_zookeeper_it_waits_for_its_own_session_and_keeps_its_generated_id(
 ) -> None:
     with broker(tmp_path, f"{zookeeper}/own") as first:
         first.kill()
-    broker_id = recorded_broker_id([str(tmp_path / "data")])
+    recorded = recorded_properties([str(tmp_path / "data")])
+    assert recorded is not None
     with broker(tmp_path, f"{zookeeper}/own"):
         said = (tmp_path / "stderr").read_text()
-        assert f"broker id {broker_id} is {WAITING}" in said
-        assert recorded_broker_id([str(tmp_path / "data")]) == broker_id == 1001
+        assert f"broker id {recorded.broker_id} is {WAITING}" in said
+        assert recorded_properties([str(tmp_path / "data")]) == recorded
+        assert recorded.broker_id == 1001
 
 
 @pytest.mark.java

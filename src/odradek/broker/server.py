@@ -46,12 +46,13 @@ from odradek.cluster.node import ClusterNode, NodeHooks, NodeSettings
 from odradek.cluster.placement import BrokerLocation
 from odradek.cluster.topics import TopicAdmin, TopicDefaults
 from odradek.common.clock import Clock, SystemClock
+from odradek.coordination import paths
 from odradek.coordination.errors import StoreError
 from odradek.coordination.paths import ConfigEntity, EntityType
 from odradek.coordination.store import Store
 from odradek.coordination.urls import open_store
 from odradek.log.directories.log_dir_errors import make_directory
-from odradek.log.directories.log_directory import recorded_broker_id
+from odradek.log.directories.log_directory import recorded_properties
 from odradek.log.directories.log_manager import LogManager
 from odradek.log.files.file_system import FileSystem
 from odradek.protocol.messages import LeaderAndIsrRequest, StopReplicaRequest
@@ -153,8 +154,13 @@ class BrokerServer:
         loop = asyncio.get_running_loop()
         for path in self.config.data_dirs:
             make_directory(path)
-        recorded = await self._in_pool(lambda: recorded_broker_id(self.config.data_dirs, self._files))
-        await self._node.connect(recorded)
+        recorded = await self._in_pool(lambda: recorded_properties(self.config.data_dirs, self._files))
+        # A new store at ZooKeeper is more likely the wrong one than one that takes the place of a lost one.
+        has_embedded_store = self.config.coordination_url.startswith("sqlite:")
+        await self._node.connect(
+            None if recorded is None else recorded.broker_id,
+            recorded.cluster_id if recorded is not None and has_embedded_store else None,
+        )
         await self._broker_settings.load()
         await self._topic_settings.load_all(self._node.store)
         await self._group_configs.load_all()
@@ -168,6 +174,8 @@ class BrokerServer:
         now_ms = self._clock.now_ms()
         logs = self._logs
         await self._in_pool(lambda: logs.start(now_ms, self._topic_settings.log_config))
+        if has_embedded_store:
+            await self._adopt_logs(logs)
         replicas = ReplicaManager(self._node.broker_id, logs, self._on_progress)
         self._cleaning = LogCleaning(logs, self.config.cleaner, self._clock, replicas.disk_failed)
         self._moves = self._make_moves(replicas, self._cleaning)
@@ -203,6 +211,18 @@ class BrokerServer:
         self._housekeeping.start()
         self._cleaning.start()
         await self._moves.start()
+
+    async def _adopt_logs(self, logs: LogManager) -> None:
+        if not (logs.logs or logs.report.corrupted) or await self._node.store.children(paths.TOPICS):
+            return
+        from odradek.broker.lost_store import adopt_logs  # noqa: PLC0415 (rare: a start imports what it needs)
+
+        adopted = await adopt_logs(self._node.store, logs, self._node.broker_id, self.config)
+        for topic in adopted:
+            await self._topic_settings.load(self._node.store, topic)
+        for log in logs.logs.values():
+            if log.partition.topic in adopted:
+                log.config = self._topic_settings.log_config(log.partition.topic)
 
     async def load_the_rest(self) -> None:
         """Load what it could be ready without, so that nobody's first request has to wait for it."""

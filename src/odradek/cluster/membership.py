@@ -60,13 +60,15 @@ def _with_parents(path: str) -> list[str]:
     return ["/".join(names[:end]) for end in range(2, len(names) + 1)]
 
 
-async def ensure_cluster_id(store: Store, new_id: Callable[[], UUID] = random_uuid) -> str:
-    """The cluster's id; the first broker ever draws it."""
+async def ensure_cluster_id(
+    store: Store, known_id: str | None = None, new_id: Callable[[], UUID] = random_uuid
+) -> str:
+    """The cluster's id; the first broker ever draws it, unless its log directories have one from before."""
     try:
         return decode_cluster_id((await store.get(paths.CLUSTER_ID)).payload)
     except NoNode:
         parents = [Create(path) for path in _with_parents(paths.CLUSTER_ID)[:-1]]
-    drawn = Create(paths.CLUSTER_ID, encode_cluster_id(uuid_to_text(new_id())))
+    drawn = Create(paths.CLUSTER_ID, encode_cluster_id(known_id or uuid_to_text(new_id())))
     missing = [one for one in parents if await store.exists(one.path) is None]
     with contextlib.suppress(NodeExists):
         await store.multi([*missing, drawn])

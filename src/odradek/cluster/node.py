@@ -104,15 +104,16 @@ class ClusterNode:
         assert self._parts is not None, "not joined"
         return self._parts.membership
 
-    async def connect(self, known_broker_id: int | None = None) -> None:
+    async def connect(self, known_broker_id: int | None = None, known_cluster_id: str | None = None) -> None:
         """Open a session and learn both ids.
 
         `known_broker_id` is the one in meta.properties: a broker whose id was generated keeps it. A given id
-        goes first, so that the log directories refuse to be used by another broker.
+        goes first, so that the log directories refuse to be used by another broker. A store without a cluster
+        id gets `known_cluster_id`.
         """
         self._store = await self._open_store()
         await ensure_persistent_paths(self._store)
-        self.cluster_id = await ensure_cluster_id(self._store)
+        self.cluster_id = await ensure_cluster_id(self._store, known_cluster_id)
         settings = self._settings
         broker_id = known_broker_id if settings.broker_id is None else settings.broker_id
         if broker_id is None:

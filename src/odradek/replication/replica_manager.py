@@ -183,13 +183,13 @@ class ReplicaManager:
                 self.traffic.pop(topic_partition.topic, None)
             partition.stop()
 
-    def set_aside_all_but(self, wanted: Collection[TopicPartition]) -> list[PartitionLog]:
-        """Serve no other partitions than these; the logs of others, which are strays: kept, not served."""
+    def set_aside_all_but(self, wanted: Collection[TopicPartition]) -> dict[str, PartitionLog]:
+        """Serve no other partitions than these; the logs of others by their new paths: kept, not served."""
         for topic_partition in [known for known in self.partitions if known not in wanted]:
             self.drop(topic_partition)
         strays = [log for log in self.logs.logs.values() if log.partition not in wanted]
-        self.logs.set_aside_strays(lambda log: log.partition in wanted)
-        return strays
+        paths = self.logs.set_aside_strays(lambda log: log.partition in wanted)
+        return dict(zip(paths, strays, strict=True))
 
     def disk_failed(self, topic_partition: TopicPartition, error: StorageError) -> list[TopicPartition]:
         """A log could not be written or read; the partitions that went offline with its directory."""

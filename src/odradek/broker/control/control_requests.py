@@ -31,6 +31,13 @@ from odradek.replication.replica_manager import ReplicaManager, ReplicaSetup
 
 logger = logging.getLogger(__name__)
 
+STRAYS = (
+    "The store does not assign these partitions to broker %d: they are kept as strays and not served: %s. "
+    "If this is the wrong store (odradek.coordination), stop the broker, rename the directories back to "
+    "TOPIC-PARTITION and start it on the right one. `odradek log dump DIRECTORY` shows their records. Remove "
+    "those that are not needed."
+)
+
 Step = Callable[[], Any]
 InPool = Callable[[Step], Awaitable[Any]]
 
@@ -156,7 +163,10 @@ class ControlRequestHandler:
         self.without_room &= wanted
         for topic_partition in [known for known in self._replicas.logs.moves if known not in wanted]:
             await self._moves.cancel(topic_partition)
-        steps = [self._cleaning.removed(log) for log in self._replicas.set_aside_all_but(wanted)]
+        strays = self._replicas.set_aside_all_but(wanted)
+        steps = [self._cleaning.removed(log) for log in strays.values()]
+        if strays:
+            logger.warning(STRAYS, self._replicas.broker_id, ", ".join(strays))
         for step in steps:
             await self._in_pool(step)
 

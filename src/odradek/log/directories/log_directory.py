@@ -148,7 +148,8 @@ class LogDirectory:
             self.write(filenames.META_PROPERTIES, encode_meta_properties(found))
         if found.cluster_id != cluster_id:
             raise InconsistentMetaProperties(
-                f"{self.path} belongs to cluster {found.cluster_id}, this is {cluster_id}"
+                f"{self.path} belongs to cluster {found.cluster_id}, this is {cluster_id}: name the store of "
+                f"that cluster (odradek.coordination), or another directory in log.dirs"
             )
         if found.broker_id != broker_id:
             raise InconsistentMetaProperties(
@@ -232,19 +233,19 @@ class LogDirectory:
         return Listing(partitions, unknown)
 
 
-def recorded_broker_id(paths: Sequence[str], files: FileSystem | None = None) -> int | None:
-    """The broker id in the `meta.properties` of these directories; None if all are new. Blocks.
+def recorded_properties(paths: Sequence[str], files: FileSystem | None = None) -> MetaProperties | None:
+    """The first `meta.properties` of these directories; None if all are new. Blocks.
 
     InconsistentMetaProperties if they name different brokers. One that cannot be read does not count.
     """
-    found: dict[int, str] = {}
+    found: dict[int, tuple[str, MetaProperties]] = {}
     for path in paths:
         directory = LogDirectory(path, files or FileSystem())
         with contextlib.suppress(OSError):
             properties = directory.read_meta_properties()
             if properties is not None:
-                found.setdefault(properties.broker_id, directory.path)
+                found.setdefault(properties.broker_id, (directory.path, properties))
     if len(found) > 1:
-        owners = ", ".join(f"{path} to broker {broker_id}" for broker_id, path in found.items())
+        owners = ", ".join(f"{path} to broker {broker_id}" for broker_id, (path, _) in found.items())
         raise InconsistentMetaProperties(f"the directories of log.dirs belong to different brokers: {owners}")
-    return next(iter(found), None)
+    return next((properties for _, properties in found.values()), None)

@@ -101,6 +101,12 @@ class LogManager:
             first = self.directories[0]
             raise UnusableDirectory(first.path, first.failure or OSError("offline"))
         self._give_up_copies(now_ms)
+        if self.report.set_aside:
+            logger.warning(
+                "Strays, kept from earlier and not served: %s. `odradek log dump DIRECTORY` shows their "
+                "records; remove those that are not needed.",
+                ", ".join(self.report.set_aside),
+            )
         return self.report
 
     def _give_up_copies(self, now_ms: int) -> None:

@@ -8,7 +8,7 @@
     epochs                     copied
     offset checkpoints         the lines of the partitions in the fork
     .kafka_cleanshutdown       copied if it is there: then nothing was being written
-    meta.properties            only on request: a fork belongs to nobody until a broker takes it
+    meta.properties            only on request, as the owner of a store that is copied with it needs it
 
 The source may be written meanwhile. Of each partition the fork then holds a prefix of the log, as it was at
 some moment during the fork, with everything below the high watermark that was in the checkpoint when it

@@ -135,17 +135,22 @@ def find_partitions(path: str) -> list[str]:
     """The partitions that a path means: itself, or the live ones in a log directory. NotALog if none."""
     if is_partition(path):
         return [path]
-    found = list(_live_partitions(path))
+    found = list(_partitions_in(path, DirectoryState.LIVE))
     if not found:
         raise NotALog(f"{path}: neither a partition's directory nor one that holds partitions (topic-0)")
     return found
 
 
-def _live_partitions(path: str) -> Iterator[str]:
+def find_strays(path: str) -> list[str]:
+    """The partitions in a log directory that a broker has set aside: kept, not served."""
+    return list(_partitions_in(path, DirectoryState.STRAY))
+
+
+def _partitions_in(path: str, state: DirectoryState) -> Iterator[str]:
     for name in sorted(os.listdir(path)):
         parsed = parse_directory_name(name)
         inner = os.path.join(path, name)
-        if parsed is not None and parsed.state is DirectoryState.LIVE and os.path.isdir(inner):
+        if parsed is not None and parsed.state is state and os.path.isdir(inner):
             yield inner
 
 

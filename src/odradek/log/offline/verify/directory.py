@@ -9,7 +9,7 @@ from uuid import UUID
 
 from odradek.common.ids import TopicPartition
 from odradek.log import filenames
-from odradek.log.offline.read_only import NotALog, find_partitions, is_partition, list_partition
+from odradek.log.offline.read_only import NotALog, find_partitions, find_strays, is_partition, list_partition
 from odradek.log.offline.verify import side_files
 from odradek.log.offline.verify.finding import Finding, Kind, Report
 from odradek.log.offline.verify.partition import PartitionSummary, Surroundings, verify_partition
@@ -51,6 +51,8 @@ def verify(path: str, report: Report, advance: Callable[[int], None] = lambda _:
         partition, one = _verify_one(partition_path, directory, summary, counted, advance)
         found[partition] = one
     directory.judge(found)
+    for stray in find_strays(path):
+        counted(Finding(stray, None, "a stray partition: kept, but not served by a broker", Kind.STRAY))
     return summary
 
 
@@ -66,7 +68,7 @@ def _partitions(path: str) -> list[str]:
         return [one for one in find_partitions(path) if is_partition(one)]
     except NotALog:
         known = (*OFFSET_CHECKPOINTS, filenames.META_PROPERTIES)
-        if any(os.path.exists(os.path.join(path, name)) for name in known):
+        if find_strays(path) or any(os.path.exists(os.path.join(path, name)) for name in known):
             return []
         raise
 

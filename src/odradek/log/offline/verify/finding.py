@@ -21,6 +21,10 @@ class Kind(Enum):
     )
     SNAPSHOT = "it is derived: remove it, and the broker goes on from an older one and the log"
     CHECKPOINT = "remove the file: the broker then scans the logs and writes it anew"
+    STRAY = (
+        "`odradek log dump {path}` shows its records; to serve it, rename it to {partition} and start the "
+        "broker on the store that has its topic; remove it if it is not needed"
+    )
     LOST = "restore it from another replica or a backup"
 
 
@@ -39,7 +43,10 @@ class Finding(NamedTuple):
     @property
     def advice(self) -> str:
         """What to do next."""
-        return self.kind.value.format(directory=os.path.dirname(self.path))
+        name = os.path.basename(self.path)
+        return self.kind.value.format(
+            directory=os.path.dirname(self.path), path=self.path, partition=name.rpartition(".")[0] or name
+        )
 
 
 Report = Callable[[Finding], None]

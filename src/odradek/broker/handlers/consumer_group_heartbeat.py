@@ -44,5 +44,6 @@ async def consumer_group_heartbeat(
         ),
         client_id=context.client_id or "",
         client_host=context.client_host,
+        may_describe=lambda name: context.is_allowed(Operation.DESCRIBE, Resource.topic(name)),
     )
     return await context.services.groups.consumer_heartbeat(request.group_id, beat)

@@ -1,4 +1,4 @@
-"""What each API needs to be allowed: one row per API, so that none can be added and forgotten (SPEC I6).
+"""What each API needs to be allowed: one row per API, so that none can be added and forgotten.
 
 A row for the cluster that is `of_request` is enforced by the dispatcher before the handler is called. The
 rest depends on what the request names: there the handler asks, and answers each refusal in its own row.
@@ -70,7 +70,11 @@ PERMISSIONS: dict[ApiKey, tuple[Permission, ...]] = {
     ApiKey.LIST_GROUPS: (_cluster(Operation.DESCRIBE), _group(Operation.DESCRIBE)),
     ApiKey.SASL_HANDSHAKE: _ANYBODY,
     ApiKey.API_VERSIONS: _ANYBODY,
-    ApiKey.CREATE_TOPICS: (_cluster(Operation.CREATE), _topic(Operation.CREATE)),
+    ApiKey.CREATE_TOPICS: (
+        _cluster(Operation.CREATE),
+        _topic(Operation.CREATE),
+        _topic(Operation.DESCRIBE_CONFIGS),
+    ),
     ApiKey.DELETE_TOPICS: (_topic(Operation.DELETE), _topic(Operation.DESCRIBE)),
     ApiKey.DELETE_RECORDS: (_topic(Operation.DELETE),),
     ApiKey.INIT_PRODUCER_ID: (

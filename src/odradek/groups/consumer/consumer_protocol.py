@@ -13,7 +13,7 @@ group's epoch, the target assignment; then the member makes one step towards the
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from odradek.common.error_codes import ErrorCode
@@ -43,6 +43,14 @@ from odradek.protocol.messages import ConsumerGroupHeartbeatResponse
 _Assignment = ConsumerGroupHeartbeatResponse.Assignment
 
 
+MayDescribe = Callable[[str], bool]
+"""Whether the client may know of a topic."""
+
+
+def _everything(_: str) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class ConsumerHeartbeat:
     """A ConsumerGroupHeartbeat, with what its connection adds to it; None is what has not changed."""
@@ -58,6 +66,7 @@ class ConsumerHeartbeat:
     owned: frozenset[PartitionId] | None = None
     client_id: str = ""
     client_host: str = ""
+    may_describe: MayDescribe = _everything
 
     @property
     def is_leaving(self) -> bool:
@@ -115,7 +124,7 @@ def heartbeat(turn: ConsumerGroupTransition, beat: ConsumerHeartbeat) -> Consume
     check_room(turn, beat.member_id)
     member = _find_member(turn, beat)
     updated = _updated(member, beat)
-    bring_up_to_date(turn, member, updated)
+    bring_up_to_date(turn, member, updated, beat.may_describe)
     now = step(turn, turn.group.members[beat.member_id], beat.owned)
     turn.start_session(now)
     response = ConsumerGroupHeartbeatResponse(
@@ -230,19 +239,28 @@ def _updated(member: ConsumerMember, beat: ConsumerHeartbeat) -> ConsumerMember:
     )
 
 
-def bring_up_to_date(turn: ConsumerGroupTransition, member: ConsumerMember, updated: ConsumerMember) -> None:
-    """Subscription, patterns, the group's epoch and the target assignment, as they should be now."""
+def bring_up_to_date(
+    turn: ConsumerGroupTransition,
+    member: ConsumerMember,
+    updated: ConsumerMember,
+    may_describe: MayDescribe | None = None,
+) -> None:
+    """Subscription, patterns, the group's epoch and the target assignment, as they should be now.
+
+    Patterns are matched only in a heartbeat, on behalf of a client that may describe some topics.
+    """
     group_id = turn.group.group_id
     is_new = updated.member_id not in turn.group.members
     if is_new or updated != member:
         turn.write(records.member_metadata(group_id, updated))
     has_new_topics = updated.topics != member.topics or updated.regex != member.regex
-    has_new_matches = resolve_patterns(turn)
+    has_new_matches = may_describe is not None and resolve_patterns(turn, may_describe)
+    drop_unused_patterns(turn)
     refresh_epoch(turn, must_bump=has_new_topics or has_new_matches)
     assign_if_due(turn)
 
 
-def resolve_patterns(turn: ConsumerGroupTransition) -> bool:
+def resolve_patterns(turn: ConsumerGroupTransition, may_describe: MayDescribe) -> bool:
     """Match the patterns that are new, or older than the topics; whether that changed anybody's topics."""
     group = turn.group
     used = {member.regex for member in group.members.values() if member.regex}
@@ -251,13 +269,19 @@ def resolve_patterns(turn: ConsumerGroupTransition) -> bool:
         known = group.regexes.get(regex)
         if known is not None and known.version == turn.topics.version:
             continue
-        found = ResolvedRegex(matching(regex, turn.topics.names()), turn.topics.version, turn.now_ms)
+        names = filter(may_describe, matching(regex, turn.topics.names()))
+        found = ResolvedRegex(frozenset(names), turn.topics.version, turn.now_ms)
         if known is None or known.topics != found.topics:
             has_changed = True
             turn.write(records.resolved_regex(group.group_id, regex, found))
-    for regex in sorted(group.regexes.keys() - used):
-        turn.write(records.regex_gone(group.group_id, regex))
     return has_changed
+
+
+def drop_unused_patterns(turn: ConsumerGroupTransition) -> None:
+    """Forget the patterns that no member has any more."""
+    used = {member.regex for member in turn.group.members.values()}
+    for regex in sorted(turn.group.regexes.keys() - used):
+        turn.write(records.regex_gone(turn.group.group_id, regex))
 
 
 def refresh_epoch(turn: ConsumerGroupTransition, *, must_bump: bool) -> None:
@@ -352,5 +376,5 @@ def remove(turn: ConsumerGroupTransition, member_ids: Collection[str]) -> None:
     for member_id in member_ids:
         turn.write_all(records.member_gone(turn.group.group_id, member_id))
         turn.stop_member_timers(member_id)
-    resolve_patterns(turn)
+    drop_unused_patterns(turn)
     refresh_epoch(turn, must_bump=True)

@@ -4,7 +4,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-CI_LIMIT_SECONDS = 1500
+CI_LIMIT_SECONDS = 2400
 SETUP_SECONDS = 150
 CHECK_LIMIT_SECONDS = 270
 

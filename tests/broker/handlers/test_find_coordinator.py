@@ -9,7 +9,7 @@ from odradek.protocol.messages import FindCoordinatorRequest, InitProducerIdRequ
 from ..on_this_loop import a_broker, run
 
 TRANSACTION = 1
-REFUSED = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+REFUSED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 def test_a_transactional_id_is_refused_with_the_error_on_which_clients_give_up(tmp_path: Path) -> None:

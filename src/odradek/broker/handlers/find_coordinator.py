@@ -1,8 +1,9 @@
 """FindCoordinator, API key 10: the broker that coordinates a group.
 
 Versions 0-6.  1: key types.  3: flexible.  4: several keys.  5, 6: as 4.  Share groups are not served.
-Transactions are not offered yet: a transactional id is answered with the one error on which every client
-gives up at once; librdkafka tries again for ever on any other.
+Transactions are not offered yet: a transactional id is answered with an error on which every client gives up
+at once. librdkafka does so only when an authorization failed, and tries again for ever on anything else; the
+one of the cluster is not what a client without the right to the transactional id is answered.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ async def _fill(context: RequestContext, key_type: int, row: Row) -> None:
         context.authorize(Operation.DESCRIBE, Resource.transaction(row.key))
         raise KafkaError(
             "Transactions are not offered yet: leave transactional.id out",
-            error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
         )
     if key_type != GROUP:
         raise KafkaError(f"coordinator type {key_type}", error_code=ErrorCode.INVALID_REQUEST)

@@ -23,7 +23,7 @@ async def init_producer_id(context: RequestContext, request: InitProducerIdReque
     if request.transactional_id is not None:
         context.authorize(Operation.WRITE, Resource.transaction(request.transactional_id))
         empty = request.transactional_id == ""
-        code = ErrorCode.INVALID_REQUEST if empty else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        code = ErrorCode.INVALID_REQUEST if empty else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
     # Whoever may write to any topic may do so idempotently.
     if not context.is_allowed_anywhere(Operation.WRITE, ResourceType.TOPIC):

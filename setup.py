@@ -54,6 +54,7 @@ WAYS = {
     "odradek.net.frames": "src/odradek/net/frames.py",
     "odradek.net.send_queue": "src/odradek/net/send_queue.py",
     "odradek.net.exchange": "src/odradek/net/exchange.py",
+    "odradek.broker.requests.timeouts": "src/odradek/broker/requests/timeouts.py",
     "odradek.broker.requests.purgatory": "src/odradek/broker/requests/purgatory.py",
     "odradek.broker.requests.file_parts": "src/odradek/broker/requests/file_parts.py",
     "odradek.broker.requests.fetch_sessions": "src/odradek/broker/requests/fetch_sessions.py",

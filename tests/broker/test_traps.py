@@ -129,7 +129,12 @@ def test_limits_cut_between_batches_only(client, topic):
 def test_a_compacted_topic_refuses_a_record_without_a_key(client, codec):
     topic = create(client, f"compacted-{codec.name}", cleanup_policy="compact")
     row = produce(client, topic, a_batch(b"a", b"b", key=None, codec=codec))
-    assert (row.error_code, row.record_errors[0].batch_index) == (ErrorCode.INVALID_RECORD, 0)
+    assert (row.error_code, [one.batch_index for one in row.record_errors]) == (
+        ErrorCode.INVALID_RECORD,
+        [0, 1],
+    )
+    message = f"Compacted topic cannot accept message without key in topic partition {topic}-0"
+    assert {one.batch_index_error_message for one in row.record_errors} == {message}
     mixed = [Record(0, -1, b"key", b"a"), Record(1, -1, None, b"b"), Record(2, -1, b"key", b"c")]
     row = produce(client, topic, bytes(build_batch(mixed, codec=codec)))
     assert (row.error_code, row.record_errors[0].batch_index) == (ErrorCode.INVALID_RECORD, 1)

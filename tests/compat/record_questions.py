@@ -150,10 +150,10 @@ def codecs() -> list[Question]:
 def compacted() -> list[Question]:
     keyless = [batch_at(NOW_MS, b"a", b"b", key=None, codec=codec) for codec in (Codec.NONE, *CODECS)]
     mixed = bytes(build_batch([Record(0, NOW_MS, b"key", b"a"), Record(1, NOW_MS, None, b"b")]))
-    # Kafka names every record without a key, we name the first.
-    first = frozenset({"error_message", "log_start_offset", "record_errors"})
+    some = [Record(index, NOW_MS, None if index % 10 == 3 else b"key", b"a") for index in range(100)]
+    keyless += [bytes(build_batch(some, codec=codec)) for codec in (Codec.NONE, Codec.LZ4)]
     asked = [
-        Question(f"keyless {version}", ApiKey.PRODUCE, version, a_produce(batch, "compacted"), first)
+        refuse(f"keyless {version}", a_produce(batch, "compacted"), version)
         for batch in keyless
         for version in (7, 9)
     ]
@@ -190,6 +190,10 @@ def times() -> list[Question]:
             asked.append(ask(f"{minutes} minutes {codec.name}", a_produce(batch, "times")))
     spread = [Record(0, NOW_MS, None, b"a"), Record(1, NOW_MS - 2 * HOUR_MS, None, b"b")]
     asked.append(refuse("one of two too old", a_produce(bytes(build_batch(spread)), "times")))
+    spread += [Record(2, NOW_MS + 2 * HOUR_MS, b"key", b"c"), Record(3, -1, b"key", b"d")]
+    asked.append(refuse("two of four", a_produce(bytes(build_batch(spread)), "times")))
+    asked.append(create(a_topic("times-and-keys", cleanup_policy="compact", **limits)))
+    asked.append(refuse("times and keys", a_produce(bytes(build_batch(spread)), "times-and-keys")))
     asked.append(produce("no time", a_produce(batch_at(-1), "times")))
     stamped = frozenset({"log_append_time_ms"})
     return [

@@ -1,6 +1,6 @@
 """The two clocks as compiled code asks them: by one call, without an object for the answer.
 
-ticks.pxd has the C side; both are used alike. For shells: deciding code takes its time as an argument.
+c_clocks.pxd has the C side; both are used alike. For shells: deciding code takes its time as an argument.
 """
 
 from __future__ import annotations

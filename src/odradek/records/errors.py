@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
+
+SHOWN_RECORD_ERRORS = 3
+"""How many records an error message describes; Kafka's number."""
+
+
+class RecordError(NamedTuple):
+    """Why one record was rejected; `batch_index` is its place in the batch (0 is the first)."""
+
+    batch_index: int
+    message: str
+    error_code: ErrorCode = ErrorCode.INVALID_RECORD
+
+    def __str__(self) -> str:
+        return f"RecordError(batchIndex={self.batch_index}, message='{self.message}')"
 
 
 class RecordsError(KafkaError):
@@ -53,7 +70,10 @@ class UnsupportedMagic(RecordsError):
 
 
 class InvalidRecord(RecordsError):
-    """A record breaks the rules; `batch_index` is its place in the batch (0 is the first), or -1."""
+    """A record breaks the rules; `batch_index` is its place in the batch (0 is the first), or -1.
+
+    `record_errors` are for the response to the producer: one for each record that is to be named.
+    """
 
     error_code = ErrorCode.INVALID_RECORD
 
@@ -63,6 +83,28 @@ class InvalidRecord(RecordsError):
         self.batch_index = batch_index
         which = f"record {batch_index} of the batch: " if batch_index >= 0 else ""
         super().__init__(which + problem, position, error_code=error_code)
+        self.record_errors: tuple[RecordError, ...] = ()
+        if batch_index >= 0:
+            self.record_errors = (RecordError(batch_index, str(self), self.error_code),)
+
+
+class RejectedRecords(InvalidRecord):
+    """Records that are whole, but not what the topic accepts; the messages are Kafka's."""
+
+    def __init__(self, record_errors: Sequence[RecordError]) -> None:
+        is_untimely = any(one.error_code is ErrorCode.INVALID_TIMESTAMP for one in record_errors)
+        if is_untimely:
+            problem = "One or more records have been rejected due to invalid timestamp"
+        else:
+            shown = ", ".join(map(str, record_errors[:SHOWN_RECORD_ERRORS]))
+            problem = (
+                f"One or more records have been rejected due to {len(record_errors)} record errors in total, "
+                f"and only showing the first three errors at most: [{shown}]"
+            )
+        error_code = ErrorCode.INVALID_TIMESTAMP if is_untimely else ErrorCode.INVALID_RECORD
+        super().__init__(problem, error_code=error_code)
+        self.batch_index = record_errors[0].batch_index
+        self.record_errors = tuple(record_errors)
 
 
 class UnsupportedCodec(RecordsError):

@@ -7,6 +7,7 @@ record, and delete horizons; there only the structure must hold.
 from __future__ import annotations
 
 from odradek.common.error_codes import ErrorCode
+from odradek.common.ids import TopicPartition
 from odradek.records.batch import (
     NO_SEQUENCE,
     NO_TIMESTAMP,
@@ -20,11 +21,14 @@ from odradek.records.errors import (
     CorruptBatch,
     DecompressedTooLarge,
     InvalidRecord,
+    RejectedRecords,
     TruncatedBatch,
     UnsupportedMagic,
 )
+from odradek.records.kernels.layout import Problem
 from odradek.records.kernels.record_check import check_records
-from odradek.records.record import plain_records, read_records
+from odradek.records.record import PlainRecords, plain_records
+from odradek.records.rejections import rejected_records
 
 
 def validate_for_produce(
@@ -35,11 +39,13 @@ def validate_for_produce(
     max_decompressed_bytes: int,
     requires_key: bool = False,
     timestamp_range_ms: tuple[int, int] | None = None,
+    partition: TopicPartition | None = None,
 ) -> BatchHeader:
     """Check the batch at `position` as a broker does on produce, in Kafka's order; its header if all is well.
 
     `timestamp_range_ms`, if given, holds the earliest and latest time of a record that has one. It is for
-    topics with create time: a broker with log append time overwrites what came.
+    topics with create time: a broker with log append time overwrites what came. `partition` is named where
+    Kafka's messages name it.
     """
     header = _read_as_broker(buffer, position)
     if header.base_offset != 0:
@@ -49,24 +55,30 @@ def validate_for_produce(
     _check_crc(buffer, position, header)
     _check_producers_header(header, position)
     try:
-        least_ms, greatest_ms = _check_records(
-            buffer, position, header, max_decompressed_bytes, is_strict=True, requires_key=requires_key
-        )
+        plain = plain_records(buffer, position, header, max_decompressed_bytes)
+        least_ms, greatest_ms = _check_structure(plain, header, is_strict=True)
     except CorruptBatch as error:
         # The CRC was right, so this is what the producer made: to send it again, as clients do on
         # CORRUPT_MESSAGE, is in vain. On MESSAGE_TOO_LARGE they split the batch.
         is_bomb = isinstance(error, DecompressedTooLarge)
         error.error_code = ErrorCode.MESSAGE_TOO_LARGE if is_bomb else ErrorCode.INVALID_RECORD
         raise
-    if timestamp_range_ms is not None and least_ms != NO_TIMESTAMP:
-        earliest_ms, latest_ms = timestamp_range_ms
-        if least_ms < earliest_ms or greatest_ms > latest_ms:
-            raise InvalidRecord(
-                f"timestamps {least_ms} to {greatest_ms} are not within {earliest_ms} to {latest_ms}",
-                position,
-                batch_index=_first_outside(buffer, position, max_decompressed_bytes, timestamp_range_ms),
-                error_code=ErrorCode.INVALID_TIMESTAMP,
+    is_keyless = requires_key and _lacks_key(plain, header)
+    is_untimely = (
+        timestamp_range_ms is not None
+        and least_ms != NO_TIMESTAMP
+        and (least_ms < timestamp_range_ms[0] or greatest_ms > timestamp_range_ms[1])
+    )
+    if is_keyless or is_untimely:
+        raise RejectedRecords(
+            rejected_records(
+                plain,
+                header,
+                requires_key=requires_key,
+                timestamp_range_ms=timestamp_range_ms,
+                partition=partition,
             )
+        )
     return header
 
 
@@ -80,7 +92,8 @@ def validate_for_log(buffer: Buffer, position: int = 0, *, max_decompressed_byte
         raise CorruptBatch(
             f"{header.record_count} records in offsets {header.base_offset} to {header.last_offset}", position
         )
-    _check_records(buffer, position, header, max_decompressed_bytes, is_strict=False, requires_key=False)
+    plain = plain_records(buffer, position, header, max_decompressed_bytes)
+    _check_structure(plain, header, is_strict=False)
     return header
 
 
@@ -129,23 +142,26 @@ def _check_producers_header(header: BatchHeader, position: int) -> None:
         )
 
 
-def _first_outside(buffer: Buffer, position: int, max_bytes: int, range_ms: tuple[int, int]) -> int:
-    earliest_ms, latest_ms = range_ms
-    records = read_records(buffer, position, max_bytes=max_bytes)
-    outside = (
-        index
-        for index, record in enumerate(records)
-        if record.timestamp_ms != NO_TIMESTAMP and not earliest_ms <= record.timestamp_ms <= latest_ms
-    )
-    return next(outside, -1)
-
-
-def _check_records(
-    buffer: Buffer, position: int, header: BatchHeader, max_bytes: int, *, is_strict: bool, requires_key: bool
-) -> tuple[int, int]:
+def _check_structure(plain: PlainRecords, header: BatchHeader, *, is_strict: bool) -> tuple[int, int]:
     """Walk the records in one kernel call; their earliest and latest timestamp, NO_TIMESTAMP without any."""
-    plain = plain_records(buffer, position, header, max_bytes)
-    problem, fault_position, index, least_delta_ms, greatest_delta_ms = check_records(
+    problem, fault_position, index, least_delta_ms, greatest_delta_ms = _check(
+        plain, header, is_strict=is_strict, requires_key=False
+    )
+    if problem:
+        raise plain.fault(problem, fault_position, index)
+    return header.base_timestamp_ms + least_delta_ms, header.base_timestamp_ms + greatest_delta_ms
+
+
+def _lacks_key(plain: PlainRecords, header: BatchHeader) -> bool:
+    """Whether there is a record without a key in a batch whose structure is right."""
+    problem, *_ = _check(plain, header, is_strict=True, requires_key=True)
+    return problem == Problem.NO_KEY
+
+
+def _check(
+    plain: PlainRecords, header: BatchHeader, *, is_strict: bool, requires_key: bool
+) -> tuple[int, int, int, int, int]:
+    return check_records(
         plain.buffer,
         plain.start,
         plain.end,
@@ -155,6 +171,3 @@ def _check_records(
         requires_key,
         NO_TIMESTAMP - header.base_timestamp_ms,
     )
-    if problem:
-        raise plain.fault(problem, fault_position, index)
-    return header.base_timestamp_ms + least_delta_ms, header.base_timestamp_ms + greatest_delta_ms

@@ -310,9 +310,10 @@ def report_error(services: Services, topic: str, row: Row, error: KafkaError) ->
     if isinstance(error, NotLeaderOrFollower):
         row.current_leader.leader_id = error.leader_id
         row.current_leader.leader_epoch = error.leader_epoch
-    elif isinstance(error, InvalidRecord) and error.batch_index >= 0:
+    elif isinstance(error, InvalidRecord):
         row.record_errors = [
-            Row.RecordErrors(batch_index=error.batch_index, batch_index_error_message=str(error))
+            Row.RecordErrors(batch_index=one.batch_index, batch_index_error_message=one.message)
+            for one in error.record_errors
         ]
     elif isinstance(error, StorageError):
         services.replicas.disk_failed(TopicPartition(topic, row.index), error)

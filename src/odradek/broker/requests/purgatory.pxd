@@ -2,6 +2,7 @@
 
 cimport cython
 
+from odradek.broker.requests.timeouts cimport Timeout, Timeouts
 from odradek.log.partition.log_appender cimport LogAppender
 from odradek.replication.partition cimport Partition
 
@@ -38,9 +39,8 @@ cdef class CommitWait:
     cdef public bint is_over
 
 
-cdef class CommitWaiter:
+cdef class CommitWaiter(Timeout):
     cdef public object connection
-    cdef public object timer
     cdef readonly list waits
     cdef public long long pending
 
@@ -65,7 +65,7 @@ cdef class CommitPurgatory:
     cdef bint _until_flushed
     cdef readonly dict watching
     cdef dict _woken
-    cdef Py_ssize_t _count
+    cdef Timeouts _timeouts
 
     @cython.locals(wait=CommitWait)
     cpdef add(self, CommitWaiter waiter, long long timeout_ms)

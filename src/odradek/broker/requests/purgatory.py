@@ -14,6 +14,7 @@ from collections.abc import Hashable
 from functools import partial
 from typing import Any
 
+from odradek.broker.requests.timeouts import Timeout, Timeouts
 from odradek.common.error_codes import ErrorCode
 from odradek.net.connection import Connection
 from odradek.replication.partition import Partition
@@ -139,21 +140,20 @@ class CommitWait:
         self.is_over = False
 
 
-class CommitWaiter:
+class CommitWaiter(Timeout):
     """Waits until each of its batches is committed or has failed; a subclass decides what follows.
 
     `pending` counts the batches without an outcome.
     """
 
-    __slots__ = ("connection", "pending", "timer", "waits")
+    __slots__ = ("connection", "pending", "waits")
 
     connection: Connection | None
-    timer: asyncio.TimerHandle | None
     waits: list[CommitWait]
 
     def __init__(self, connection: Connection | None = None) -> None:
+        super().__init__()
         self.connection = connection
-        self.timer = None
         self.waits = []
         self.pending = 0
 
@@ -204,16 +204,15 @@ class CommitPurgatory:
         self._until_flushed = until_flushed
         self.watching: dict[Hashable, PartitionWaits] = {}
         self._woken: dict[Hashable, Partition] = {}
-        self._count = 0
+        self._timeouts = Timeouts(loop, self._expire)
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._timeouts)
 
     def add(self, waiter: CommitWaiter, timeout_ms: int) -> None:
         """Park a waiter until all its batches have an outcome, or the time is over."""
         waiter.pending = len(waiter.waits)
-        self._count += 1
-        waiter.timer = self._loop.call_later(timeout_ms / 1000, self._expire, waiter)
+        self._timeouts.add(waiter, timeout_ms)
         for wait in waiter.waits:
             self._watch(wait)
 
@@ -285,9 +284,7 @@ class CommitPurgatory:
         try:
             waiter.on_outcome(wait, error_code)
             if waiter.pending == 0:
-                self._count -= 1
-                if waiter.timer is not None:
-                    waiter.timer.cancel()
+                self._timeouts.cancel(waiter)
                 waiter.on_complete()
         except Exception:
             _hang_up(waiter.connection)

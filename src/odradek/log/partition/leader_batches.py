@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import Enum
 
 from odradek.common.error_codes import ErrorCode
+from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig
 from odradek.records.batch import (
     ATTRIBUTES_POSITION,
@@ -64,7 +65,9 @@ def writable_view(records: Buffer) -> memoryview:
     return memoryview(bytearray(records)) if view.readonly else view
 
 
-def validate_from_client(view: memoryview, config: LogConfig, now_ms: int) -> ValidBatch:
+def validate_from_client(
+    view: memoryview, config: LogConfig, now_ms: int, partition: TopicPartition
+) -> ValidBatch:
     """Check a batch that the fast validation did not accept, to name what is wrong with it; see there."""
     keeps_times = config.message_timestamp_type == "CreateTime"
     earliest_ms = now_ms - config.message_timestamp_before_max_ms
@@ -75,6 +78,7 @@ def validate_from_client(view: memoryview, config: LogConfig, now_ms: int) -> Va
         max_decompressed_bytes=max_decompressed_bytes(config),
         requires_key=config.is_compacted,
         timestamp_range_ms=(earliest_ms, latest_ms) if keeps_times else None,
+        partition=partition,
     )
     if header.size_in_bytes != len(view):
         raise InvalidRecord("more than one batch for a partition", header.size_in_bytes)

@@ -55,6 +55,7 @@ cdef class AppendLimits:
 
 
 cdef class LogAppender:
+    cdef public object partition
     cdef public object directory
     cdef public object config
     cdef public Segments segments

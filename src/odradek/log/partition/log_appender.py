@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig
 from odradek.log.errors import RecordListTooLarge, StorageError
 from odradek.log.files.log_file import PartitionDirectory
@@ -190,6 +191,7 @@ def _latest_ms(config: LogConfig, segment: Segment) -> int:
 class LogAppender:
     """What an append reads and moves; everything else of a log is in the class that inherits."""
 
+    partition: TopicPartition
     directory: PartitionDirectory
     config: LogConfig
     segments: Segments
@@ -203,6 +205,7 @@ class LogAppender:
 
     def __init__(
         self,
+        partition: TopicPartition,
         directory: PartitionDirectory,
         config: LogConfig,
         segments: Segments,
@@ -211,6 +214,7 @@ class LogAppender:
         log_start_offset: int,
         log_end_offset: int,
     ) -> None:
+        self.partition = partition
         self.directory = directory
         self.config = config
         self.segments = segments
@@ -324,7 +328,7 @@ class LogAppender:
             now_ms + limits.after_max_ms,
             limits.codec,
         )
-        return validate_from_client(view, limits.config, now_ms) if batch is None else batch
+        return validate_from_client(view, limits.config, now_ms, self.partition) if batch is None else batch
 
     def _current_limits(self) -> AppendLimits:
         try:

@@ -9,6 +9,7 @@ import random
 import threading
 from collections.abc import Callable, Iterable, Sequence
 
+from odradek.common.ids import TopicPartition
 from odradek.log import filenames
 from odradek.log.config import LogConfig
 from odradek.log.errors import storage_errors
@@ -40,6 +41,7 @@ class LogWriter(LogAppender):
 
     def __init__(
         self,
+        partition: TopicPartition,
         directory: PartitionDirectory,
         config: LogConfig,
         segments: Segments,
@@ -50,7 +52,9 @@ class LogWriter(LogAppender):
         log_end_offset: int,
         producer_id_expiration_ms: int,
     ) -> None:
-        super().__init__(directory, config, segments, epochs, producers, log_start_offset, log_end_offset)
+        super().__init__(
+            partition, directory, config, segments, epochs, producers, log_start_offset, log_end_offset
+        )
         self.snapshots = snapshots
         self.producer_id_expiration_ms = producer_id_expiration_ms
         # The one thing that two threads may change: a new leader epoch is written where blocking is allowed.

@@ -46,7 +46,6 @@ class PartitionLog(LogWriter):
     __slots__ = (
         "_leaving",
         "last_flush_ms",
-        "partition",
         "topic_id",
         "truncation_count",
         "warmth",
@@ -70,8 +69,8 @@ class PartitionLog(LogWriter):
         topic_id: UUID | None = None,
         producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
     ) -> None:
-        self.partition = partition
         super().__init__(
+            partition,
             directory,
             config,
             segments,

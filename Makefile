@@ -1,38 +1,41 @@
-# Two commands do everything: `make run` and `make test`. Each sets up its own virtual environment.
+# Two commands do everything: `make run` and `make test`. Each sets up .venv with what it needs and no more.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-COMPILED := $(shell sed -n 's/.*": "\(src[^"]*\)",/\1/p' setup.py) $(shell find src -name '*.pxd')
-READY  := $(VENV)/.ready
+COMPILED := $(shell sed -n 's/.*": "\(src[^"]*\)",.*/\1/p' setup.py) $(shell find src -name '*.pxd')
+PIP    := $(BIN)/python -m pip --disable-pip-version-check install -c constraints.txt
+# Empty files whose age says when .venv was last set up: for running odradek, and for working on it.
+RUN    := $(VENV)/.ready-to-run
+DEV    := $(VENV)/.ready-to-develop
 
 .PHONY: run test check bench docs generate format clean fuzz peers
 
-run: $(READY) ## start a broker on 127.0.0.1:9092, data in ./odradek-data
+run: $(RUN) ## start a broker on 127.0.0.1:9092, data in ./odradek-data
 	@echo "Kafka clients connect with bootstrap.servers=127.0.0.1:9092 once it says ready."
 	@echo "In another terminal: echo hello | $(BIN)/odradek produce greetings; $(BIN)/odradek consume greetings -e"
 	$(BIN)/odradek start
 
-test: $(READY) ## every suite, each within its time budget
+test: $(DEV) ## every suite, each within its time budget
 	$(BIN)/python tools/run_suites.py all
 
-check: $(READY) ## format, lint, types, imports, fast tests: under 3 minutes
+check: $(DEV) ## format, lint, types, imports, fast tests: under 3 minutes
 	$(BIN)/python tools/run_suites.py check
 
-bench: $(READY) ## measure; the figures go to bench/RESULTS.md by hand
-	$(BIN)/pip install -q -c constraints.txt -e '.[bench]'
+bench: $(DEV) ## measure; the figures go to bench/RESULTS.md by hand
+	$(PIP) --no-build-isolation -e '.[bench]'
 	$(BIN)/python bench/run.py
 
-docs: $(READY) ## regenerate the documents that are made from data
+docs: $(DEV) ## regenerate the documents that are made from data
 	$(BIN)/python tools/generate.py
 
 generate: docs
 
-fuzz: $(READY) ## one hour of random bytes over every decoder
-	$(BIN)/pip install -q -c constraints.txt -e '.[fuzz]'
+fuzz: $(DEV) ## one hour of random bytes over every decoder
+	$(PIP) --no-build-isolation -e '.[fuzz]'
 	$(BIN)/python tests/fuzz/run.py --target protocol --minutes 30
 	$(BIN)/python tests/fuzz/run.py --target records --minutes 30
 
-format: $(READY) ## rewrite the sources in the house format
+format: $(DEV) ## rewrite the sources in the house format
 	$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
 peers: ## fetch Apache Kafka for comparisons
@@ -42,9 +45,16 @@ clean:
 	rm -rf $(VENV) build *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache
 	find src -name '*.so' -delete
 
-$(READY): pyproject.toml setup.py constraints.txt $(COMPILED)
+# Compiling comes first and by itself, because pip would hide its output; pip then finds everything compiled.
+$(RUN): pyproject.toml setup.py constraints.txt $(COMPILED)
+	@echo "Setting up $(VENV): about two minutes, most of them for the C compiler."
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt pip setuptools cython
-	$(BIN)/python -m pip install -q --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[dev]'
+	$(PIP) setuptools cython
+	$(BIN)/python -u setup.py -q build_ext --inplace
+	ODRADEK_PURE_PYTHON=1 $(PIP) --no-build-isolation -e .
 	$(BIN)/python -m compileall -q src # a start must not compile, even where Python is told to keep no bytecode
+	touch $@
+
+$(DEV): $(RUN)
+	ODRADEK_PURE_PYTHON=1 $(PIP) --no-build-isolation -e '.[dev]'
 	touch $@

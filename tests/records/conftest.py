@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
@@ -25,20 +24,13 @@ from odradek.records.kernels import record_check as kernels
 SOURCES = Path(layout.__file__).parents[1]
 
 
-def interpreted(name: str, *, cython: ModuleType | None = None) -> ModuleType:
-    """The same source file, run by Python; without `cython` as where Cython is not installed."""
+def interpreted(name: str) -> ModuleType:
+    """The same source file, run by Python."""
     loader = SourceFileLoader(f"interpreted_{Path(name).name}", str(SOURCES / f"{name}.py"))
     spec = importlib.util.spec_from_loader(loader.name, loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
-    installed = sys.modules.get("cython")
-    sys.modules["cython"] = cython  # type: ignore[assignment]
-    try:
-        loader.exec_module(module)
-    finally:
-        del sys.modules["cython"]
-        if installed is not None:
-            sys.modules["cython"] = installed
+    loader.exec_module(module)
     return module
 
 

@@ -1,4 +1,4 @@
-"""An installation without a C compiler: one warning, and everything works."""
+"""Installing: what is compiled, what `make run` installs, and what happens without a C compiler."""
 
 from __future__ import annotations
 
@@ -57,3 +57,36 @@ def test_without_a_c_compiler_it_installs_and_works_with_one_warning(tmp_path):
 def test_this_environment_tests_what_is_shipped_compiled():
     assert codec.is_compiled
     assert kernels.IS_COMPILED
+
+
+@pytest.mark.slow
+def test_compiling_shows_its_progress_and_removes_what_is_no_longer_listed(tmp_path):
+    for name in ("setup.py", "pyproject.toml", "src/odradek/common/clock.py", "src/odradek/common/clock.pxd"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    for declarations in (ROOT / "src/odradek/common").glob("*.pxd"):
+        shutil.copy(declarations, tmp_path / "src/odradek/common")
+    for package in ("odradek", "odradek/common"):
+        (tmp_path / "src" / package / "__init__.py").touch()
+    stale = tmp_path / "src/odradek/common/removed.cpython-311-x86_64-linux-gnu.so"
+    stale.touch()
+
+    built = subprocess.run(
+        [sys.executable, "-u", "setup.py", "-q", "build_ext", "--inplace"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert "Cythonizing src/odradek/common/clock.py" in built.stdout
+    assert "[1/1] compiling odradek.common.clock" in built.stdout
+    assert [path.name.partition(".")[0] for path in (tmp_path / "src").rglob("*.so")] == ["clock"]
+
+
+@pytest.mark.parametrize(("target", "installs_tools"), [("run", False), ("check", True)])
+def test_only_developers_get_developer_tools(tmp_path, target, installs_tools):
+    commands = run("make", "-n", "-C", str(ROOT), target, f"VENV={tmp_path}/new")
+    assert commands.returncode == 0, commands.stderr
+    assert "build_ext" in commands.stdout
+    assert (".[dev]" in commands.stdout) is installs_tools

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
+import cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.c_clocks import wall_clock_ms

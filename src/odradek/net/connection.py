@@ -13,15 +13,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import cython
+
 from odradek.net.exchange import Exchange, ExchangeQueue
 from odradek.net.frames import BufferPool, FrameAssembler, FrameTooLarge
 from odradek.net.request_limit import RequestLimit
 from odradek.net.send_queue import SendQueue
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.c_clocks import monotonic_seconds

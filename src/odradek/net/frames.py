@@ -10,13 +10,10 @@ Compiled by Cython (frames.pxd has the C types), or interpreted as is.
 
 from __future__ import annotations
 
+import cython
+
 from odradek.common.errors import OdradekError
 from odradek.net import protocol_sniffing as foreign
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.byte_access import int32_at, octets_of, part_of

@@ -10,10 +10,7 @@ import socket
 from collections import deque
 from typing import Any, Protocol, runtime_checkable
 
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
+import cython
 
 if cython.compiled:
     from cython.cimports.odradek.net.socket_calls import send

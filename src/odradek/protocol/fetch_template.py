@@ -19,14 +19,11 @@ encoded once, by the schema. A response is plain if it holds records of one part
 
 from __future__ import annotations
 
+import cython
+
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.headers import encode_request
 from odradek.protocol.messages import FetchRequest
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.byte_access import (

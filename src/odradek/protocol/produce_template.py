@@ -12,14 +12,11 @@ from __future__ import annotations
 
 import struct
 
+import cython
+
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.headers import encode_request, encode_response
 from odradek.protocol.messages import ProduceRequest, ProduceResponse
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.byte_access import int64_at, octets_of

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import cython
+
 from odradek.records.batch import ATTRIBUTES_POSITION as _ATTRIBUTES_POSITION
 from odradek.records.batch import (
     CODEC_MASK,
@@ -27,11 +29,6 @@ from odradek.records.crc import crc32c
 from odradek.records.errors import RecordsError
 from odradek.records.kernels.layout import ROW_WIDTH
 from odradek.records.kernels.lz4_frames import NOT_ORDINARY
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.byte_access import (

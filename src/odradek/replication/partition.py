@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import cython
+
 from odradek.common.ids import TopicPartition
 from odradek.log.partition.leader_batches import Origin
 from odradek.log.partition.log_appender import AppendInfo
@@ -22,11 +24,6 @@ from odradek.replication.errors import (
     NotLeaderOrFollower,
     UnknownLeaderEpoch,
 )
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.replication.watermark import high_watermark

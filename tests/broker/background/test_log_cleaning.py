@@ -57,7 +57,7 @@ def test_a_deleted_topic_is_forgotten_by_the_cleaner(tmp_path: Path) -> None:
             await wire.ask(
                 ApiKey.DELETE_TOPICS, 5, DeleteTopicsRequest(topic_names=["orders"], timeout_ms=9999)
             )
-            assert "orders" not in checkpoint(tmp_path)
+            await until(lambda: "orders" not in checkpoint(tmp_path))
 
     run(main)
 

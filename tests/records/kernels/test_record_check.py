@@ -6,7 +6,6 @@ import subprocess
 import sys
 from typing import Any
 
-import cython
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +18,7 @@ from odradek.records.kernels.layout import (
     Column,
     Problem,
 )
-from records.conftest import COMPILED, INTERPRETED, SOURCES, Kernels, interpreted
+from records.conftest import COMPILED, INTERPRETED, SOURCES, Kernels
 from records.samples import a_batch, record_lists
 
 SMALL = bytes([12, 0, 0, 0, 1, 1, 0])  # no key, no value, no headers
@@ -214,19 +213,11 @@ def test_both_twins_agree_on_damaged_records(records, draws):
         assert answers == everything(INTERPRETED, bytes(content), len(records))
 
 
-def test_it_also_runs_interpreted_where_cython_is_installed():
-    twin = interpreted("kernels/record_check", cython=cython)
-
-    assert twin.check_records(SMALL, 0, 7, 1, 0, True, False, -1)[0] == Problem.NONE
-    assert not twin.IS_COMPILED
-
-
 def test_running_interpreted_is_told_once():
     source = str(SOURCES / "kernels" / "record_check.py")
     program = f"""
-import importlib.util, sys, warnings
+import importlib.util, warnings
 warnings.simplefilter("always")
-sys.modules["cython"] = None
 for _ in range(2):
     spec = importlib.util.spec_from_file_location("odradek.records.kernels.record_check", {source!r})
     spec.loader.exec_module(importlib.util.module_from_spec(spec))

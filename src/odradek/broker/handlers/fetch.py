@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
+import cython
+
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.cooperative_yield import STEPS_PER_YIELD, CooperativeYield
 from odradek.broker.requests.dispatch import handles
@@ -35,11 +37,6 @@ from odradek.protocol.messages import FetchRequest, FetchResponse
 from odradek.protocol.structs import default_plan
 from odradek.replication.errors import NotLeaderOrFollower
 from odradek.replication.partition import Partition
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.log.partition.read_ahead import is_warm

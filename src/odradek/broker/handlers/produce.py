@@ -13,6 +13,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import cython
+
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.cooperative_yield import STEPS_PER_YIELD, CooperativeYield
 from odradek.broker.requests.dispatch import Answer, handles
@@ -34,11 +36,6 @@ from odradek.records.errors import InvalidRecord
 from odradek.replication.errors import NotLeaderOrFollower
 from odradek.replication.partition import ALL_IN_SYNC, Partition
 from odradek.replication.replica_manager import UnknownPartition
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.c_clocks import monotonic_seconds

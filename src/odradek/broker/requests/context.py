@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+import cython
+
 from odradek.broker.security.acls import ANONYMOUS, CLUSTER, AccessDenied, Operation, Resource, ResourceType
 from odradek.broker.security.quotas import Quotas
 from odradek.cluster.metadata_answers import MetadataAnswers
@@ -26,11 +28,6 @@ from odradek.protocol.codec import encode_frame, new_struct
 from odradek.protocol.errors import EncodeError
 from odradek.protocol.messages import RequestHeader, ResponseHeader
 from odradek.protocol.structs import Message, default_plan
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.c_clocks import monotonic_seconds

@@ -14,6 +14,8 @@ from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
 
+import cython
+
 from odradek.broker.requests.context import RequestContext, RequestVersion
 from odradek.broker.requests.errors_in_responses import error_response
 from odradek.broker.requests.served_apis import SERVED
@@ -36,11 +38,6 @@ from odradek.protocol.headers import encode_response, peek_request
 from odradek.protocol.limits import DEFAULT_LIMITS
 from odradek.protocol.schema import Versions
 from odradek.protocol.structs import Message
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.byte_access import int16_at, octets_of

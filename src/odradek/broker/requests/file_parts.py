@@ -6,12 +6,9 @@ Compiled by Cython (file_parts.pxd has the C types), or interpreted as is.
 
 from __future__ import annotations
 
-from odradek.log.files.file_system import FileRange
+import cython
 
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
+from odradek.log.files.file_system import FileRange
 
 if cython.compiled:
     from cython.cimports.odradek.net.socket_calls import NOTHING_YET, send_file

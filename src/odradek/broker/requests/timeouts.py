@@ -13,10 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
+import cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.c_clocks import monotonic_seconds

@@ -5,12 +5,9 @@ Compiled by Cython, or interpreted as is. consumer_record.pxd has the C types of
 
 from __future__ import annotations
 
-from odradek.records.kernels.layout import ROW_WIDTH, Column
+import cython
 
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
+from odradek.records.kernels.layout import ROW_WIDTH, Column
 
 if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize

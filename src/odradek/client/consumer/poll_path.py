@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import threading
 
+import cython
+
 from odradek.client.arguments import seconds
 from odradek.client.consumer.errors import NotSubscribed
 from odradek.client.errors import ClientClosed
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.c_clocks import monotonic_seconds

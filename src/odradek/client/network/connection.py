@@ -14,6 +14,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar, cast
 
+import cython
+
 from odradek import __version__
 from odradek.client.errors import (
     ClientError,
@@ -32,11 +34,6 @@ from odradek.protocol.headers import decode_response, encode_request
 from odradek.protocol.messages import ApiVersionsRequest
 from odradek.protocol.produce_template import ProduceTemplate
 from odradek.protocol.structs import Message
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.c_clocks import monotonic_seconds

@@ -23,13 +23,10 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
+import cython
+
 from odradek.client.network.in_flight import ResponseHandler
 from odradek.client.network.responses import BadResponse, ResponseAssembler
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.net.readiness import BELL, BYTES, wait_for_bytes

@@ -10,13 +10,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+import cython
+
 from odradek.client.network.responses import BadResponse
 from odradek.protocol.api_key import ApiKey
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.byte_access import int32_at, octets_of

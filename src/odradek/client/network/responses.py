@@ -14,13 +14,10 @@ from __future__ import annotations
 
 import sys
 
+import cython
+
 from odradek.common.errors import OdradekError
 from odradek.records.kernels.record_check import new_bytearray
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.byte_access import int32_at, octets_of

@@ -6,13 +6,10 @@ The CRC of a batch that was built anew is left to the caller.
 
 from __future__ import annotations
 
+import cython
+
 from odradek.log.cleaner.layout import ROW_WIDTH, Counter, Kind, Row, Verdict
 from odradek.records.kernels.layout import BATCH_ROW_WIDTH, BatchColumn
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.libc.string import memcpy

@@ -22,13 +22,10 @@ and without a secret two keys that collide can be made.)
 
 from __future__ import annotations
 
+import cython
+
 from odradek.log.cleaner.layout import ROW_WIDTH, Kind, Row, Verdict
 from odradek.records.kernels.layout import BATCH_ROW_WIDTH, BatchColumn, Problem
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 IS_COMPILED = cython.compiled
 

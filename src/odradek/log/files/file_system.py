@@ -12,13 +12,10 @@ import errno
 import functools
 import os
 
+import cython
+
 from odradek.log.files.page_cache import is_cached
 from odradek.log.files.preallocation import take_room
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     # At the end of the process Python's own names are gone before the last files are.

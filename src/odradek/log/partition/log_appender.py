@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import cython
+
 from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig
 from odradek.log.errors import RecordListTooLarge, StorageError
@@ -36,11 +38,6 @@ from odradek.records.batch import (
     stamp_log_append_time,
 )
 from odradek.records.fast_validation import ENDLESS_MS, ValidBatch
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.byte_access import put_int32, put_int64, writable_octets_of

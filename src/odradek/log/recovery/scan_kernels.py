@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from odradek.records.kernels.layout import BATCH_ROW_WIDTH, BatchColumn
+import cython
 
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
+from odradek.records.kernels.layout import BATCH_ROW_WIDTH, BatchColumn
 
 IS_COMPILED = cython.compiled
 

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from array import array
 
+import cython
+
 from odradek.log.files.file_system import Buffer
 from odradek.log.files.log_file import LogFile
 from odradek.log.segment.offset_index import OffsetIndex
 from odradek.log.segment.sparse_index import PENDING_LIMIT
 from odradek.log.segment.time_index import TimeIndex, TimestampOffset
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.int64_arrays import numbers_of

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import cython
+
 from odradek.log.errors import DamagedIndex
 from odradek.log.files.log_file import LogFile
 from odradek.log.segment.offset_index import OffsetIndex, OffsetPosition
@@ -16,11 +18,6 @@ from odradek.log.segment.segment_appender import SegmentAppender
 from odradek.log.segment.time_index import TimeIndex
 from odradek.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC
 from odradek.records.errors import CorruptBatch, TruncatedBatch
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.byte_access import int32_at, int64_at

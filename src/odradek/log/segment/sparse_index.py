@@ -22,14 +22,11 @@ from array import array
 from collections.abc import Iterator
 from itertools import chain
 
+import cython
+
 from odradek.log.errors import DamagedIndex
 from odradek.log.files.log_file import LogFile
 from odradek.records.batch import Buffer
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.int64_arrays import append_number, count_up_to

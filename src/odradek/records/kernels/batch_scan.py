@@ -6,12 +6,9 @@ is; nothing outside the given bounds is read, whatever the bytes are.
 
 from __future__ import annotations
 
-from odradek.records.kernels.layout import BATCH_ROW_WIDTH, HEADER_SIZE, BatchScan, Stop
+import cython
 
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
+from odradek.records.kernels.layout import BATCH_ROW_WIDTH, HEADER_SIZE, BatchScan, Stop
 
 if cython.compiled:
     from cython.cimports.odradek.records.kernels.record_check import check_bounds, wrapping_sum

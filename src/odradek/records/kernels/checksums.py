@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from array import array
 
+import cython
+
 from odradek.records.crc import crc32c
 from odradek.records.kernels.layout import BATCH_ROW_WIDTH, BatchColumn
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 IS_COMPILED = cython.compiled
 

@@ -12,10 +12,7 @@ This file knows buffers only; arrow.py knows pyarrow. No column of bytes may pas
 
 from __future__ import annotations
 
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
+import cython
 
 from odradek.records.kernels.layout import (
     BATCH_ROW_WIDTH,

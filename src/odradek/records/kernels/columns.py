@@ -9,10 +9,7 @@ This file knows buffers only; arrow.py knows pyarrow. The way back is in column_
 
 from __future__ import annotations
 
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
+import cython
 
 from odradek.records.kernels.layout import HEADER_SIZE
 from odradek.records.kernels.record_check import new_bytearray

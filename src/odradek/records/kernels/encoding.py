@@ -6,10 +6,7 @@ layout of a header.
 
 from __future__ import annotations
 
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
+import cython
 
 from odradek.records.crc import crc32c
 from odradek.records.kernels.layout import (

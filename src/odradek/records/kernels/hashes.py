@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
+import cython
 
 # C integers by hashes.pxd; the masks make Python's integers wrap like them.
 _MURMUR = 0x5BD1E995

@@ -15,11 +15,7 @@ Compiled by Cython (lz4_frames.pxd has the C types), or interpreted as is.
 from __future__ import annotations
 
 import cramjam
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
+import cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.byte_access import copied, octets_of, part_of

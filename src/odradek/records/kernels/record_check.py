@@ -23,13 +23,10 @@ branches on `cython.compiled` differ between the two ways of running this file.
 
 from __future__ import annotations
 
+import cython
+
 from odradek.common.interpreted import warn_interpreted
 from odradek.records.kernels.layout import ROW_WIDTH, SMALLEST_RECORD, Column, Problem
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_FromStringAndSize

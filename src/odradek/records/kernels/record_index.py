@@ -6,6 +6,8 @@ batch takes as long as a hundred records of it, hence runs: the plain batches of
 
 from __future__ import annotations
 
+import cython
+
 from odradek.records.kernels.layout import (
     BATCH_ROW_WIDTH,
     HEADER_SIZE,
@@ -15,11 +17,6 @@ from odradek.records.kernels.layout import (
     Column,
     Problem,
 )
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.records.kernels.record_check import check_bounds, walk_record, wrapping_sum

@@ -5,12 +5,9 @@ kernels.py has the layout of a record and walks it; here each one that was walke
 
 from __future__ import annotations
 
-from odradek.records.kernels.layout import ROW_WIDTH, Column, Problem
+import cython
 
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
+from odradek.records.kernels.layout import ROW_WIDTH, Column, Problem
 
 if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize

@@ -14,6 +14,8 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
+import cython
+
 from odradek.client.consumer.config import ConsumerConfig
 from odradek.client.consumer.fetch.fetch_buffer import FetchBuffer
 from odradek.client.consumer.fetch.fetch_session import FetchSession
@@ -33,11 +35,6 @@ from odradek.protocol.fetch_template import (
     row_name,
 )
 from odradek.protocol.messages import FetchRequest
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.c_clocks import monotonic_seconds

@@ -19,6 +19,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import cython
+
 from odradek.client.producer.batches.batch import (
     DeliveryFuture,
     Headers,
@@ -27,11 +29,6 @@ from odradek.client.producer.batches.batch import (
     new_future,
     smallest_room,
 )
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.c_clocks import wall_clock_ms

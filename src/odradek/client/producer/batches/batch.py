@@ -14,6 +14,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import cython
+
 from odradek.client.network.direct_read import DirectRead
 from odradek.records.batch import (
     NO_PARTITION_LEADER_EPOCH,
@@ -26,11 +28,6 @@ from odradek.records.builder import with_codec
 from odradek.records.compression import Codec
 from odradek.records.kernels.layout import HEADER_SIZE
 from odradek.records.kernels.record_check import new_bytearray
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING

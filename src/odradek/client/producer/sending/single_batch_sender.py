@@ -13,6 +13,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import cython
+
 from odradek.client.network.connection import BrokerConnection
 from odradek.client.network.direct_read import DirectRead
 from odradek.client.network.in_flight import ResponseHandler
@@ -22,11 +24,6 @@ from odradek.client.producer.batches.idempotence import PartitionOrder
 from odradek.common.ids import TopicPartition
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.produce_template import ProduceTemplate
-
-try:
-    import cython
-except ImportError:
-    from odradek.common import cython_shim as cython
 
 if cython.compiled:
     from cython.cimports.odradek.common.c_clocks import monotonic_seconds

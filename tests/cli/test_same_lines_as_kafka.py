@@ -43,7 +43,7 @@ def test_topics(cli, kafka, filled):
 
 def test_offsets(cli, kafka, filled):
     which = ("--topic-partitions", f"{filled}:0-1,{filled[:-1]}.:1", "--time", "latest")
-    assert cli.lines("offsets", "get", *which) == kafka(OFFSETS, *which)
+    assert cli.lines("offsets", "get", "--regex", *which) == kafka(OFFSETS, *which)
 
 
 @pytest.mark.parametrize("flags", [["--topic"], ["--broker", "0", "--all"]])

@@ -128,7 +128,7 @@ def _warn(topics: Topics) -> None:
     logger.warning(
         "The store had no topics, but the log directories hold some. They were created again, with this "
         "broker as the only replica: %s. Settings of topics, groups and users, and ACLs, were in the store "
-        "that is lost. retention.ms and retention.bytes are -1 now, so that nothing is deleted: set what should "
-        "hold by `odradek configs alter`.",
+        "that is lost. retention.ms and retention.bytes are -1 now, so that nothing is deleted: set what "
+        "should hold by `odradek configs alter`.",
         ", ".join(f"{name} ({len(partitions)} partitions)" for name, partitions in topics.items()),
     )

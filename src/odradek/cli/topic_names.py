@@ -1,4 +1,4 @@
-"""Names of topics on the command line: completed, matched by pattern, and corrected."""
+"""Names of topics on the command line: completed, matched by a regular expression, and corrected."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from odradek.cli.options import UsageProblem
 
 if TYPE_CHECKING:
     from odradek.client.admin.admin import Admin
+
+_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -43,6 +45,11 @@ def topics_argument(*, required: bool) -> Decorator:
     return decorate
 
 
+regex_option = click.option(
+    "--regex", is_flag=True, help="Take topics as regular expressions, which match whole names."
+)
+
+
 def _join(required: bool) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], tuple[str, ...]]:
     def join(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
         together = (*ctx.params.pop("topic_options", ()), *given)
@@ -54,18 +61,21 @@ def _join(required: bool) -> Callable[[click.Context, click.Parameter, tuple[str
 
 
 def matching(
-    admin: Admin, wanted: Iterable[str], *, include_internal: bool, may_be_missing: bool
+    admin: Admin, wanted: Iterable[str], *, regex: bool, include_internal: bool, may_be_missing: bool
 ) -> list[str]:
-    """The topics that are meant: each word is a name or, as for Kafka's tools, a pattern; none means all."""
+    """The topics that are meant, by name or with `regex` by regular expression; none means all.
+
+    As for Kafka's tools, a comma separates alternatives.
+    """
     listed = admin.list_topics(include_internal=True)
     names = [one.name for one in listed]
     internal = set() if include_internal else {one.name for one in listed if one.is_internal}
-    wanted = list(wanted)
+    wanted = [word for one in wanted for word in ([one] if regex else one.split(","))]
     if not wanted:
         return [name for name in names if name not in internal]
     found: list[str] = []
     for word in wanted:
-        matched = [word] if word in names else _by_pattern(word, names)
+        matched = _by_regex(word, names) if regex else [name for name in names if name == word]
         if not matched and not may_be_missing:
             raise Failed(no_such_topic(word, names))
         found += [name for name in matched if name not in internal]
@@ -74,6 +84,8 @@ def matching(
 
 def no_such_topic(name: str, names: Iterable[str]) -> str:
     """What to say of a topic that is not there."""
+    if not _NAME.fullmatch(name):
+        return f"there is no topic {name!r}; --regex takes it as a regular expression"
     near = difflib.get_close_matches(name, list(names), n=3, cutoff=0.6)
     if near:
         return f"there is no topic {name!r}; did you mean {' or '.join(near)}?"
@@ -91,10 +103,14 @@ def parse_pairs(pairs: Iterable[str], option: str) -> dict[str, str]:
     return parsed
 
 
-def _by_pattern(word: str, names: Iterable[str]) -> list[str]:
-    # Kafka's tools take a list with commas for alternatives.
+def compile_regex(text: str) -> re.Pattern[str]:
+    """A regular expression for names; UsageProblem for what is none."""
     try:
-        pattern = re.compile(word.replace(",", "|"))
+        return re.compile(text)
     except re.error as error:
-        raise UsageProblem(f"{word!r} is neither a topic nor a pattern: {error}") from None
+        raise UsageProblem(f"{text!r} is not a regular expression: {error}") from None
+
+
+def _by_regex(word: str, names: Iterable[str]) -> list[str]:
+    pattern = compile_regex(word.replace(",", "|"))
     return [name for name in names if pattern.fullmatch(name)]

@@ -30,10 +30,10 @@ def test_offsets_are_printed_as_kafka_prints_them(cli, filled):
     assert cli.lines("offsets", "get", filled, "--time", "2020-01-01") == []
 
 
-def test_partitions_are_chosen_by_number_and_by_pattern(cli, filled):
+def test_partitions_are_chosen_by_number_and_by_regular_expression(cli, filled):
     assert cli.lines("offsets", "get", filled, "--partitions", "1") == [f"{filled}:1:0"]
     pattern = f"{filled[:-1]}.:0-1"
-    assert cli.lines("offsets", "get", "--topic-partitions", pattern) == [f"{filled}:0:10"]
+    assert cli.lines("offsets", "get", "--regex", "--topic-partitions", pattern) == [f"{filled}:0:10"]
     assert cli.error("offsets", "get", filled, "--partitions", "7") == "Error: no partition matches\n"
 
 
@@ -77,7 +77,7 @@ def test_records_are_deleted_before_an_offset(cli, filled, tmp_path):
     ],
 )
 def test_a_range_leaves_its_end_out(text, chosen):
-    assert selected(parse_topic_partitions(text), "orders", range(4)) == chosen
+    assert selected(parse_topic_partitions(text, regex=True), "orders", range(4)) == chosen
 
 
 @pytest.mark.parametrize(

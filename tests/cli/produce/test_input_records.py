@@ -79,11 +79,23 @@ def test_what_consume_prints_as_json_comes_back(key, value, headers, timestamp_m
     [
         ({"value": "v"}, InputRecord(None, b"v")),
         ({"payload": {"a": [1]}}, InputRecord(None, b'{"a": [1]}')),
-        ({}, InputRecord(None, None)),
+        ({"payload": None, "topic": "t", "offset": 3}, InputRecord(None, None)),
+        ({"value_base64": "/w=="}, InputRecord(None, b"\xff")),
     ],
 )
 def test_json_may_leave_things_out_and_nest(line, record):
     assert parse_json(1, json.dumps(line).encode()) == record
+
+
+def test_an_unknown_field_is_refused_by_name():
+    with pytest.raises(BadInput, match="record 2 of the input: unknown field 'customer'; a record has key,"):
+        parse_json(2, b'{"payload": "v", "customer": 7}')
+
+
+@pytest.mark.parametrize("line", [b"{}", b'{"key": "k"}'])
+def test_a_tombstone_is_never_made_by_leaving_the_payload_out(line):
+    with pytest.raises(BadInput, match="record 1 of the input: no field 'payload'"):
+        parse_json(1, line)
 
 
 @pytest.mark.parametrize(

@@ -50,11 +50,26 @@ def test_what_is_not_there_is_an_error_with_the_nearest_name_unless_that_is_fine
     assert "`odradek topics list` shows all" in cli.error("topics", "describe", "zzzzzzzzzz")
 
 
-def test_a_pattern_means_all_topics_that_it_matches(cli, topic):
+def test_a_regular_expression_needs_its_flag_and_means_all_topics_that_it_matches(cli, topic):
+    pattern = f"{topic}-.*"
     cli.run("topics", "create", f"{topic}-1", f"{topic}-2")
-    assert cli.lines("topics", "list", f"{topic}-.*") == [f"{topic}-1", f"{topic}-2"]
-    cli.run("topics", "delete", f"{topic}-.*")
-    assert cli.lines("topics", "list", f"{topic}-.*") == []
+    assert cli.lines("topics", "list", pattern) == []
+    assert cli.lines("topics", "list", "--regex", pattern) == [f"{topic}-1", f"{topic}-2"]
+    assert "--regex takes it as a regular expression" in cli.error("topics", "delete", pattern)
+    cli.run("topics", "delete", "--regex", pattern)
+    assert cli.lines("topics", "list", "--regex", pattern) == []
+
+
+def test_a_name_is_a_name_whatever_it_would_match(cli, topic):
+    named, other = f"{topic}.b", f"{topic}xb"
+    cli.run("topics", "create", named, other)
+    cli.run("topics", "delete", named)
+
+    for verb in (["delete"], ["describe"], ["alter", "--partitions", "2"]):
+        assert f"there is no topic {named!r}" in cli.error("topics", *verb, named)
+    assert f"there is no topic {named!r}" in cli.error("offsets", "get", named)
+    assert "no partition matches" in cli.error("offsets", "get", "--topic-partitions", f"{named}:0")
+    assert cli.lines("topics", "list", f"{named},{other}") == [other]
 
 
 def test_a_topic_that_cannot_grow_says_why(cli, topic, make_topic):
@@ -103,7 +118,7 @@ def test_people_get_a_table(cli, topic, make_topic):
         (["alter", "x"], "Missing option '--partitions'"),
         (["alter", "x", "--partitions", "2", "--replica-assignment", "0"], "places 1 partitions, not 2"),
         (["describe", "--unavailable-partitions", "--topics-with-overrides"], "exclude each other"),
-        (["describe", "or(ders"], "neither a topic nor a pattern"),
+        (["describe", "--regex", "or(ders"], "'or(ders' is not a regular expression"),
     ],
 )
 def test_a_mistake_is_told_with_exit_code_2(cli, arguments, words):

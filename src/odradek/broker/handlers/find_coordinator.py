@@ -1,7 +1,9 @@
 """FindCoordinator, API key 10: the broker that coordinates a group.
 
-Versions 0-6.  1: key types.  3: flexible.  4: several keys.  5, 6: as 4.  Transactions have no coordinator
-yet, and share groups are not served.
+Versions 0-6.  1: key types.  3: flexible.  4: several keys.  5, 6: as 4.  Share groups are not served.
+Transactions are not offered yet: a transactional id is answered with an error on which every client gives up
+at once. librdkafka does so only when an authorization failed, and tries again for ever on anything else; the
+one of the cluster is not what a client without the right to the transactional id is answered.
 """
 
 from __future__ import annotations
@@ -59,7 +61,10 @@ async def _fill(context: RequestContext, key_type: int, row: Row) -> None:
     services = context.services
     if key_type == TRANSACTION:
         context.authorize(Operation.DESCRIBE, Resource.transaction(row.key))
-        raise KafkaError("transactions have no coordinator", error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        raise KafkaError(
+            "Transactions are not offered yet: leave transactional.id out",
+            error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        )
     if key_type != GROUP:
         raise KafkaError(f"coordinator type {key_type}", error_code=ErrorCode.INVALID_REQUEST)
     context.authorize(Operation.DESCRIBE, Resource.group(row.key))

@@ -1,7 +1,7 @@
 """InitProducerId, API key 22: an id for an idempotent producer.
 
 Versions 0-5.  2: flexible.  3: an id to go on with.  Transactional ids are refused until there is a
-transaction coordinator.
+transaction coordinator, with the error that FindCoordinator answers, on which every client gives up at once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ async def init_producer_id(context: RequestContext, request: InitProducerIdReque
     if request.transactional_id is not None:
         context.authorize(Operation.WRITE, Resource.transaction(request.transactional_id))
         empty = request.transactional_id == ""
-        code = ErrorCode.INVALID_REQUEST if empty else ErrorCode.COORDINATOR_NOT_AVAILABLE
+        code = ErrorCode.INVALID_REQUEST if empty else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
     # Whoever may write to any topic may do so idempotently.
     if not context.is_allowed_anywhere(Operation.WRITE, ResourceType.TOPIC):

@@ -11,7 +11,7 @@ from odradek.cli.offsets.moments import parse_moment
 from odradek.cli.offsets.partitions import PartitionPattern, parse_numbers, parse_topic_partitions, selected
 from odradek.cli.options import UsageProblem
 from odradek.cli.output import output_option, print_rows
-from odradek.cli.topic_names import matching, topics_argument
+from odradek.cli.topic_names import matching, regex_option, topics_argument
 from odradek.common.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
 @click.command("get")
 @topics_argument(required=False)
+@regex_option
 @click.option("--partitions", metavar="N,...", help="Only these partitions; all by default.")
 @click.option(
     "--topic-partitions",
     metavar="TOPIC:PARTITIONS,...",
-    help="orders:0, orders:0-3 (3 left out), orders:2-, or a pattern for the topic. Not with topics.",
+    help="orders:0, orders:0-3 (3 left out), orders:2-, or :0 for all topics. Not with topics.",
 )
 @click.option(
     "--time",
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 @output_option
 def command(
     topics: tuple[str, ...],
+    regex: bool,
     partitions: str | None,
     topic_partitions: str | None,
     moment: str,
@@ -55,10 +57,16 @@ def command(
     if topic_partitions and (topics or partitions):
         raise UsageProblem("--topic-partitions goes with neither topics nor --partitions")
     at = parse_moment(moment)
-    patterns = parse_topic_partitions(topic_partitions) if topic_partitions else None
+    patterns = parse_topic_partitions(topic_partitions, regex=regex) if topic_partitions else None
     numbers = parse_numbers(partitions) if partitions else None
     with admin_client(bootstrap) as admin:
-        names = matching(admin, topics, include_internal=not exclude_internal_topics, may_be_missing=False)
+        names = matching(
+            admin,
+            topics,
+            regex=regex,
+            include_internal=not exclude_internal_topics,
+            may_be_missing=False,
+        )
         wanted = _partitions(admin, names, patterns, numbers)
         if not wanted:
             raise Failed("no partition matches")

@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from odradek.cli.options import UsageProblem
+from odradek.cli.topic_names import compile_regex
 
 _RANGE = re.compile(r"(\d*)(-?)(\d*)")
 
 
 class PartitionPattern(NamedTuple):
-    """A pattern for topics with a range of partitions, the end left out; None is open."""
+    """A regular expression for topics with a range of partitions, the end left out; None is open."""
 
     topic: str
     low: int | None = None
@@ -23,9 +24,10 @@ class PartitionPattern(NamedTuple):
         return (self.low or 0) <= partition and (self.high is None or partition < self.high)
 
 
-def parse_topic_partitions(text: str) -> list[PartitionPattern]:
-    """The grammar of kafka-get-offsets.sh --topic-partitions."""
-    return [_parse_one(one) for one in text.split(",") if one]
+def parse_topic_partitions(text: str, *, regex: bool) -> list[PartitionPattern]:
+    """The grammar of kafka-get-offsets.sh --topic-partitions; topics are regular expressions with `regex`."""
+    parsed = [_parse_one(one) for one in text.split(",") if one]
+    return [one if regex or not one.topic else one._replace(topic=re.escape(one.topic)) for one in parsed]
 
 
 def parse_numbers(text: str) -> list[int]:
@@ -48,18 +50,11 @@ def _parse_one(text: str) -> PartitionPattern:
         raise UsageProblem(f"{text!r} is not TOPIC:PARTITION, TOPIC:FIRST-LAST, TOPIC:FIRST- or TOPIC:-LAST")
     low, dash, high = found.groups()
     if not dash:
-        return PartitionPattern(topic or ".*", int(low), int(low) + 1)
-    return PartitionPattern(topic or ".*", int(low) if low else None, int(high) if high else None)
+        return PartitionPattern(topic, int(low), int(low) + 1)
+    return PartitionPattern(topic, int(low) if low else None, int(high) if high else None)
 
 
 def selected(patterns: Iterable[PartitionPattern], topic: str, partitions: Iterable[int]) -> list[int]:
     """The partitions of a topic that a pattern covers."""
-    fitting = [one for one in patterns if one.topic == topic or _matches(one.topic, topic)]
+    fitting = [one for one in patterns if compile_regex(one.topic or ".*").fullmatch(topic)]
     return [number for number in partitions if any(one.has(number) for one in fitting)]
-
-
-def _matches(pattern: str, topic: str) -> bool:
-    try:
-        return re.fullmatch(pattern, topic) is not None
-    except re.error as error:
-        raise UsageProblem(f"{pattern!r} is neither a topic nor a pattern: {error}") from None

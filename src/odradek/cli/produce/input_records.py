@@ -112,9 +112,10 @@ def parse_json(number: int, line: bytes) -> InputRecord:
         fields = json.loads(line)
         if not isinstance(fields, dict):
             raise TypeError("it is no JSON object")
+        _check_fields(fields)
         return InputRecord(
             _json_bytes(fields, "key"),
-            _json_bytes(fields, "value" if "value" in fields else "payload"),
+            _json_bytes(fields, "value" if {"value", "value_base64"} & fields.keys() else "payload"),
             _json_headers(fields.get("headers") or []),
             _json_number(fields.get("ts")),
         )
@@ -151,6 +152,23 @@ READER_PROPERTIES = frozenset(
         "ignore.error",
     }
 )
+
+
+# The last ones are what `consume -J` and kcat print of where a record was; it goes where the flags say.
+_VALUE_FIELDS = ("payload", "payload_base64", "value", "value_base64")
+_JSON_FIELDS = frozenset(
+    {"key", "key_base64", *_VALUE_FIELDS, "headers", "ts", "tstype", "topic", "partition", "offset", "broker"}
+)
+
+
+def _check_fields(fields: Mapping[str, Any]) -> None:
+    """Refuse what would become a tombstone by mistake."""
+    unknown = sorted(set(fields) - _JSON_FIELDS)
+    if unknown:
+        known = "key, payload (or value), headers and ts"
+        raise ValueError(f"unknown field {unknown[0]!r}; a record has {known}")
+    if not any(name in fields for name in _VALUE_FIELDS):
+        raise ValueError("no field 'payload'; a tombstone has \"payload\": null")
 
 
 def _json_bytes(fields: Mapping[str, Any], name: str) -> bytes | None:

@@ -7,12 +7,13 @@ import click
 from odradek.cli.connecting import Failed, admin_client, bootstrap_option
 from odradek.cli.options import UsageProblem
 from odradek.cli.output import output_option, print_done
-from odradek.cli.topic_names import matching, topics_argument
+from odradek.cli.topic_names import matching, regex_option, topics_argument
 from odradek.cli.topics.replica_assignment import parse_replica_assignment
 
 
 @click.command("alter")
 @topics_argument(required=True)
+@regex_option
 @click.option(
     "--partitions", type=click.IntRange(min=1), required=True, help="How many in all; never fewer than now."
 )
@@ -26,6 +27,7 @@ from odradek.cli.topics.replica_assignment import parse_replica_assignment
 @output_option
 def command(
     topics: tuple[str, ...],
+    regex: bool,
     partitions: int,
     replica_assignment: str | None,
     if_exists: bool,
@@ -42,7 +44,7 @@ def command(
     if placed and len(placed) != partitions:
         raise UsageProblem(f"--replica-assignment places {len(placed)} partitions, not {partitions}")
     with admin_client(bootstrap) as admin:
-        wanted = matching(admin, topics, include_internal=True, may_be_missing=if_exists)
+        wanted = matching(admin, topics, regex=regex, include_internal=True, may_be_missing=if_exists)
         described = admin.describe_topics(wanted)
         new_ones = {
             name: placed[len(topic.partitions) :]

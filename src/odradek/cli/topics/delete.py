@@ -6,24 +6,28 @@ import click
 
 from odradek.cli.connecting import Failed, admin_client, bootstrap_option
 from odradek.cli.output import output_option, print_done
-from odradek.cli.topic_names import matching, topics_argument
+from odradek.cli.topic_names import matching, regex_option, topics_argument
 
 
 @click.command("delete")
 @topics_argument(required=True)
+@regex_option
 @click.option("--if-exists", is_flag=True, help="A topic that is not there is no error.")
 @bootstrap_option
 @output_option
-def command(topics: tuple[str, ...], if_exists: bool, bootstrap: str, output: str | None) -> None:
-    """Delete topics with all their records, by name or pattern; internal ones only by name.
+def command(
+    topics: tuple[str, ...], regex: bool, if_exists: bool, bootstrap: str, output: str | None
+) -> None:
+    """Delete topics with all their records; a regular expression leaves internal topics alone.
 
-    odradek topics delete orders 'test-.*'
+    odradek topics delete orders
+
+    odradek topics delete --regex 'test-.*'
     """
     from odradek.client.errors import BrokerError  # noqa: PLC0415
 
     with admin_client(bootstrap) as admin:
-        wanted = matching(admin, topics, include_internal=False, may_be_missing=if_exists)
-        wanted += [name for name in topics if name not in wanted and name.startswith("__")]
+        wanted = matching(admin, topics, regex=regex, include_internal=not regex, may_be_missing=if_exists)
         outcomes = admin.delete_topics(wanted) if wanted else {}
     problems = []
     for name, outcome in outcomes.items():

@@ -14,7 +14,7 @@ import click
 from odradek.cli.connecting import admin_client, bootstrap_option
 from odradek.cli.options import UsageProblem
 from odradek.cli.output import output_option, print_rows
-from odradek.cli.topic_names import matching, topics_argument
+from odradek.cli.topic_names import matching, regex_option, topics_argument
 from odradek.common.ids import uuid_to_text
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def _filter_options(function: Any) -> Any:
 
 @click.command("describe")
 @topics_argument(required=False)
+@regex_option
 @_filter_options
 @click.option("--exclude-internal", is_flag=True, help="Leave out topics such as __consumer_offsets.")
 @click.option("--if-exists", is_flag=True, help="A topic that is not there is no error.")
@@ -45,13 +46,14 @@ def _filter_options(function: Any) -> Any:
 @output_option
 def command(
     topics: tuple[str, ...],
+    regex: bool,
     exclude_internal: bool,
     if_exists: bool,
     bootstrap: str,
     output: str | None,
     **filters: bool,
 ) -> None:
-    """Describe topics, all or those that match a name or pattern.
+    """Describe all topics, or those that are named.
 
     odradek topics describe orders
     """
@@ -59,7 +61,9 @@ def command(
         raise UsageProblem("these flags exclude each other: " + ", ".join(_flags(filters)))
     chosen = next((name for name, is_set in filters.items() if is_set), "")
     with admin_client(bootstrap) as admin:
-        names = matching(admin, topics, include_internal=not exclude_internal, may_be_missing=if_exists)
+        names = matching(
+            admin, topics, regex=regex, include_internal=not exclude_internal, may_be_missing=if_exists
+        )
         found = _chosen(_described(admin, names), chosen)
     rows = [row for topic in found for row in _table_rows(topic)]
     lines = [line for topic in found for line in _lines(topic, chosen)]

@@ -248,9 +248,12 @@ def test_acks_all_needs_min_insync_replicas(hosted: HostedPartition) -> None:
     assert hosted.append(acks=ALL_IN_SYNC) == 1
 
 
-@pytest.mark.parametrize("config", [LogConfig(min_insync_replicas=2)])
-def test_min_insync_replicas_is_at_most_the_number_of_replicas(hosted: HostedPartition) -> None:
-    hosted.become(isr=(OURS,), replicas=(OURS,))
+@pytest.mark.parametrize("config", [LogConfig(min_insync_replicas=3)])
+@pytest.mark.parametrize("replicas", [(OURS,), (OURS, FOLLOWER)])
+def test_min_insync_replicas_is_at_most_the_number_of_replicas(
+    hosted: HostedPartition, replicas: tuple[int, ...]
+) -> None:
+    hosted.become(isr=replicas, replicas=replicas)
     assert hosted.partition.has_enough_in_sync()
     assert hosted.append(acks=ALL_IN_SYNC) == 0
 

@@ -366,7 +366,7 @@ def test_only_requests_that_wait_for_threads_or_the_store_are_limited(
             return response
 
         handle_by(api_key, handler)
-        limit = client.services.gate
+        limit = client.services.request_limit
         client.send(api_key, version, request_body)
         await turns()
         size = len(request_frame(api_key, version, request_body)) - 4

@@ -64,8 +64,8 @@ def test_a_full_disk_is_told_once_and_so_is_its_room(
             for _ in range(2):
                 directory.notice_room()
             told = [f"{record.levelname}: {record.message}" for record in caplog.records]
-            assert [line for line in told if "is full, writes are refused" in line] == told[:1]
-            assert [line for line in told if "has room again" in line] == told[1:2]
+            assert [line for line in told if "is full, writes are rejected" in line] == told[:1]
+            assert [line for line in told if "has space again" in line] == told[1:2]
 
     run(main)
 

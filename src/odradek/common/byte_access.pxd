@@ -1,4 +1,4 @@
-# The C side of octets.py; inlined wherever it is used.
+# The C side of byte_access.py; inlined wherever it is used.
 
 from cpython.buffer cimport PyBuffer_IsContiguous
 from cpython.bytes cimport PyBytes_FromStringAndSize

@@ -1,6 +1,6 @@
 """The bytes of a memoryview as compiled code reads and writes them: by pointer, without a call for each.
 
-Where code is interpreted, the view itself serves. octets.pxd has the C side; both are used alike:
+Where code is interpreted, the view itself serves. byte_access.pxd has the C side; both are used alike:
 
     octets = octets_of(view)
     length = int32_at(octets, 8)

@@ -1,4 +1,4 @@
-# The C side of ticks.py; inlined wherever it is used.
+# The C side of c_clocks.py; inlined wherever it is used.
 
 from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME, clock_gettime, timespec
 

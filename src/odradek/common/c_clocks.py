@@ -1,4 +1,4 @@
-"""The two clocks as compiled code asks them: by one call, without an object for the answer.
+"""The two clocks for compiled code: one call, without a Python object for the result.
 
 c_clocks.pxd has the C side; both are used alike. For shells: deciding code takes its time as an argument.
 """

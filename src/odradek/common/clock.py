@@ -1,5 +1,5 @@
 # cython: annotation_typing=False
-"""What time it is: asked in the shells, passed as an argument to everything that decides.
+"""The wall clock: read by the outer layers, passed as an argument to pure code.
 
 Compiled by Cython (clock.pxd has the C types), or interpreted as is.
 """

@@ -1,8 +1,8 @@
 """Declare a setting once: key, type, default, doc, what is valid, and whether it may change while running.
 
-A room keeps its settings in a frozen dataclass whose fields are made by `setting(...)`. Help, documents and
-DescribeConfigs are printed from `settings_of`; a properties file becomes such an object by `from_properties`.
-A value that cannot be is refused in Kafka's words, because clients see them.
+A package keeps its settings in a frozen dataclass whose fields are made by `setting(...)`. Help, documents
+and DescribeConfigs are generated from `settings_of`; `from_properties` makes such an object from a properties
+file. Invalid values are rejected with Kafka's messages, because clients see them.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.A
 
 
 class Valid(NamedTuple):
-    """What a value must be: a predicate, its words for people, and what is said of a value that is not so.
+    """A condition for values: a predicate, its description, and the error message.
 
-    `each` checks the elements of a list one by one, so that the complaint names the wrong one.
+    `each` checks the elements of a list one by one, so that the message names the wrong one.
     """
 
     accepts: Callable[[Any], bool]

@@ -6,11 +6,11 @@ from odradek.common.error_codes import ErrorCode
 
 
 class OdradekError(Exception):
-    """Something a caller or a user can act on; anything else that escapes is a bug of ours."""
+    """An error that a caller or a user can act on; any other exception is a bug."""
 
 
 class KafkaError(OdradekError):
-    """A fault that has a number on the wire, so that the dispatcher can answer with it."""
+    """An error with an error code of the protocol, which the dispatcher can send as the response."""
 
     error_code: ErrorCode = ErrorCode.UNKNOWN_SERVER_ERROR
 
@@ -21,4 +21,4 @@ class KafkaError(OdradekError):
 
 
 class ConfigError(OdradekError):
-    """A setting that cannot be used; the message names it and says what would do."""
+    """A setting that cannot be used; the message names it and says what is valid."""

@@ -1,4 +1,4 @@
-"""Names of things: a partition, a topic id, and what a topic may be called."""
+"""Identifiers: partitions, topic ids, and the rules for topic names."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ def topic_name_problem(name: str) -> str | None:
 
 
 def check_topic_name(name: str) -> None:
-    """Refuse a name that Kafka would refuse; it becomes part of a path, so it matters."""
+    """Raise for a name that Kafka rejects; the name becomes part of a path."""
     problem = topic_name_problem(name)
     if problem is not None:
         raise KafkaError(problem, error_code=ErrorCode.INVALID_TOPIC_EXCEPTION)
 
 
 def uuid_to_text(uuid: UUID) -> str:
-    """Kafka's way to print 16 bytes: base64 for URLs, the padding left off, 22 characters."""
+    """Kafka's text form of 16 bytes: URL-safe base64 without padding, 22 characters."""
     return base64.urlsafe_b64encode(uuid.bytes).decode("ascii").rstrip("=")
 
 
 def uuid_from_text(text: str) -> UUID:
-    """The inverse of `uuid_to_text`; ValueError when the text is not such a thing."""
+    """The inverse of `uuid_to_text`; ValueError if the text is not valid."""
     try:
         raw = base64.b64decode(text + "==", altchars=b"-_", validate=True)
     except (binascii.Error, ValueError) as error:

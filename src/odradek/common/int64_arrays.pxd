@@ -1,4 +1,4 @@
-# The C side of numbers.py; inlined wherever it is used.
+# The C side of int64_arrays.py; inlined wherever it is used.
 
 from cpython.array cimport array, extend_buffer
 

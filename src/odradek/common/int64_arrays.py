@@ -1,6 +1,6 @@
 """Arrays of 64-bit numbers as compiled code reads and writes them: without an object for each number.
 
-Where code is interpreted, the array itself serves. numbers.pxd has the C side; both are used alike:
+Where code is interpreted, the array itself serves. int64_arrays.pxd has the C side; both are used alike:
 
     numbers = numbers_of(column)
     numbers[3] = numbers[2] + 1

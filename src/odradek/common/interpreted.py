@@ -1,4 +1,4 @@
-"""Tells once, and only once, that hot code runs interpreted because nothing was compiled at install time."""
+"""Warns once that hot code runs interpreted because nothing was compiled at install time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _told: list[bool] = []
 
 
 def warn_interpreted() -> None:
-    """Called by each room that found its compiled module missing."""
+    """Called by each package whose compiled module is missing."""
     if not _told:
         _told.append(True)
         warnings.warn(

@@ -1,1 +1,1 @@
-"""One partition on disk: segments, indexes, producer state, recovery, retention. No network in this room."""
+"""One partition on disk: segments, indexes, producer state, recovery, retention. No network code."""

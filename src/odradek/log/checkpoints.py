@@ -1,4 +1,4 @@
-"""The small text files beside the logs. Pure: text in, values out; whoever calls reads and writes the files.
+"""The small text files beside the logs. Pure: text in, values out; the caller reads and writes the files.
 
 Offset checkpoints (recovery point, high watermark, log start, cleaner), one file per log directory:
 
@@ -14,7 +14,7 @@ Offset checkpoints (recovery point, high watermark, log start, cleaner), one fil
                                                   cluster.id=AAAAAAAAAAAAAAAAAAAAAQ
                                                   directory.id=N4BIgWlalFUUgszB7d0JWA
 
-`.kafka_cleanshutdown`, one per log directory, there only while no broker runs after a clean stop:
+`.kafka_cleanshutdown`, one per log directory, exists only after a clean shutdown, until the next start:
 
     {"version":0,"brokerEpoch":12}
 """
@@ -33,7 +33,7 @@ METADATA_VERSION = 0
 
 
 class MetaProperties(NamedTuple):
-    """Whose log directory it is. KRaft brokers write version 1, where the broker id is called node.id."""
+    """The owner of a log directory. KRaft brokers write version 1, where the broker id is called node.id."""
 
     broker_id: int
     cluster_id: str
@@ -49,17 +49,17 @@ def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
 
 
 def offset_line(partition: TopicPartition, offset: int) -> str:
-    """What an offset checkpoint says of one partition."""
+    """The line of one partition in an offset checkpoint."""
     return f"{partition.topic} {partition.partition} {offset}"
 
 
 def encode_offset_lines(lines: list[str]) -> bytes:
-    """An offset checkpoint of lines that are there; their order means nothing."""
+    """An offset checkpoint with these lines, in any order."""
     return ("\n".join([str(OFFSETS_VERSION), str(len(lines)), *lines]) + "\n").encode("ascii")
 
 
 def decode_offsets(content: bytes) -> dict[TopicPartition, int]:
-    """The offsets of a checkpoint, none in an empty file as Kafka makes first; ValueError if damaged."""
+    """The offsets of a checkpoint, none in an empty file as Kafka creates it; ValueError if damaged."""
     if not content:
         return {}
     version, count, *lines = content.decode("ascii").splitlines()
@@ -88,7 +88,7 @@ def decode_partition_metadata(content: bytes) -> UUID:
 
 
 def encode_meta_properties(properties: MetaProperties) -> bytes:
-    """`meta.properties` in the shape of a ZooKeeper-era broker."""
+    """`meta.properties` in the format of a ZooKeeper-era broker."""
     lines = ["version=0", f"broker.id={properties.broker_id}", f"cluster.id={properties.cluster_id}"]
     if properties.directory_id is not None:
         lines.append(f"directory.id={uuid_to_text(properties.directory_id)}")
@@ -96,7 +96,7 @@ def encode_meta_properties(properties: MetaProperties) -> bytes:
 
 
 def decode_meta_properties(content: bytes) -> MetaProperties:
-    """Who owns the directory, from either version of the file; ValueError if it is damaged."""
+    """The owner of the directory, from either version of the file; ValueError if it is damaged."""
     fields: dict[str, str] = {}
     for number, line in enumerate(content.decode("utf-8").splitlines(), 1):
         if line.strip() and not line.startswith("#"):
@@ -121,7 +121,7 @@ def encode_clean_shutdown(broker_epoch: int) -> bytes:
 
 
 def decode_clean_shutdown(content: bytes) -> int:
-    """The broker epoch in the mark, -1 if it has none: an old or an empty mark still means a clean stop."""
+    """The broker epoch in the mark, -1 if it has none: an old or empty mark still means a clean shutdown."""
     try:
         fields = json.loads(content)
         return int(fields["brokerEpoch"])

@@ -1,4 +1,4 @@
-"""The settings of a topic as far as its log obeys them: Kafka 4.3.1's names, types and defaults.
+"""The settings of a topic that concern its log: Kafka 4.3.1's names, types and defaults.
 
 Not offered, hence refused: `remote.*` and `local.*` (there is no tiered storage) and the keys that Kafka 4
 dropped (`message.downconversion.enable`, `message.format.version`, `message.timestamp.difference.max.ms`).
@@ -33,7 +33,7 @@ GZIP_LEVEL = Valid(
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """One object per distinct set of values: partitions share it, so it must never change."""
+    """One object per distinct set of values, shared by partitions, and therefore immutable."""
 
     cleanup_policy: tuple[str, ...] = setting(
         "cleanup.policy",

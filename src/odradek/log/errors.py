@@ -1,4 +1,4 @@
-"""What can go wrong with a log, as typed errors that carry facts."""
+"""The errors of a log, with their details."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from odradek.log.files.file_system import NO_SPACE_ERRORS
 
 
 class LogError(KafkaError):
-    """The root of what a log refuses."""
+    """The base class of errors that a log raises."""
 
 
 class OffsetOutOfRange(LogError):
@@ -29,7 +29,7 @@ class OffsetOutOfRange(LogError):
 
 
 class RecordListTooLarge(LogError):
-    """More bytes in one append than a segment may have."""
+    """One append has more bytes than a segment may have."""
 
     error_code = ErrorCode.RECORD_LIST_TOO_LARGE
 
@@ -61,7 +61,7 @@ class OutOfOrderSequence(LogError):
 
 
 class InvalidProducerEpoch(LogError):
-    """An older life of a producer still writes."""
+    """A producer with an older epoch still writes."""
 
     error_code = ErrorCode.INVALID_PRODUCER_EPOCH
 
@@ -73,7 +73,7 @@ class InvalidProducerEpoch(LogError):
 
 
 class CoordinatorFenced(LogError):
-    """An older transaction coordinator still writes markers."""
+    """A transaction coordinator with an older epoch still writes markers."""
 
     error_code = ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
@@ -87,7 +87,7 @@ class CoordinatorFenced(LogError):
 
 
 class InvalidTxnState(LogError):
-    """A plain write of a producer that has a transaction open."""
+    """A non-transactional write of a producer with an open transaction."""
 
     error_code = ErrorCode.INVALID_TXN_STATE
 
@@ -97,7 +97,7 @@ class InvalidTxnState(LogError):
 
 
 class StorageError(LogError):
-    """The disk refused. `is_no_space`: room may come back, the log goes on; else the directory has failed."""
+    """A disk error. `is_no_space`: the disk is full, the log stays online; else the directory has failed."""
 
     error_code = ErrorCode.KAFKA_STORAGE_ERROR
 
@@ -109,13 +109,13 @@ class StorageError(LogError):
 
     @property
     def is_no_space(self) -> bool:
-        """Whether the disk is merely full."""
+        """Whether the disk is full."""
         return self.errno in NO_SPACE_ERRORS
 
 
 @contextlib.contextmanager
 def storage_errors(path: str) -> Iterator[None]:
-    """What the system refuses in here is a StorageError of that directory."""
+    """Convert an OSError in the block to a StorageError of that directory."""
     try:
         yield
     except OSError as error:
@@ -123,9 +123,9 @@ def storage_errors(path: str) -> Iterator[None]:
 
 
 class LogCorrupted(LogError):
-    """Committed records are damaged or missing: the log must not be served, led from, or cut by itself.
+    """Committed records are damaged or missing: the log must not be served or truncated automatically.
 
-    `valid_end_offset` is the end of the prefix that is whole, which lies below `expected_end_offset`.
+    `valid_end_offset` is the end of the intact prefix, which is below `expected_end_offset`.
     """
 
     error_code = ErrorCode.KAFKA_STORAGE_ERROR
@@ -147,13 +147,13 @@ class LogCorrupted(LogError):
         self.valid_end_offset = valid_end_offset
         self.expected_end_offset = expected_end_offset
         super().__init__(
-            f"{path}: {problem} (byte {position}); the log is whole up to offset {valid_end_offset}, "
+            f"{path}: {problem} (byte {position}); the log is intact up to offset {valid_end_offset}, "
             f"but {expected_end_offset} was reached before"
         )
 
 
 class DamagedIndex(OdradekError):
-    """An index disagrees with itself or with its log; it can be rebuilt, so this never leaves the room."""
+    """An index contradicts itself or its log; it can be rebuilt, so callers never see this."""
 
 
 class DirectoryLocked(OdradekError):

@@ -1,17 +1,17 @@
-"""What the files and directories of a log are called, and what a name found on disk means.
+"""The names of the files and directories of a log.
 
     <topic>-<partition>                      a partition
     <topic>-<partition>.<32 hex>-delete      a partition of a deleted topic, waiting to be removed
     <topic>-<partition>.<32 hex>-future      a copy under way to another directory
-    <topic>-<partition>.<32 hex>-stray       a partition that this broker should not have: never deleted
+    <topic>-<partition>.<32 hex>-stray       a partition that is not assigned to this broker: never deleted
 
 Inside a partition, NNNNNNNNNNNNNNNNNNNN is the base offset of a segment in 20 digits:
 
     N.log  N.index  N.timeindex  N.txnindex  one segment
     N.snapshot                               producer state just before offset N
     any of them + .deleted                   waiting to be removed
-    any of them + .cleaned                   compaction at work; worthless after a crash
-    any of them + .swap                      compaction done, about to take its place
+    any of them + .cleaned                   compaction in progress; discarded after a crash
+    any of them + .swap                      compaction done, not renamed yet
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _DIRECTORY = re.compile(r"(.+)-(0|[1-9]\d{0,9})(?:\.([0-9a-f]{32})-(delete|futur
 
 
 class SegmentFile(NamedTuple):
-    """What the name of a file inside a partition says."""
+    """The parsed name of a file in a partition directory."""
 
     base_offset: int
     kind: str
@@ -62,7 +62,7 @@ class SegmentFile(NamedTuple):
 
 
 class DirectoryState(Enum):
-    """What a directory holds, by its name."""
+    """The state of a partition directory, by its name."""
 
     LIVE = ""
     DELETE = "delete"
@@ -71,7 +71,7 @@ class DirectoryState(Enum):
 
 
 class DirectoryName(NamedTuple):
-    """What the name of a partition's directory says."""
+    """The parsed name of a partition directory."""
 
     partition: TopicPartition
     state: DirectoryState
@@ -83,7 +83,7 @@ def segment_filename(base_offset: int, kind: str, state: str = "") -> str:
 
 
 def parse_segment_filename(name: str) -> SegmentFile | None:
-    """None for a name that is not of a segment; such a file is left alone."""
+    """None for a name that is not of a segment; such a file is ignored."""
     match = _SEGMENT_FILE.match(name)
     if match is None or int(match[1]) > MAX_OFFSET:
         return None
@@ -91,7 +91,7 @@ def parse_segment_filename(name: str) -> SegmentFile | None:
 
 
 def parse_directory_name(name: str) -> DirectoryName | None:
-    """None for a name that is not of a partition; such a directory is left alone."""
+    """None for a name that is not of a partition; such a directory is ignored."""
     match = _DIRECTORY.match(name)
     if match is None or int(match[2]) > 2**31 - 1 or topic_name_problem(match[1]) is not None:
         return None
@@ -99,6 +99,6 @@ def parse_directory_name(name: str) -> DirectoryName | None:
 
 
 def marked_directory_name(partition: TopicPartition, unique_hex: str, state: DirectoryState) -> str:
-    """The name of a directory set apart; a long topic is shortened so that the name stays legal."""
+    """The name of a directory in that state; a long topic is shortened so that the name stays legal."""
     suffix = f"-{partition.partition}.{unique_hex}-{state.value}"
     return partition.topic[: MAX_FILENAME_LENGTH - len(suffix)] + suffix

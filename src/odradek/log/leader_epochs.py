@@ -30,7 +30,7 @@ class EpochEntry(NamedTuple):
 
 
 class EpochEnd(NamedTuple):
-    """The greatest epoch that is not above the one asked for, and the offset after its last record."""
+    """The greatest epoch that is not above the requested one, and the offset after its last record."""
 
     epoch: int
     end_offset: int
@@ -63,10 +63,10 @@ class LeaderEpochs:
         return self._epochs[-1] if self._epochs else UNDEFINED_EPOCH
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Note that `epoch` begins at `start_offset`; False if nothing changed.
+        """Add that `epoch` begins at `start_offset`; False if nothing changed.
 
-        An entry that contradicts it, one with the same or a higher epoch or offset, belongs to a history that
-        was given up, and goes.
+        Entries that contradict it, with the same or a higher epoch or offset, belong to a truncated history
+        and are removed.
         """
         if epoch < 0 or start_offset < 0:
             raise ValueError(f"epoch {epoch} at offset {start_offset}")
@@ -84,7 +84,7 @@ class LeaderEpochs:
         return self._epochs[at] if at >= 0 else UNDEFINED_EPOCH
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEnd:
-        """Where `epoch` ended, as OffsetForLeaderEpoch answers; both fields are -1 when it cannot be told."""
+        """Where `epoch` ended, as in OffsetForLeaderEpoch; both fields are -1 if it is not known."""
         if epoch == UNDEFINED_EPOCH or not self._epochs:
             return EpochEnd(UNDEFINED_EPOCH, UNDEFINED_OFFSET)
         if epoch == self._epochs[-1]:
@@ -93,19 +93,19 @@ class LeaderEpochs:
         if following == len(self._epochs):
             return EpochEnd(UNDEFINED_EPOCH, UNDEFINED_OFFSET)  # an epoch of the future
         if following == 0:
-            # Everything of that epoch is gone; the oldest that is left began where it ended.
+            # All records of that epoch are deleted; the oldest remaining epoch began where it ended.
             return EpochEnd(epoch, self._start_offsets[0])
         return EpochEnd(self._epochs[following - 1], self._start_offsets[following])
 
     def truncate_from_end(self, end_offset: int) -> bool:
-        """Forget the epochs that begin at `end_offset` or later; False if there are none."""
+        """Remove the epochs that begin at `end_offset` or later; False if there are none."""
         kept = bisect_left(self._start_offsets, end_offset)
         changed = kept < len(self._epochs)
         del self._epochs[kept:], self._start_offsets[kept:]
         return changed
 
     def truncate_from_start(self, start_offset: int) -> bool:
-        """Forget the epochs that ended before `start_offset`; the one in force there now begins there."""
+        """Remove the epochs that ended before `start_offset`; the current one there now begins there."""
         at = bisect_right(self._start_offsets, start_offset) - 1
         if at < 0 or (self._start_offsets[at] == start_offset and at == 0):
             return False
@@ -114,7 +114,7 @@ class LeaderEpochs:
         return True
 
     def clear(self) -> None:
-        """Forget every epoch."""
+        """Remove every epoch."""
         self._epochs.clear()
         self._start_offsets.clear()
 

@@ -1,4 +1,4 @@
-"""Which classes and header versions belong to an API, and what may be advertised of it.
+"""The classes and header versions of each API, and the versions to advertise.
 
 | request version | request header | response header |
 | --- | --- | --- |
@@ -47,7 +47,7 @@ def stable_versions(api_key: ApiKey) -> Versions:
 
 @cache
 def request_header_version(api_key: ApiKey, version: int) -> int:
-    """The header version that a request of this version comes with."""
+    """The header version of a request of this version."""
     if api_key is ApiKey.CONTROLLED_SHUTDOWN and version == 0:
         return 0
     return 2 if _is_flexible(api_key, version) else 1
@@ -55,23 +55,23 @@ def request_header_version(api_key: ApiKey, version: int) -> int:
 
 @cache
 def response_header_version(api_key: ApiKey, version: int) -> int:
-    """The header version that the answer to a request of this version goes with."""
-    # A client that asks for ApiVersions does not know yet what we speak, so that header never changes.
+    """The header version of the response to a request of this version."""
+    # A client that sends ApiVersions does not know the broker's versions yet, so that header never changes.
     if api_key is ApiKey.API_VERSIONS:
         return 0
     return 1 if _is_flexible(api_key, version) else 0
 
 
 def _is_flexible(api_key: ApiKey, version: int) -> bool:
-    # A version beyond the schema must still be answered politely; it is surely as flexible as the last one.
+    # A version beyond the schema must still get a response; it is as flexible as the last known one.
     spec = request_spec(api_key)
     return spec.is_flexible(min(version, spec.versions.high))
 
 
 def advertised(served: Mapping[ApiKey, Versions]) -> list[ApiVersionsResponse.ApiKeys]:
-    """The rows of an ApiVersions response for the versions that handlers really serve.
+    """The rows of an ApiVersions response for the versions that handlers serve.
 
-    Produce goes out from version 0 although 0-2 are refused: older librdkafka otherwise stops compressing.
+    Produce is advertised from version 0, but 0-2 are rejected: older librdkafka otherwise stops compressing.
     """
     rows = []
     for api_key, versions in sorted(served.items()):
@@ -81,9 +81,9 @@ def advertised(served: Mapping[ApiKey, Versions]) -> list[ApiVersionsResponse.Ap
 
 
 def answer_to_unknown_api_versions(served: Mapping[ApiKey, Versions]) -> ApiVersionsResponse:
-    """The answer, to be written in version 0, to an ApiVersions request of a version we do not know.
+    """The response, encoded in version 0, to an ApiVersions request of an unknown version.
 
-    It names the versions of ApiVersions itself, so that the client can ask again.
+    It has the versions of ApiVersions itself, so that the client can retry.
     """
     own = {ApiKey.API_VERSIONS: served[ApiKey.API_VERSIONS]}
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=advertised(own))

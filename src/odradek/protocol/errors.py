@@ -1,4 +1,4 @@
-"""What can be wrong with a message: each error says what, in which field, at which byte."""
+"""The errors of messages: what is wrong, in which field, at which byte."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _FieldError(ProtocolError):
 
 
 class DecodeError(_FieldError):
-    """Bytes that are not what they claim to be: `Topics[3].Index at byte 40: needs 4 bytes, 2 left`."""
+    """Invalid bytes: `Topics[3].Index at byte 40: needs 4 bytes, 2 left`."""
 
     def __init__(self, problem: str, position: int) -> None:
         self.position = position
@@ -47,7 +47,7 @@ class EncodeError(_FieldError):
 
 
 class UnsupportedVersion(ProtocolError):
-    """The schema knows the message, but not in this version."""
+    """The message exists, but not in this version."""
 
     error_code = ErrorCode.UNSUPPORTED_VERSION
 
@@ -58,4 +58,4 @@ class UnsupportedVersion(ProtocolError):
 
 
 class SchemaError(Exception):
-    """A schema file that does not follow its grammar: a fault of ours, never of a peer."""
+    """A schema file that does not follow its grammar: a bug, never a client's error."""

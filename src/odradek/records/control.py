@@ -1,4 +1,4 @@
-"""Control batches: one record that speaks to brokers and consumers, such as the end of a transaction.
+"""Control batches: one record for brokers and consumers, such as the end of a transaction.
 
 key     version  int16   0
         type     int16   ControlType
@@ -24,7 +24,7 @@ _VERSION = 0
 
 
 class ControlType(IntEnum):
-    """What a control record says; the types above 1 occur only in KRaft's metadata log."""
+    """The type of a control record; types above 1 occur only in KRaft's metadata log."""
 
     UNKNOWN = -1
     ABORT = 0

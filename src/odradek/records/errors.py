@@ -1,4 +1,4 @@
-"""Everything that can be wrong with a record batch, as typed errors that say what and where."""
+"""The errors of record batches, with what is wrong and where."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RecordsError(KafkaError):
 
 
 class CorruptBatch(RecordsError):
-    """The batch itself is damaged: a wrong CRC, a length that lies, bytes that do not decompress."""
+    """The batch is damaged: a wrong CRC, a wrong length, bytes that do not decompress."""
 
     error_code = ErrorCode.CORRUPT_MESSAGE
 
@@ -48,7 +48,7 @@ class TruncatedBatch(CorruptBatch):
 
 
 class DecompressedTooLarge(CorruptBatch):
-    """The batch would decompress to more than `limit` bytes; nothing beyond the limit was made."""
+    """The batch would decompress to more than `limit` bytes; decompression stopped at the limit."""
 
     def __init__(self, limit: int, position: int = -1) -> None:
         self.limit = limit
@@ -58,7 +58,7 @@ class DecompressedTooLarge(CorruptBatch):
 class UnsupportedMagic(RecordsError):
     """A message format other than 2: 0 and 1 are Kafka's before 0.11, anything else is unknown.
 
-    On produce Kafka answers with INVALID_RECORD or CORRUPT_MESSAGE instead; validate.py sees to that.
+    On produce Kafka returns INVALID_RECORD or CORRUPT_MESSAGE instead; validate.py does that.
     """
 
     error_code = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
@@ -108,7 +108,7 @@ class RejectedRecords(InvalidRecord):
 
 
 class UnsupportedCodec(RecordsError):
-    """The attributes name a compression codec (5-7) that nobody has defined."""
+    """The attributes name an undefined compression codec (5-7)."""
 
     error_code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
 

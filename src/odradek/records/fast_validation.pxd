@@ -1,4 +1,4 @@
-# C types of acceptance.py.
+# C types of fast_validation.py.
 
 cimport cython
 

@@ -1,8 +1,8 @@
 # cython: annotation_typing=False
 """Whether a producer's batch is valid, found out at a fraction of what it costs to name what is wrong.
 
-Compiled by Cython (acceptance.pxd has the C types), or interpreted as is. Every batch of every producer is
-checked here, and nearly all are valid; of the others `validate.validate_for_produce` names what is wrong.
+Compiled by Cython (fast_validation.pxd has the C types), or interpreted as is. Every batch of every producer
+is checked here, and nearly all are valid; of the others `validate.validate_for_produce` names what is wrong.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ else:
     from odradek.records.kernels.lz4_frames import decompress_into
     from odradek.records.kernels.record_check import check_records_into as check_octets
 
-# C integers by acceptance.pxd; batch.py decides the numbers, and has the table of the positions.
+# C integers by fast_validation.pxd; batch.py decides the numbers, and has the table of the positions.
 _CRC_BEGINS = _ATTRIBUTES_POSITION
 _CRC_POSITION = CRC_POSITION
 _MAGIC_POSITION = MAGIC_POSITION

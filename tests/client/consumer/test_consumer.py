@@ -225,8 +225,8 @@ def test_lag_is_known_after_a_fetch(cluster: Cluster, topic: str, make: Make) ->
     consumer, partition = make(topic, max_poll_records=10), TopicPartition(topic, 0)
 
     assert consumer.lag(partition) is None
-    read(consumer, 10)
-    assert consumer.lag(partition) == 90
+    records = read(consumer, 10)  # a poll may return fewer than 10, so that the next one exceeds them
+    assert consumer.lag(partition) == 100 - len(records)
 
 
 def test_deserializers_make_anything_of_bytes(cluster: Cluster, topic: str, make: Make) -> None:

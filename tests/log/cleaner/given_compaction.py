@@ -9,7 +9,7 @@ from typing import NamedTuple
 from log.given_logs import NOW_MS, PARTITION, a_marker, open_log
 from odradek.common.ids import TopicPartition
 from odradek.log.cleaner.config import CleanerConfig
-from odradek.log.cleaner.manager import CleanerManager, Outcome
+from odradek.log.cleaner.manager import CleanerManager, CleaningResult
 from odradek.log.config import LogConfig
 from odradek.log.partition.leader_batches import Origin
 from odradek.log.partition.partition_log import PartitionLog
@@ -77,7 +77,7 @@ def manager_of(*logs: PartitionLog, config: CleanerConfig | None = None) -> Clea
     return CleanerManager(config or CleanerConfig(), logs[0].directory.files, served)
 
 
-def clean(log: PartitionLog, now_ms: int = NOW_MS) -> Outcome:
+def clean(log: PartitionLog, now_ms: int = NOW_MS) -> CleaningResult:
     """Roll, then clean to the end; must have something to do, and succeed."""
     roll(log)
     outcome = manager_of(log).run(now_ms)

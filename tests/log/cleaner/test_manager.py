@@ -379,3 +379,21 @@ def test_a_log_that_is_removed_under_a_run_is_no_failed_disk(tmp_path: Path) -> 
     assert stop.value.value.storage_error is None
     assert stop.value.value.problem == "the log was removed while it was cleaned"
     assert manager.running == []
+
+
+def test_a_log_that_is_removed_in_the_last_step_of_a_run_gets_no_checkpoint(tmp_path: Path) -> None:
+    log = a_dirty_log(tmp_path)
+    manager = manager_of(log)
+    cleaning = manager.begin(NOW_MS)
+    assert cleaning is not None
+    steps = manager.steps(cleaning)
+    step = next(steps)
+    while (result := step()) is not None or step != cleaning.clean_next_group:
+        step = steps.send(result)
+
+    manager.removed(log)()
+
+    with pytest.raises(StopIteration) as stop:
+        steps.send(None)
+    assert "aborted" in stop.value.value.problem
+    assert manager.checkpoint(log) is None

@@ -9,7 +9,7 @@ from log.cleaner.given_compaction import append, manager_of, records_of
 from log.cleaner.test_manager import a_dirty_log
 from log.given_logs import NOW_MS
 from odradek.log.cleaner.config import CleanerConfig
-from odradek.log.cleaner.manager import Outcome
+from odradek.log.cleaner.manager import CleaningResult
 from odradek.log.cleaner.worker import CleanerWorker
 
 QUICK = CleanerConfig(log_cleaner_threads=2, log_cleaner_backoff_ms=10)
@@ -26,7 +26,7 @@ async def until(holds: object) -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_logs_are_cleaned_one_per_thread_until_none_is_dirty(tmp_path: Path, threads: int) -> None:
     logs = [a_dirty_log(tmp_path / str(number), number) for number in range(3)]
-    outcomes: list[Outcome] = []
+    outcomes: list[CleaningResult] = []
 
     async def main() -> None:
         config = CleanerConfig(log_cleaner_threads=threads, log_cleaner_backoff_ms=10)
@@ -45,7 +45,7 @@ def test_logs_are_cleaned_one_per_thread_until_none_is_dirty(tmp_path: Path, thr
 
 def test_the_loop_serves_appends_while_threads_clean(tmp_path: Path) -> None:
     log = a_dirty_log(tmp_path, rounds=400)
-    outcomes: list[Outcome] = []
+    outcomes: list[CleaningResult] = []
 
     async def main() -> None:
         worker = CleanerWorker(manager_of(log, config=QUICK), lambda: NOW_MS, outcomes.append)
@@ -67,7 +67,7 @@ def test_the_loop_serves_appends_while_threads_clean(tmp_path: Path) -> None:
 def test_a_stop_ends_runs_under_way(tmp_path: Path) -> None:
     log = a_dirty_log(tmp_path, rounds=400)
     config = CleanerConfig(log_cleaner_io_max_bytes_per_second=10_000, log_cleaner_io_buffer_size=8192)
-    outcomes: list[Outcome] = []
+    outcomes: list[CleaningResult] = []
 
     async def main() -> None:
         worker = CleanerWorker(manager_of(log, config=config), lambda: NOW_MS, outcomes.append)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from odradek.common.clock import Clock
 from odradek.common.ids import TopicPartition
 from odradek.log.cleaner.config import CleanerConfig
-from odradek.log.cleaner.manager import CleanerManager, Outcome, Step
+from odradek.log.cleaner.manager import CleanerManager, CleaningResult, Step
 from odradek.log.cleaner.worker import CleanerWorker
 from odradek.log.directories.log_manager import LogManager
 from odradek.log.errors import StorageError
@@ -80,7 +80,7 @@ class LogCleaning:
             self.start()
         self._switching = None
 
-    def _ended(self, outcome: Outcome) -> None:
+    def _ended(self, outcome: CleaningResult) -> None:
         if outcome.storage_error is not None:
             self._on_failure(outcome.partition, outcome.storage_error)
 

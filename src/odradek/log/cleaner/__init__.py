@@ -1,1 +1,1 @@
-"""Compaction: keep the last value of each key, forget the rest."""
+"""Compaction: keeps the last value of each key and removes the others."""

@@ -1,4 +1,4 @@
-"""Batches in, what is left of them out: the decisions of compaction on bytes in memory, no file touched.
+"""Filters batches in memory by the rules of compaction; accesses no files.
 
     record                                          stays
     behind the map's latest offset                  yes: nothing is known about it
@@ -15,8 +15,7 @@
     of an aborted transaction                       as if none stayed
     a marker                                        transactions.py says when it may go; then as a tombstone
 
-Last offsets are kept where something would be lost with them: a producer's last sequence, the end of a
-segment.
+The last offset of a batch is kept if it is a producer's last sequence or the end of a segment.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ from odradek.records.record import plain_records, read_records
 
 _ANY_TROUBLE = CODEC_MASK | TRANSACTIONAL_FLAG | CONTROL_FLAG
 _MAX_MARKER_BYTES = 4096
-# As plain numbers: an enum's operators cost more than the loops that they would steer.
+# Plain numbers: operators of an enum cost more than the loops that use them.
 ALONE = int(Verdict.ALONE)
 _OF_EMPTY_TXN = int(Verdict.OF_EMPTY_TXN)
 _ROOM = 3
@@ -62,23 +61,23 @@ _ROOM = 3
 
 
 class LastRecord(NamedTuple):
-    """Where an active producer stands; its last batch must stay, if only as a header."""
+    """The last data of an active producer; its last batch must stay, if only as a header."""
 
     last_offset: int | None  # None: no data of this epoch, only its marker
     producer_epoch: int
 
 
 def check_crcs(chunk: BatchChunk) -> None:
-    """CorruptBatch for the first batch that is not what was written."""
+    """CorruptBatch for the first batch with a wrong CRC."""
     if chunk.problem is not None:
         raise CorruptBatch(chunk.problem, chunk.end_position)
     whole = count_whole(chunk.buffer, chunk.scan.table, chunk.scan.count)
     if whole < chunk.scan.count:
-        raise CorruptBatch("the CRC does not fit", chunk.start + chunk.position(whole))
+        raise CorruptBatch("wrong CRC", chunk.start + chunk.position(whole))
 
 
 def judge(chunk: BatchChunk, transactions: CleanedTransactions) -> bytes | bytearray:
-    """A Verdict for each batch of a chunk, which follows the last one that `transactions` saw."""
+    """A Verdict for each batch of a chunk, which follows the last one that `transactions` processed."""
     attributes = chunk.column(BatchColumn.ATTRIBUTES)
     if not any(bits & _ANY_TROUBLE for bits in set(attributes)):
         return bytes(len(attributes))
@@ -108,7 +107,7 @@ def _control_type(chunk: BatchChunk, index: int) -> ControlType | None:
 
 
 def runs(verdicts: bytes | bytearray) -> Iterable[tuple[int, int]]:
-    """Batches [first, stop) that can be taken together; one by itself if its verdict says so."""
+    """Batches [first, stop) that can be processed together, or a single one if its verdict requires it."""
     first = 0
     for index, verdict in enumerate(verdicts) if any(verdicts) else ():
         if verdict & ALONE:
@@ -121,7 +120,7 @@ def runs(verdicts: bytes | bytearray) -> Iterable[tuple[int, int]]:
 
 
 class BatchFilter:
-    """Keeps what survives of the batches of a log, given to it in order; used by one thread, for one run."""
+    """Filters the batches of a log, passed in order; used by one thread, for one run."""
 
     def __init__(
         self,
@@ -174,7 +173,7 @@ class BatchFilter:
         return self._out[:at]
 
     def _make_room(self, at: int, size: int) -> None:
-        """Room for `size` bytes behind those that are written."""
+        """Have space for `size` bytes behind those that are written."""
         if at + size > len(self._out):
             larger = memoryview(new_bytearray(2 * (at + size)))
             larger[:at] = self._out[:at]
@@ -315,7 +314,7 @@ def _rebuilt(
     base_timestamp_ms: int,
     max_timestamp_ms: int,
 ) -> bytearray:
-    """A batch in the place of another: same offsets, producer, sequences. `batch` has room for the header."""
+    """A batch in place of another: same offsets, producer, sequences. `batch` has space for the header."""
     return finish_batch(
         batch,
         codec=Codec(attributes & CODEC_MASK),

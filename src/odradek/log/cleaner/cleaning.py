@@ -1,6 +1,6 @@
 """One run over one log: build the map of its dirty part, then rewrite its segments group by group.
 
-Cleaning(...)              the owner of the log: notes what is to be cleaned, and how the log is now
+Cleaning(...)              the owner of the log: records what to clean, and the state of the log
 build_map()                a pool's thread, may take long
 clean_next_group()         a pool's thread, may take long; None when all are done
 swap(group)                the owner: puts the new segment in the place of the old ones
@@ -39,7 +39,7 @@ class CleanedGroup(NamedTuple):
 
 @dataclass(slots=True, eq=False, repr=False)
 class Workspace:
-    """What one thread needs for its runs, one after another."""
+    """The buffers of one thread, reused for its runs."""
 
     offset_map: OffsetMap
     throttle: Throttle
@@ -72,7 +72,7 @@ def _closed(segment: Segment) -> ClosedSegment:
 
 
 class Cleaning:
-    """A run. Its file says who may call what; `abort` may be called by anybody at any time."""
+    """A run. The table above says which thread may call what; any thread may call `abort`."""
 
     def __init__(self, log: PartitionLog, target: LogToClean, workspace: Workspace, *, now_ms: int) -> None:
         self.log = log
@@ -104,13 +104,18 @@ class Cleaning:
         return self._workspace
 
     def abort(self) -> None:
-        """Let the run end with CleaningAborted at the next chance."""
+        """Make the run stop with CleaningAborted soon."""
         self._is_aborted = True
+
+    def check_not_aborted(self) -> None:
+        """CleaningAborted after `abort`."""
+        if self._is_aborted:
+            raise CleaningAborted(f"{self.log.partition}: cleaning was aborted")
 
     # In a pool's thread
 
     def build_map(self) -> None:
-        """Note the last offset of every key in the dirty part, as far as the map's memory goes; blocks."""
+        """Store the last offset of every key in the dirty part, until the map is full; blocks."""
         started = self._workspace.clock()
         target, offset_map = self.target, self._workspace.offset_map
         offset_map.clear(max_keys=target.end_offset - target.first_dirty_offset)
@@ -168,9 +173,8 @@ class Cleaning:
         return CleanedGroup(old, new)
 
     def _pass_bytes(self, count: int) -> None:
-        """So many were read or written; the place where a run is slowed down, or ended."""
-        if self._is_aborted:
-            raise CleaningAborted(f"{self.log.partition}: cleaning was aborted")
+        """Called with the bytes read or written; throttles or aborts the run."""
+        self.check_not_aborted()
         self._workspace.throttle.pass_bytes(count)
 
     def _transactions_from(self, offset: int) -> CleanedTransactions:
@@ -180,13 +184,13 @@ class Cleaning:
     # By the owner of the log
 
     def begin_swap(self, group: CleanedGroup, *, now_ms: int) -> Iterator[None]:
-        """Put a new segment in its place; the steps that are left, as the log's `begin_replacement` has them.
+        """Swap a new segment in; the remaining steps are those of the log's `begin_replacement`.
 
-        CleaningAborted if the log is not the one that was read. A segment that cannot be used is removed.
+        CleaningAborted if the log has changed. A segment that cannot be used is removed.
         """
         if not self._is_unchanged(group.old):
             self.discard(group)
-            raise CleaningAborted(f"{self.log.partition}: the log was cut while it was cleaned")
+            raise CleaningAborted(f"{self.log.partition}: the log was truncated while it was cleaned")
         try:
             return self.log.begin_replacement(group.old, [group.new], now_ms=now_ms)
         except StorageError:

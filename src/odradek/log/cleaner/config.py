@@ -1,4 +1,4 @@
-"""The broker's settings that the cleaner obeys: Kafka 4.3.1's names, types and defaults."""
+"""The cleaner's settings: Kafka 4.3.1's names, types and defaults."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The loops of compaction over batches: copy those that stay as they are, build the others anew.
+"""The loops of compaction over batches: copy those that do not change, rebuild the others.
 
-Compiled by Cython, or interpreted as is, by the rules of kernels.py, which has chosen the survivors.
-The CRC of a batch that was built anew is left to the caller.
+Compiled by Cython, or interpreted as is, like kernels.py, which chooses the survivors.
+The caller computes the CRC of a rebuilt batch.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _wrapping_sum(base: cython.longlong, delta: cython.longlong) -> cython.longl
 
 @cython.cfunc
 def _check_bounds(size: cython.Py_ssize_t, start: cython.Py_ssize_t, end: cython.Py_ssize_t):
-    """A caller's mistake, unlike a fault in the bytes, is raised."""
+    """IndexError for wrong arguments; faults in the bytes are returned."""
     if not 0 <= start <= end <= size:
         raise IndexError(f"{start}:{end} is not within {size}")
 
@@ -228,7 +228,7 @@ def copy_survivors(
     out: cython.uchar[::1],
     at: cython.Py_ssize_t,
 ):
-    """Copy the survivors of the first `count` rows to `out[at:]`, which has room for them; where they end."""
+    """Copy the survivors of the first `count` rows to `out[at:]`, which is large enough; where they end."""
     end: cython.Py_ssize_t
     _check_bounds(len(rows), 0, count * _ROW_WIDTH)
     _check_bounds(len(out), at, at + 3 * len(buffer))

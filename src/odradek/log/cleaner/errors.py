@@ -1,4 +1,4 @@
-"""Why a run of the cleaner ended before it was done."""
+"""Why a run of the cleaner stopped early."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from odradek.records.errors import RecordsError
 
 
 class CleaningAborted(OdradekError):
-    """The log was truncated, deleted or paused under a run; nothing is wrong, the next run begins anew."""
+    """The log was truncated, deleted or paused during a run; not a fault, the next run starts over."""
 
 
 class UncleanableLog(OdradekError):
-    """A segment holds what is no batch: its files are left alone, for another replica or a person to mend."""
+    """A segment has invalid batches: its files are left as they are, for repair or another replica."""
 
     def __init__(self, path: str, problem: str) -> None:
         self.path = path
@@ -25,7 +25,7 @@ class UncleanableLog(OdradekError):
 
 @contextlib.contextmanager
 def reading(segment: Segment) -> Iterator[None]:
-    """Faults in the bytes become UncleanableLog, which names the file."""
+    """Convert errors in the bytes to UncleanableLog, which names the file."""
     try:
         yield
     except RecordsError as error:

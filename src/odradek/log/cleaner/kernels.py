@@ -1,23 +1,23 @@
-"""The loops of compaction over records: hash keys, note their last offsets, choose the survivors.
+"""The loops of compaction over records: hash keys, store their last offsets, choose the survivors.
 
-Compiled by Cython, or interpreted as is. They work on whole runs of batches, in passes, so that the second
-one, which waits for memory most of the time, has nothing else to wait for:
+Compiled by Cython, or interpreted as is. They work on runs of batches in several passes, so that the second
+one, which mostly waits for memory, does nothing else:
 
     digest_batches      walk the records, hash their keys into a table
     put_offsets         … then note each key's last offset in the map,
     choose_survivors    … or ask the map which records survive
     write_survivors     … and copy those (copy_kernels.py)
 
-Nothing outside of the given bounds is ever read, whatever the bytes are; a fault in them is an answer,
-never an exception. The loops run without the interpreter lock. Only the branches on `cython.compiled`
-differ between the two ways of running this file.
+Nothing outside of the given bounds is ever read, whatever the bytes are; faults are returned, never raised.
+The loops run without the interpreter lock. Only the branches on `cython.compiled` differ between compiled
+and interpreted code.
 
 The map is an array of entries of three uint64: the key's hash in two, then its last offset plus one. 0
 there means empty. Collisions go to the next place.
 
-The hash is SipHash-2-4 with 128 bits and a secret that each map draws anew: two keys that collide would
-cost a record, and nobody can make keys that collide under a secret. (Kafka's MD5 costs ten times as much,
-and without a secret two keys that collide can be made.)
+The hash is SipHash-2-4 with 128 bits and a random secret per map: two keys that collide would cost a record,
+and without the secret nobody can construct colliding keys. (Kafka's MD5 is ten times slower, and colliding
+keys can be constructed.)
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _D = 0x7465646279746573
 def _after_varint(
     buffer: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
-    """Where the varint at `position` ends; -1 if it is cut off or longer than any."""
+    """Where the varint at `position` ends; -1 if it is cut off or too long."""
     limit: cython.Py_ssize_t = position + 10 if end - position > 10 else end
     while position < limit:
         if buffer[position] < 0x80:
@@ -97,7 +97,7 @@ def _after_varint(
 def _varint(
     buffer: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, after: cython.Py_ssize_t
 ) -> cython.longlong:
-    """The number between two positions that `_after_varint` has approved."""
+    """The number between two positions that `_after_varint` has checked."""
     raw: cython.ulonglong = buffer[position] & 0x7F
     byte: cython.ulonglong
     i: cython.Py_ssize_t
@@ -305,7 +305,7 @@ def _digest(
 ) -> cython.int:
     """Fill rows and digests, from number `row` on, from the records of `buffer[start:end]`.
 
-    Answers the problem, or 0. After a problem rows[0] is its position.
+    Returns the problem, or 0. After a problem rows[0] is its position.
     """
     position: cython.Py_ssize_t = start
     after: cython.Py_ssize_t
@@ -330,7 +330,7 @@ def _digest(
         record_end = after + length
         rows[at + _END] = record_end
 
-        position = after + 1  # the attributes, which nobody uses
+        position = after + 1  # the attributes, which are unused
         after = _after_varint(buffer, position, record_end)
         if after < 0:
             rows[0] = position
@@ -407,7 +407,7 @@ def digest_batches(
 ):
     """Rows and digests for the batches [first, stop) of a scan of `buffer`, but for those to be discarded.
 
-    Answers (rows, problem, position, batch). A tombstone is expired when its batch has a delete horizon
+    Returns (rows, problem, position, batch). A tombstone is expired when its batch has a delete horizon
     that is not after `now_ms`.
     """
     batch: cython.Py_ssize_t = first
@@ -457,7 +457,7 @@ def digest_batches(
 
 @cython.cfunc
 def _check_bounds(size: cython.Py_ssize_t, start: cython.Py_ssize_t, end: cython.Py_ssize_t):
-    """A caller's mistake, unlike a fault in the bytes, is raised."""
+    """IndexError for wrong arguments; faults in the bytes are returned."""
     if not 0 <= start <= end <= size:
         raise IndexError(f"{start}:{end} is not within {size}")
 
@@ -497,7 +497,7 @@ def put_offsets(
     count: cython.Py_ssize_t,
     start_offset: cython.longlong,
 ):
-    """Note the offsets of the first `count` rows, from `start_offset` on; (rows done, entries in the map).
+    """Store the offsets of the first `count` rows, from `start_offset` on; (rows done, entries in the map).
 
     Fewer rows are done when the next key is new and the map already has `max_size` entries. Offsets grow from
     row to row, so the last one of a key stays.
@@ -546,9 +546,9 @@ def choose_survivors(
     count: cython.Py_ssize_t,
     latest_offset: cython.longlong,
 ):
-    """Mark the rows that survive; how many have no key and go for that.
+    """Mark the rows that survive; the number of records removed because they have no key.
 
-    The map knows nothing about what lies behind `latest_offset`: all of that stays.
+    The map has nothing beyond `latest_offset`: all records there survive.
     """
     row: cython.Py_ssize_t
     at: cython.Py_ssize_t

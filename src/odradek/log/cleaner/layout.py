@@ -8,7 +8,7 @@ from odradek.records.kernels.layout import SMALLEST_RECORD
 
 
 class Row(IntEnum):
-    """Where a table of records keeps what: one row of `ROW_WIDTH` int64 for each record."""
+    """The columns of a table of records: one row of `ROW_WIDTH` int64 per record."""
 
     START = 0
     REST = 1  # where the bytes after the timestamp delta begin
@@ -32,7 +32,7 @@ ENTRY_BYTES = 8 * ENTRY_WIDTH
 
 
 class Kind(IntEnum):
-    """What compaction wants to know of a record."""
+    """The kinds of records that compaction distinguishes."""
 
     NO_KEY = 0
     VALUE = 1
@@ -41,11 +41,11 @@ class Kind(IntEnum):
 
 
 class Verdict(IntFlag):
-    """What is known of a batch before its records are looked at."""
+    """What is known of a batch before its records are read."""
 
-    FILTER = 0  # uncompressed: the loops over many batches take it
+    FILTER = 0  # uncompressed: processed together with others
     DISCARD = 1  # aborted: none of its records survives
-    ALONE = 2  # compressed or a marker: taken by itself
+    ALONE = 2  # compressed or a marker: processed by itself
     OF_EMPTY_TXN = 4  # a marker whose transaction has no batches left
 
 
@@ -58,5 +58,5 @@ class Counter(IntEnum):
 
 
 def max_records(size: int) -> int:
-    """No more records than that are in as many bytes."""
+    """The largest possible number of records in `size` bytes."""
     return size // SMALLEST_RECORD + 1

@@ -1,4 +1,4 @@
-"""Which logs are cleaned, when, and how far each is clean: the cleaner on the side of the logs' owner."""
+"""Which logs are cleaned and when, and how far each is clean: the part of the cleaner on the event loop."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from odradek.log.partition.partition_log import PartitionLog
 logger = logging.getLogger(__name__)
 
 Step = Callable[[], Any]
-Steps = Generator[Step, Any, "Outcome"]
+Steps = Generator[Step, Any, "CleaningResult"]
 
 
-class Outcome(NamedTuple):
-    """How a run ended: with numbers, or not at all, and why."""
+class CleaningResult(NamedTuple):
+    """The result of a run: its statistics, or why it failed."""
 
     partition: TopicPartition
     statistics: CleanerStatistics
@@ -41,7 +41,7 @@ class Outcome(NamedTuple):
 class CleanerManager:
     """The state of cleaning; owned by the event loop, like the logs.
 
-    The broker tells it when a log is truncated or removed. It looks at `logs` each time anew.
+    Notified by the broker when a log is truncated or removed. Reads `logs` anew each time.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class CleanerManager:
     # Choosing
 
     def targets(self, now_ms: int) -> list[tuple[PartitionLog, LogToClean]]:
-        """Every log that may be cleaned now and has reason to, with what there is to do."""
+        """Every log that may be cleaned now and needs it, with its dirty part."""
         found = []
         for partition, log in self.logs.items():
             if not log.config.is_compacted or partition in self.uncleanable:
@@ -87,7 +87,7 @@ class CleanerManager:
         return found
 
     def begin(self, now_ms: int) -> Cleaning | None:
-        """A run over the dirtiest log; None if no log wants one or every thread has one."""
+        """A run over the dirtiest log; None if no log needs one or all threads are busy."""
         if not self._workspaces:
             return None
         chosen = dirtiest(self.targets(now_ms))
@@ -103,8 +103,8 @@ class CleanerManager:
     def steps(self, cleaning: Cleaning) -> Steps:
         """The whole run, as steps that the caller makes in a thread where blocking is allowed.
 
-        What lies between them happens here, where the logs are owned. What a step answers is to be sent in,
-        an error of it to be thrown in.
+        The code between them runs here, where the logs are owned. Send the result of a step into the
+        generator, or throw its exception in.
         """
         partition = cleaning.log.partition
         try:
@@ -114,22 +114,24 @@ class CleanerManager:
                 yield cleaning.sync_directory
                 for _ in swap:
                     yield cleaning.sync_directory
+            # The log may have been removed during the last step, and its checkpoint with it.
+            cleaning.check_not_aborted()
             yield self._move_checkpoint(cleaning.log, cleaning.end_offset)
         except CleaningAborted as error:
-            return Outcome(partition, cleaning.statistics, str(error))
+            return CleaningResult(partition, cleaning.statistics, str(error))
         except UncleanableLog as error:
-            logger.error("%s is left uncleaned from now on: %s", partition, error)
+            logger.error("%s is marked uncleanable: %s", partition, error)
             self.uncleanable[partition] = str(error)
-            return Outcome(partition, cleaning.statistics, str(error))
+            return CleaningResult(partition, cleaning.statistics, str(error))
         except (OSError, StorageError) as error:
             return self._storage_failed(cleaning, error)
         finally:
             self._end(cleaning)
         logger.info("%s: cleaned %s", partition, cleaning.statistics)
-        return Outcome(partition, cleaning.statistics)
+        return CleaningResult(partition, cleaning.statistics)
 
-    def run(self, now_ms: int) -> Outcome | None:
-        """Clean the dirtiest log, all in this thread; None if no log wants it. Blocks."""
+    def run(self, now_ms: int) -> CleaningResult | None:
+        """Clean the dirtiest log in this thread; None if no log needs it. Blocks."""
         cleaning = self.begin(now_ms)
         if cleaning is None:
             return None
@@ -144,16 +146,16 @@ class CleanerManager:
                 else:
                     step = steps.send(answer)
         except StopIteration as stop:
-            outcome: Outcome = stop.value
+            outcome: CleaningResult = stop.value
             return outcome
 
-    def _storage_failed(self, cleaning: Cleaning, error: OSError | StorageError) -> Outcome:
+    def _storage_failed(self, cleaning: Cleaning, error: OSError | StorageError) -> CleaningResult:
         partition, path = cleaning.log.partition, cleaning.log.directory.path
         if self.logs.get(partition) is not cleaning.log:
-            return Outcome(partition, cleaning.statistics, "the log was removed while it was cleaned")
+            return CleaningResult(partition, cleaning.statistics, "the log was removed while it was cleaned")
         logger.error("%s: cleaning failed: %s", partition, error)
         storage_error = error if isinstance(error, StorageError) else StorageError(error, path)
-        return Outcome(partition, cleaning.statistics, str(error), storage_error)
+        return CleaningResult(partition, cleaning.statistics, str(error), storage_error)
 
     def _end(self, cleaning: Cleaning) -> None:
         cleaning.workspace.offset_map.clear(max_keys=0)  # its memory goes back to the system
@@ -168,13 +170,13 @@ class CleanerManager:
         return list(self._running)
 
     def abort(self, partition: TopicPartition) -> None:
-        """End a run, if there is one; it ends soon, and leaves the log as it is."""
+        """Abort a run, if there is one; the log is left as it is."""
         cleaning = self._running.get(partition)
         if cleaning is not None:
             cleaning.abort()
 
     def pause(self, partition: TopicPartition) -> None:
-        """End a run, and begin no other until `resume` was called as often."""
+        """Abort a run, and start no other until `resume` was called as often."""
         self._paused[partition] = self._paused.get(partition, 0) + 1
         self.abort(partition)
 
@@ -185,14 +187,14 @@ class CleanerManager:
             self._paused[partition] = left
 
     def truncated(self, log: PartitionLog) -> Step:
-        """The end of the log was cut: what comes anew is dirty. The step that writes it down, to be made."""
+        """Called after a truncation: new records are dirty. Returns the step that writes the checkpoint."""
         self.abort(log.partition)
         if (self.checkpoint(log) or 0) > log.log_end_offset:
             return self._move_checkpoint(log, log.log_end_offset)
         return _nothing
 
     def removed(self, log: PartitionLog) -> Step:
-        """The log is gone from this broker, or is made anew. The step that writes it down, to be made."""
+        """Called when a log is removed or recreated. Returns the step that writes the checkpoint."""
         self.abort(log.partition)
         self.uncleanable.pop(log.partition, None)
         directory = _directory_of(log)
@@ -201,7 +203,7 @@ class CleanerManager:
         return lambda: self._write_checkpoints(directory)
 
     def moved(self, log: PartitionLog, copy: PartitionLog) -> Step:
-        """Another log has taken the place of this one, in another directory: it is as clean as this was."""
+        """Called when a copy in another directory has replaced a log: it is as clean as the log was."""
         offset = self.checkpoint(log)
         steps = [self.removed(log)]
         if offset is not None:
@@ -209,7 +211,7 @@ class CleanerManager:
         return lambda: [step() for step in steps]
 
     def inherit(self, earlier: CleanerManager) -> None:
-        """Go on where another has stopped: which logs must be left alone, and how far each is clean."""
+        """Continue with another manager's state: paused and uncleanable logs, and checkpoints."""
         self.uncleanable = earlier.uncleanable
         self._paused = earlier._paused
         self._checkpoints = earlier._checkpoints
@@ -228,28 +230,28 @@ class CleanerManager:
             except FileNotFoundError:
                 offsets = {}
             except ValueError as error:
-                # Everything counts as dirty then: slower, not wrong.
+                # Everything counts as dirty then: slower, but correct.
                 logger.warning("%s is damaged and ignored: %s", path, error)
                 offsets = {}
             self._checkpoints[directory] = offsets
         return self._checkpoints[directory]
 
     def _move_checkpoint(self, log: PartitionLog, offset: int) -> Step:
-        """Note that a log is clean up to `offset`; the step that writes it down."""
+        """Record that a log is clean up to `offset`; the step that writes it."""
         directory = _directory_of(log)
         self._read_checkpoints(directory)[log.partition] = offset
         return lambda: self._write_checkpoints(directory)
 
     def _write_checkpoints(self, directory: str) -> None:
         path = f"{directory}/{filenames.CLEANER_CHECKPOINT}"
-        # Threads write here one after another, and each what is true by then.
+        # One thread writes at a time, and each writes the latest state.
         with self._checkpoint_lock:
             content = encode_offsets(self._checkpoints[directory].copy())
             self.files.write_file_atomically(path, content)
 
 
 def _nothing() -> None:
-    """The step where there is none to make."""
+    """The step if there is nothing to do."""
 
 
 def _directory_of(log: PartitionLog) -> str:

@@ -1,8 +1,8 @@
-"""Go over the dirty part of a log and note the last offset of each key, as far as the map's memory goes.
+"""Stores the last offset of each key in the dirty part of a log, until the map is full.
 
-Oldest first, and at record granularity: when the map is full in the middle of a batch, the log is cleaned
-up to the record before, and the next run goes on from there. So a run always gets further, however small
-the map is, and with Kafka's rule a whole segment at least is mapped whenever its keys fit.
+Oldest first, record by record: when the map is full in the middle of a batch, the log is cleaned up to the
+record before, and the next run continues there. So every run makes progress, however small the map is, and
+with Kafka's rule at least a whole segment is mapped if its keys fit.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class DirtyMapper:
             with reading(segment):
                 if not self._map_segment(segment):
                     return
-            # Offsets that the segment has no record for are done with, too.
+            # Offsets of the segment without a record are done, too.
             self._map.latest_offset = next_base - 1
 
     def _map_segment(self, segment: Segment) -> bool:

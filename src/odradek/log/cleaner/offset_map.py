@@ -1,8 +1,7 @@
-"""The last offset of each key, as far as a fixed amount of memory goes.
+"""The last offset of each key, within a fixed amount of memory.
 
-24 bytes for each key: 16 of its hash, 8 of its offset. One buffer, reserved whole before the first key
-comes; pages that no key falls on cost nothing. A run over few records reserves less than it may, so that it
-fits into the caches.
+24 bytes for each key: 16 of its hash, 8 of its offset. One buffer, reserved before the first key is added;
+unused pages cost nothing. A run over few records reserves less, so that the map fits into the CPU caches.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from odradek.records.kernels.record_check import new_bytearray
 MAX_SLOTS = 2**32 - 1
 _LEAST_SLOTS = 64
 _ROOMY = 2
-"""Places for each record that may come, where memory allows: a map half empty is found through faster."""
+"""Slots for each expected record, if memory allows: lookups in a half-empty map are faster."""
 
 
 class RecordTable:
-    """Where the kernels put what they find out about records; used by one thread, again and again."""
+    """The kernels' results about records; used by one thread, and reused."""
 
     __slots__ = ("count", "digests", "rows")
 
@@ -50,20 +49,20 @@ class RecordTable:
 class OffsetMap:
     """Keys to offsets; used by one thread at a time.
 
-    `latest_offset`: every record up to it is in the map, so the map can tell what survives up to there, and
-    no further.
+    `latest_offset`: every record up to it is in the map, so that the map decides what survives up to there,
+    and no further.
     """
 
     def __init__(self, buffer_bytes: int, load_factor: float = 0.9) -> None:
         """A map of at most `buffer_bytes`, of which the share `load_factor` may be used."""
         self.capacity = min(buffer_bytes // ENTRY_BYTES, MAX_SLOTS)
         if self.capacity < 2:
-            raise ValueError(f"{buffer_bytes} bytes are no room for an offset map")
+            raise ValueError(f"{buffer_bytes} bytes are too few for an offset map")
         self.load_factor = load_factor
         self.clear()
 
     def clear(self, max_keys: int | None = None) -> None:
-        """Begin anew; no more than `max_keys` different keys will come."""
+        """Remove all keys; no more than `max_keys` different keys will be added."""
         self.slots = self.capacity
         if max_keys is not None:
             self.slots = min(self.capacity, max(_ROOMY * max_keys, _LEAST_SLOTS))
@@ -83,14 +82,14 @@ class OffsetMap:
 
     @property
     def is_full(self) -> bool:
-        """Whether another key would not be taken."""
+        """Whether no other key can be added."""
         return self.size >= self.max_size
 
     def get(self, key: Buffer) -> int:
         """The last offset of a key; -1 if it is not in the map."""
         return kernels.find_offset(self._entries, self.slots, *kernels.siphash(key, *self._secret))
 
-    # In bulk, by way of a table
+    # In bulk, through a table
 
     def digest_batches(
         self,
@@ -133,7 +132,7 @@ class OffsetMap:
         table.count = count
 
     def put(self, table: RecordTable, start_offset: int = 0) -> bool:
-        """Note the offsets of a table, from `start_offset` on; False if the map was full before its end.
+        """Store the offsets of a table, from `start_offset` on; False if the map was full before its end.
 
         `latest_offset` then is where it stopped. Otherwise it stays: the caller knows where the batches end.
         """
@@ -153,7 +152,7 @@ class OffsetMap:
         return False
 
     def choose_survivors(self, table: RecordTable, latest_offset: int | None = None) -> int:
-        """Mark what survives in a table; how many records went for having no key.
+        """Mark the survivors in a table; the number of records removed because they have no key.
 
         `latest_offset` is the map's own if not given; -1 lets everything survive.
         """

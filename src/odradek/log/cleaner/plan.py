@@ -1,4 +1,4 @@
-"""Which log to clean, which part of it, and which segments become one. Pure: values in, values out.
+"""Which log to clean, which part of it, and which segments to merge. Pure: values in, values out.
 
     log start           first dirty offset          end offset
         |                       |                       |
@@ -20,18 +20,18 @@ from odradek.log.segment.roll import MAX_RELATIVE_OFFSET
 
 
 class ClosedSegment(NamedTuple):
-    """A segment that is written no more, as the plan sees it."""
+    """A closed segment, as the plan needs it."""
 
     base_offset: int
     size: int
     offset_index_bytes: int
     time_index_bytes: int
-    first_timestamp_ms: Callable[[], int]  # asked for late, since it may cost a read
+    first_timestamp_ms: Callable[[], int]  # a function, because it may have to read the file
     largest_timestamp_ms: Callable[[], int]
 
 
 class LogState(NamedTuple):
-    """A log as the plan sees it: its closed segments, oldest first, and where it stands."""
+    """A log, as the plan needs it: its closed segments, oldest first, and its offsets."""
 
     closed_segments: Sequence[ClosedSegment]
     active_base_offset: int
@@ -42,7 +42,7 @@ class LogState(NamedTuple):
 
 
 class LogToClean(NamedTuple):
-    """What a cleaning of one log would be about."""
+    """The dirty part of a log."""
 
     first_dirty_offset: int
     end_offset: int
@@ -52,7 +52,7 @@ class LogToClean(NamedTuple):
 
     @property
     def dirty_ratio(self) -> float:
-        """Share of the cleanable bytes that no run has seen."""
+        """Share of the cleanable bytes that are dirty."""
         total = self.clean_bytes + self.dirty_bytes
         return self.dirty_bytes / total if total else 0.0
 
@@ -61,14 +61,14 @@ Named = TypeVar("Named")
 
 
 def first_dirty_offset(state: LogState, checkpoint: int | None) -> int:
-    """Where the last run ended; the log start if there was none, or if the log is not the one it was."""
+    """Where the last run ended; the log start if there was none, or if the checkpoint is not valid."""
     if checkpoint is None or not state.log_start_offset <= checkpoint <= state.log_end_offset:
         return state.log_start_offset
     return checkpoint
 
 
 def log_to_clean(state: LogState, checkpoint: int | None, now_ms: int) -> LogToClean:
-    """What there is to clean; nothing, if the end offset is the first dirty offset."""
+    """The part to clean; empty if the end offset is the first dirty offset."""
     start = first_dirty_offset(state, checkpoint)
     end = max(start, _first_uncleanable_offset(state, start, now_ms))
     segments = [segment for segment in state.closed_segments if segment.base_offset < end]
@@ -112,7 +112,7 @@ def _is_overdue(state: LogState, start: int, now_ms: int) -> bool:
 
 
 def wants_cleaning(target: LogToClean, min_cleanable_dirty_ratio: float) -> bool:
-    """Whether enough is dirty, or anything for too long."""
+    """Whether enough is dirty, or some record for too long."""
     if target.dirty_bytes == 0:
         return False
     return target.is_overdue or target.dirty_ratio > min_cleanable_dirty_ratio
@@ -126,9 +126,9 @@ def dirtiest(targets: Iterable[tuple[Named, LogToClean]]) -> tuple[Named, LogToC
 def group_segments(
     segments: Sequence[ClosedSegment], *, max_segment_bytes: int, max_index_bytes: int, end_offset: int
 ) -> list[range]:
-    """Which neighbours fit into one segment each, as ranges of places in `segments`.
+    """Which neighbours fit into one segment, as ranges of indexes in `segments`.
 
-    The sizes before cleaning count, so that what is left fits for sure. `end_offset` is where the segment
+    Sizes before cleaning are used, so that the result always fits. `end_offset` is where the segment
     after the last one begins.
     """
     groups: list[range] = []

@@ -1,7 +1,7 @@
-"""Make one clean segment out of several: read, filter, write, index, sync; as files with the suffix .cleaned.
+"""Merges segments into one clean segment: read, filter, write, index, sync; as .cleaned files.
 
-The sources are closed, so they do not change under our hands. Nobody reads the new segment before it is
-swapped in, and a crash before that leaves nothing but files that loading removes.
+The sources are closed and do not change. The new segment is not read before it is swapped in; after a crash
+before that, loading removes its files.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ class SegmentWriter:
         self._index = IndexBuilder(index_interval_bytes, self._found)
 
     def append(self, batches: memoryview) -> None:
-        """Write whole batches, and remember what the indexes need."""
+        """Write whole batches, and add their index entries."""
         start = self.segment.log.append(batches)
         at = 0
         while at < len(batches):
             scan = scan_batches(batches, at, len(batches))
             if scan.stop not in (Stop.AT_END, Stop.TABLE_FULL):
-                raise AssertionError(f"the cleaner made no batch: {scan.stop.name} at {scan.position}")
+                raise AssertionError(f"invalid batch from the cleaner: {scan.stop.name} at {scan.position}")
             self._index.take(BatchChunk(start, batches, scan, None), scan.count)
             at = scan.position
 
     def finish(self) -> Segment:
-        """Complete the indexes and bring everything to the disk; blocks."""
+        """Complete the indexes and sync everything to disk; blocks."""
         segment = self.segment
         found = self._found
         segment.replace_indexes(found.offset_entries, found.time_entries, found.greatest)
@@ -70,7 +70,7 @@ def rewrite(
 ) -> Segment:
     """What survives of the sources, as one segment, sealed and synced; blocks.
 
-    `pass_bytes` is called with what was read or written, and ends the work by raising. Nothing is left
+    `pass_bytes` is called with the bytes read or written, and aborts by raising. Nothing is left behind
     behind then.
     """
     first = sources[0]
@@ -112,7 +112,7 @@ def _copy(
 
 
 def _last_offset(sources: Sequence[Segment]) -> int:
-    """The last offset of the last batch; it must stay, since it tells how far the new segment reaches."""
+    """The last offset of the last batch; it must stay, since it is where the new segment ends."""
     for source in reversed(sources):
         if source.size:
             with reading(source):
@@ -121,7 +121,7 @@ def _last_offset(sources: Sequence[Segment]) -> int:
 
 
 def remove_cleaned(directory: PartitionDirectory, base_offset: int) -> None:
-    """Remove what an interrupted run may have left."""
+    """Remove the files of an interrupted run."""
     for kind in filenames.SEGMENT_KINDS:
         name = filenames.segment_filename(base_offset, kind, filenames.CLEANED)
         directory.files.remove(directory.join(name))

@@ -1,4 +1,4 @@
-"""What one run of the cleaner did, as numbers."""
+"""The statistics of one run of the cleaner."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CleanerStatistics:
 
     @property
     def megabytes_per_second(self) -> float:
-        """Log bytes that were cleaned, by the time it took: what Kafka's cleaner reports."""
+        """Bytes of log cleaned per second, as Kafka's cleaner reports them."""
         return self.bytes_read / 2**20 / self.seconds if self.seconds else 0.0
 
     def __str__(self) -> str:

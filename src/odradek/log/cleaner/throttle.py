@@ -1,4 +1,4 @@
-"""How fast the cleaner may read and write."""
+"""Limits how fast the cleaner reads and writes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _LEAST_PAUSE_SECONDS = 0.001
 
 
 def pause_seconds(passed_bytes: int, elapsed_seconds: float, max_bytes_per_second: float) -> float:
-    """How long to wait so that the average comes down to the allowed rate."""
+    """How long to wait so that the average does not exceed the allowed rate."""
     return max(0.0, passed_bytes / max_bytes_per_second - elapsed_seconds)
 
 
 class Throttle:
-    """Counts bytes and sleeps when they come too fast; used by one thread."""
+    """Counts bytes and sleeps when there are too many; used by one thread."""
 
     __slots__ = ("_bytes", "_clock", "_sleep", "_started", "max_bytes_per_second")
 
@@ -29,7 +29,7 @@ class Throttle:
         self._bytes = 0
 
     def pass_bytes(self, count: int) -> None:
-        """So many were read or written; may sleep. Time in which nothing came is not saved up for later."""
+        """Count bytes read or written; may sleep. Idle time is not saved up for later."""
         self._bytes += count
         elapsed = self._clock() - self._started
         pause = pause_seconds(self._bytes, elapsed, self.max_bytes_per_second)

@@ -1,13 +1,13 @@
-"""What compaction must know of transactions: which batches are aborted, which markers are of no use. Pure.
+"""The transactions of a compaction run: which batches are aborted, which markers can be removed. Pure.
 
 A marker stays for as long as a batch of its transaction is left, and then for `delete.retention.ms` more,
-so that whoever reads the data of a transaction also sees how it ended.
+so that readers of its data also see how it ended.
 
-    batch                          answer
+    batch                          result
     of an aborted transaction      its records go; its marker stays this time
     of another transaction         its marker stays
-    abort marker                   may go if no batch of its transaction was met, else its index entry stays
-    commit marker                  may go if no batch of its transaction was met
+    abort marker                   may go if no batch of its transaction was seen, else its index entry stays
+    commit marker                  may go if no batch of its transaction was seen
     emptied marker                 may go
 """
 
@@ -28,7 +28,7 @@ class CleanedTransactions:
         """`aborted`: every aborted transaction with a batch in the part of the log that is passed over."""
         self._upcoming = sorted(aborted, key=lambda txn: txn.first_offset, reverse=True)
         self._ongoing: dict[int, AbortedTxn] = {}  # by producer
-        self._met: set[int] = set()  # producers of which an aborted batch was met since the last marker
+        self._met: set[int] = set()  # producers with an aborted batch since the last marker
         self._committed: set[int] = set()  # … a batch that is not aborted
         self._kept_aborted: list[AbortedTxn] = []
 
@@ -43,7 +43,7 @@ class CleanedTransactions:
         return True
 
     def may_drop_marker(self, producer_id: int, last_offset: int, control_type: ControlType | None) -> bool:
-        """Whether the next marker of the log has no batch left to speak of; None: an emptied one."""
+        """Whether the next marker of the log has no batches left; None: an emptied marker."""
         self._advance(last_offset)
         if control_type is None:
             return True
@@ -61,7 +61,7 @@ class CleanedTransactions:
         return False
 
     def _advance(self, offset: int) -> None:
-        """Aborted transactions that begin up to `offset` are under way."""
+        """Add the aborted transactions that begin up to `offset`."""
         while self._upcoming and self._upcoming[-1].first_offset <= offset:
             aborted = self._upcoming.pop()
             self._ongoing[aborted.producer_id] = aborted

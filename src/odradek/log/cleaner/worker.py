@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from odradek.log.cleaner.manager import CleanerManager, Outcome
+from odradek.log.cleaner.manager import CleanerManager, CleaningResult
 
 logger = logging.getLogger(__name__)
 
@@ -16,11 +16,11 @@ logger = logging.getLogger(__name__)
 class CleanerWorker:
     """Runs the manager's steps in threads of its own; lives on the event loop that owns the logs.
 
-    `report` hears of every run that ended, well or not: the broker takes a failed disk offline there.
+    `report` is called after every run, successful or not: the broker takes a failed disk offline there.
     """
 
     def __init__(
-        self, manager: CleanerManager, now_ms: Callable[[], int], report: Callable[[Outcome], None]
+        self, manager: CleanerManager, now_ms: Callable[[], int], report: Callable[[CleaningResult], None]
     ) -> None:
         self.manager = manager
         self._now_ms = now_ms
@@ -37,7 +37,7 @@ class CleanerWorker:
             await asyncio.gather(*(self._loop(pool) for _ in range(threads)))
 
     def stop(self) -> None:
-        """Let `run` return soon; runs under way are given up."""
+        """Make `run` return soon; current runs are aborted."""
         self._stopping.set()
         for partition in self.manager.running:
             self.manager.abort(partition)
@@ -55,8 +55,8 @@ class CleanerWorker:
             seconds = self.manager.config.log_cleaner_backoff_ms / 1000
             await asyncio.wait_for(self._stopping.wait(), seconds)
 
-    async def run_once(self, pool: ThreadPoolExecutor) -> Outcome | None:
-        """One run over the dirtiest log; None if no log wants it."""
+    async def run_once(self, pool: ThreadPoolExecutor) -> CleaningResult | None:
+        """One run over the dirtiest log; None if no log needs it."""
         cleaning = self.manager.begin(self._now_ms())
         if cleaning is None:
             return None
@@ -72,5 +72,5 @@ class CleanerWorker:
                 else:
                     step = steps.send(answer)
         except StopIteration as stop:
-            outcome: Outcome = stop.value
+            outcome: CleaningResult = stop.value
             return outcome

@@ -1,7 +1,7 @@
-"""One round of offset checkpoints: logs are noted one after another, then the files are ready to be written.
+"""One round of offset checkpoints: logs are added one by one, then the files are written.
 
-Noting a log takes a microsecond or two, and what follows is one join a file, so that whoever has thousands of
-logs can let others have their turn between them.
+Adding a log takes a microsecond or two, and the rest is one join per file, so that a broker with thousands of
+logs can do other work in between.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from odradek.log.recovery.log_loader import Checkpoints
 
 
 class CheckpointRound:
-    """What the checkpoint files of each directory will say; owned by whoever began it, for one round."""
+    """The new contents of the checkpoint files; used for one round."""
 
     def __init__(self, directories: list[LogDirectory]) -> None:
         self._pages = {directory: _CheckpointFile() for directory in directories}
 
     def note(self, log: PartitionLog, directory: LogDirectory) -> None:
-        """Where a log of that directory is now; nothing if the directory is offline."""
+        """Add the current offsets of a log; ignored if the directory is offline."""
         page = self._pages.get(directory)
         if page is None:
             return
@@ -31,7 +31,7 @@ class CheckpointRound:
             page.log_starts.append(offset_line(log.partition, log.log_start_offset))
 
     def retain(self, partition: TopicPartition, known: Checkpoints, directory: LogDirectory) -> None:
-        """Keep what was known of a partition that does not serve."""
+        """Keep the offsets of a partition that is not served."""
         page = self._pages.get(directory)
         if page is None:
             return
@@ -40,9 +40,9 @@ class CheckpointRound:
         page.log_starts.append(offset_line(partition, known.log_start_offset))
 
     def jobs(self) -> list[CheckpointJob]:
-        """The files that have something new to say; run the jobs where blocking is allowed.
+        """The files that have changed; run the jobs where blocking is allowed.
 
-        The others are left alone: each file costs two syncs, and a thread's turn for which the loop waits.
+        The others are not written: each file costs two syncs and a thread switch.
         """
         return [job for job in self.all_jobs() if job.is_needed]
 

@@ -1,4 +1,4 @@
-"""A new partition: its directory and files, made where blocking is allowed."""
+"""Creates the directory and files of a new partition, where blocking is allowed."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from odradek.log.partition.partition_log import PartitionLog
 
 
 class Creation:
-    """A partition's directory to be made; `run` keeps what comes of it for the owner of the logs.
+    """A partition's directory to be created; `run` stores the result for the owner of the logs.
 
-    `load` gives the log of a partition's directory by its path.
+    `load` returns the log of a partition's directory by its path.
     """
 
     __slots__ = ("_load", "directory", "error", "log", "partition", "topic_id")
@@ -36,7 +36,7 @@ class Creation:
         self._load = load
 
     def run(self) -> None:
-        """Make directory and files; any thread, blocks."""
+        """Create directory and files; any thread, blocks."""
         try:
             self.log = self._load(self._make_directory())
         except (OSError, LogCorrupted) as error:

@@ -1,4 +1,4 @@
-"""Directories of partitions on their way out: renamed, so that a crash forgets nothing, then removed."""
+"""Deletes partition directories: they are renamed, so that a crash is safe, and removed later."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from odradek.log.partition.partition_log import PartitionLog
 
 
 class DeletedDirectory(NamedTuple):
-    """A partition's directory that waits for its removal."""
+    """A partition's directory that will be removed."""
 
     due_ms: int
     path: str
 
 
 class DirectoryDeletion:
-    """What waits for its removal in all log directories. Owned by the log manager.
+    """The directories to be removed in all log directories. Owned by the log manager.
 
     `mark`, `give_up` and `remove` block, and any thread may call them.
     """
@@ -32,11 +32,11 @@ class DirectoryDeletion:
         self._doomed: list[DeletedDirectory] = []
 
     def add(self, path: str, due_ms: int) -> None:
-        """Have a directory that has a leaving one's name removed then."""
+        """Schedule the removal of a directory that is renamed already."""
         self._doomed.append(DeletedDirectory(due_ms, path))
 
     def give_up(self, partition: TopicPartition, path: str, log: PartitionLog | None, due_ms: int) -> None:
-        """Rename a directory, which its log may still be read from, and have it removed then."""
+        """Rename a directory, whose log may still be read, and schedule its removal."""
         try:
             doomed = self.mark(partition, path, DirectoryState.DELETE)
         except OSError as error:
@@ -46,7 +46,7 @@ class DirectoryDeletion:
         self.add(doomed, due_ms)
 
     def mark(self, partition: TopicPartition, path: str, state: DirectoryState) -> str:
-        """Rename a directory for what it is now; its new path."""
+        """Rename a directory according to its state; its new path."""
         parent = os.path.dirname(path)
         marked = f"{parent}/{marked_directory_name(partition, uuid4().hex, state)}"
         self._files.rename(path, marked)
@@ -54,14 +54,14 @@ class DirectoryDeletion:
         return marked
 
     def due(self, now_ms: int) -> list[str]:
-        """The directories whose time is over; they are told once."""
+        """The directories whose delay is over; each is returned once."""
         due = [one for one in self._doomed if one.due_ms <= now_ms]
         for doomed in due:
             self._doomed.remove(doomed)  # in place: other threads append to it
         return [doomed.path for doomed in due]
 
     def remove(self, paths: Iterable[str]) -> None:
-        """Remove files, and directories with all that they hold."""
+        """Remove files, and directories with their contents."""
         for path in paths:
             if not self._files.is_directory(path):
                 self._files.remove(path)

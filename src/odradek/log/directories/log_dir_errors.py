@@ -1,4 +1,4 @@
-"""Why a directory of `log.dirs` cannot be used: what is in the way, and what a person can do about it."""
+"""Why a directory of `log.dirs` cannot be used, and what to do about it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REMEDIES = {
 
 
 class UnusableDirectory(OdradekError):
-    """No log can be kept in a directory; `errno` as the system said."""
+    """A directory cannot hold logs; `errno` is the system's."""
 
     def __init__(self, path: str, error: OSError) -> None:
         self.path = path
@@ -28,7 +28,7 @@ class UnusableDirectory(OdradekError):
 
 
 def check_different(log_dirs: Sequence[str]) -> None:
-    """ConfigError for two names of one directory, which would count twice, and for none at all."""
+    """ConfigError if two names mean the same directory, or if there is none."""
     if not log_dirs:
         raise ConfigError("log.dirs must name a directory")
     names: dict[str, str] = {}
@@ -41,7 +41,7 @@ def check_different(log_dirs: Sequence[str]) -> None:
 
 
 def make_directory(path: str) -> None:
-    """Have a directory there, with those above it; UnusableDirectory if that cannot be."""
+    """Create a directory and its parents if missing; UnusableDirectory if that fails."""
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
@@ -59,7 +59,7 @@ def _sentence(path: str, error: OSError) -> str:
 
 
 def _obstacle(path: str) -> str | None:
-    """The path itself or one above it, if that is there and no directory."""
+    """The path itself or a parent, if that exists and is not a directory."""
     while path and not os.path.lexists(path):
         path = os.path.dirname(path)
     return path if path and not os.path.isdir(path) else None

@@ -1,4 +1,4 @@
-"""One entry of `log.dirs`: its lock, whose it is, its checkpoint files, and the partitions in it."""
+"""One entry of `log.dirs`: its lock, its owner, its checkpoint files, and its partitions."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from odradek.log.recovery.log_loader import Checkpoints
 logger = logging.getLogger(__name__)
 
 ROOM_BYTES = 16 * 1024 * 1024
-"""Less is as good as nothing: one large batch and its index may take it."""
+"""Less free space counts as full: one large batch and its index may take it."""
 
 
 class CheckpointJob(NamedTuple):
-    """A checkpoint file whose content is decided; writing it blocks, so a pool does that."""
+    """A checkpoint file with its new content; writing it blocks, so a pool does that."""
 
     directory: LogDirectory
     name: str
@@ -40,7 +40,7 @@ class CheckpointJob(NamedTuple):
 
     @property
     def is_needed(self) -> bool:
-        """Whether the file says something else by now, or was not written since the start."""
+        """Whether the content has changed, or was not written since the start."""
         return self.directory.checkpointed.get(self.name) != self.content
 
     def run(self) -> None:
@@ -49,7 +49,7 @@ class CheckpointJob(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """What lies in a log directory, by name."""
+    """The contents of a log directory, by name."""
 
     partitions: dict[str, DirectoryName]
     unknown: list[str]
@@ -58,8 +58,8 @@ class Listing(NamedTuple):
 class LogDirectory:
     """A directory that holds partitions; owned by the LogManager.
 
-    `failure`: why it is offline, None while it serves. `is_full`: whether the lack of room has been told.
-    `checkpointed`: what the checkpoint files say that were written since the start.
+    `failure`: why it is offline, None while it is online. `is_full`: whether a full disk has been logged.
+    `checkpointed`: the contents of the checkpoint files written since the start.
     """
 
     __slots__ = (
@@ -87,31 +87,31 @@ class LogDirectory:
         return f"LogDirectory({self.path}{', offline' if self.failure else ''})"
 
     def join(self, name: str) -> str:
-        """The path of something in it."""
+        """The path of an entry."""
         return f"{self.path}/{name}"
 
-    # Room
+    # Disk space
 
     def notice_full(self, error: Exception) -> None:
-        """A write was refused for want of room; told once until there is some again."""
+        """A write failed for lack of disk space; logged once until there is space again."""
         if not self.is_full:
             self.is_full = True
             logger.error(
-                "the disk of %s is full, writes are refused until there is room: %s", self.path, error
+                "the disk of %s is full, writes are rejected until there is space: %s", self.path, error
             )
 
     def notice_room(self) -> None:
-        """Look whether a full disk has room again."""
+        """Check whether a full disk has space again."""
         if self.is_full and self.files.usable_bytes(self.path) >= ROOM_BYTES:
             self.is_full = False
-            logger.warning("the disk of %s has room again, writes are taken", self.path)
+            logger.warning("the disk of %s has space again, writes are accepted", self.path)
 
-    # Whose it is
+    # Ownership
 
     def lock(self) -> None:
-        """Make sure that nobody else uses it; DirectoryLocked if somebody does.
+        """Take the lock; DirectoryLocked if it is taken.
 
-        Two kinds of lock: one that Kafka's own lock on this file honours, and one that also holds against a
+        Two kinds of lock: one that Kafka's own lock on this file respects, and one that also works against a
         second manager in this process.
         """
         os.makedirs(self.path, exist_ok=True)
@@ -126,11 +126,11 @@ class LogDirectory:
         self._lock = file
 
     def unlock(self) -> None:
-        """Let others have it."""
+        """Release the lock."""
         self._lock = None
 
     def read_meta_properties(self) -> MetaProperties | None:
-        """Whose directory it is; None for a new one. InconsistentMetaProperties if the file is damaged."""
+        """The owner; None for a new directory. InconsistentMetaProperties if the file is damaged."""
         try:
             return decode_meta_properties(self.files.read_file(self.join(filenames.META_PROPERTIES)))
         except FileNotFoundError:
@@ -141,7 +141,7 @@ class LogDirectory:
             ) from None
 
     def claim(self, broker_id: int, cluster_id: str, new_directory_id: UUID) -> None:
-        """Take a new directory, or check that a used one is ours."""
+        """Claim a new directory, or check that this broker owns it."""
         found = self.read_meta_properties()
         if found is None:
             found = MetaProperties(broker_id, cluster_id, new_directory_id)
@@ -165,9 +165,9 @@ class LogDirectory:
         self.files.write_file_atomically(self.join(name), content)
 
     def write_checkpoint(self, name: str, content: bytes) -> None:
-        """Replace a checkpoint file, synced, and remember what it says; any thread, blocks."""
+        """Replace a checkpoint file, synced, and keep its content; any thread, blocks."""
         with self._checkpoint_lock:
-            self.checkpointed.pop(name, None)  # a write that fails may have come through all the same
+            self.checkpointed.pop(name, None)  # a failed write may have succeeded partly
             self.write(name, content)
             self.checkpointed[name] = content
 
@@ -175,7 +175,7 @@ class LogDirectory:
         """An offset checkpoint; a missing one is empty, and so is a damaged one, with a warning.
 
         Without a recovery point everything is scanned, which is slow but safe. Without a high watermark
-        damage cannot be told from a torn tail any more, hence the warning.
+        damage cannot be distinguished from a torn tail, hence the warning.
         """
         try:
             return decode_offsets(self.files.read_file(self.join(name)))
@@ -186,9 +186,9 @@ class LogDirectory:
             return {}
 
     def read_checkpoints(self) -> dict[TopicPartition, Checkpoints]:
-        """What was known of each partition, and whether the stop was clean; the clean mark is taken away.
+        """The checkpoints of each partition, and whether the shutdown was clean; the clean mark is removed.
 
-        It goes before anything is written, so that a crash from here on is not taken for a clean stop.
+        It is removed before anything is written, so that a crash does not look like a clean shutdown.
         """
         mark = self.join(filenames.CLEAN_SHUTDOWN)
         is_clean = self.files.exists(mark)
@@ -215,11 +215,11 @@ class LogDirectory:
         ]
 
     def mark_clean(self, broker_epoch: int) -> None:
-        """Note that everything was closed in order."""
+        """Record a clean shutdown."""
         self.write(filenames.CLEAN_SHUTDOWN, encode_clean_shutdown(broker_epoch))
 
     def list(self) -> Listing:
-        """The partitions, live or set apart, and the directories that are none."""
+        """The partitions, by state, and the directories that are not partitions."""
         partitions: dict[str, DirectoryName] = {}
         unknown = []
         for name in self.files.list(self.path):
@@ -236,7 +236,7 @@ class LogDirectory:
 def recorded_properties(paths: Sequence[str], files: FileSystem | None = None) -> MetaProperties | None:
     """The first `meta.properties` of these directories; None if all are new. Blocks.
 
-    InconsistentMetaProperties if they name different brokers. One that cannot be read does not count.
+    InconsistentMetaProperties if they name different brokers. Unreadable files are ignored.
     """
     found: dict[int, tuple[str, MetaProperties]] = {}
     for path in paths:

@@ -32,12 +32,12 @@ MAX_PREFERRED = 10_000
 
 
 Step = Callable[[], None]
-"""Work on files that is decided and may block."""
+"""Work on files that may block."""
 
 
 @dataclass(slots=True)
 class LoadReport:
-    """What a start has found, beside the logs that serve."""
+    """What was found at startup, beside the logs that are served."""
 
     corrupted: dict[TopicPartition, LogCorrupted] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)
@@ -49,7 +49,7 @@ class LogManager:
     """All partitions on this broker; owned by the event loop.
 
     `start` and `stop` block and run before and after it. A StorageError that is not `is_no_space` must be
-    reported by `fail_directory`; the partitions there go, the other directories keep serving.
+    reported with `fail_directory`; its partitions go offline, the other directories keep serving.
     """
 
     def __init__(
@@ -72,21 +72,21 @@ class LogManager:
         self.logs: dict[TopicPartition, PartitionLog] = {}
         self.report = LoadReport()
         self._homes: dict[TopicPartition, LogDirectory] = {}
-        # What the checkpoints said of partitions that do not serve; it must not be forgotten.
+        # Checkpoints of partitions that are not served; they must be kept.
         self._retained: dict[TopicPartition, Checkpoints] = {}
         self._leaving = DirectoryDeletion(self.files)
         self._unfinished_copies: list[tuple[TopicPartition, LogDirectory, str]] = []
         self.moves: dict[TopicPartition, LogMove] = {}
-        # Where partitions that are not here yet shall go, by the word of an administrator.
+        # Directories that an administrator chose for partitions that do not exist yet.
         self.preferred_directories: dict[TopicPartition, str] = {}
 
     # Start and stop
 
     def start(self, now_ms: int, config_of: Callable[[str], LogConfig]) -> LoadReport:
-        """Lock, check and load every directory; blocks. `config_of` a topic gives the settings of its logs.
+        """Lock, check and load every directory; blocks. `config_of` returns the settings of a topic's logs.
 
         A directory that fails is offline; UnusableDirectory if all do. DirectoryLocked and
-        InconsistentMetaProperties end the start: nothing was touched then.
+        InconsistentMetaProperties abort the start before anything is changed.
         """
         for directory in self.directories:
             with self._offline_on_error(directory):
@@ -110,10 +110,10 @@ class LogManager:
         return self.report
 
     def _give_up_copies(self, now_ms: int) -> None:
-        """Moves were under way at the last stop: their copies go if the logs are here, and are made anew."""
+        """Discard the copies of interrupted moves if the logs exist; the moves start over."""
         for partition, directory, path in self._unfinished_copies:
             if partition not in self.logs:
-                self.report.set_aside.append(path)  # it may be all that there is
+                self.report.set_aside.append(path)  # it may be the only copy
                 continue
             self._leaving.add(path, now_ms)
             if directory is not self._homes[partition]:
@@ -185,18 +185,18 @@ class LogManager:
             self._drop_logs_of(directory)
 
     def _admit(self, log: PartitionLog, directory: LogDirectory) -> None:
-        """Of a partition that lies in two directories the longer serves; the other is set aside."""
+        """If a partition is in two directories, the longer log is served; the other one is set aside."""
         other = self.logs.get(log.partition)
         if other is not None:
             log, shorter = (log, other) if log.log_end_offset > other.log_end_offset else (other, log)
-            logger.error("%s lies in two directories; %s is set aside", log.partition, shorter.directory.path)
+            logger.error("%s is in two directories; %s is set aside", log.partition, shorter.directory.path)
             self._set_aside(shorter.partition, shorter.directory.path)
             directory = directory if log is not other else self._homes[log.partition]
         self.logs[log.partition] = log
         self._homes[log.partition] = directory
 
     def stop(self, now_ms: int, broker_epoch: int = -1) -> None:
-        """Close every log in order and leave the clean mark; blocks."""
+        """Close every log and write the clean mark; blocks."""
         for directory in self.online_directories():
             with self._offline_on_error(directory):
                 mine = list(self.logs_in(directory))
@@ -210,7 +210,7 @@ class LogManager:
             directory.unlock()
 
     def abandon(self) -> None:
-        """Let go of locks and files without a clean stop."""
+        """Release locks and files without a clean shutdown."""
         for log in self.logs.values():
             log.release()
         for directory in self.directories:
@@ -219,19 +219,19 @@ class LogManager:
     # Directories
 
     def online_directories(self) -> list[LogDirectory]:
-        """The directories that serve, in the order of `log.dirs`."""
+        """The directories that are online, in the order of `log.dirs`."""
         return [directory for directory in self.directories if directory.failure is None]
 
     def directory_of(self, partition: TopicPartition) -> LogDirectory | None:
-        """Where a partition lies, if it is on this broker."""
+        """The directory of a partition, if it is on this broker."""
         return self._homes.get(partition)
 
     def logs_in(self, directory: LogDirectory) -> Iterator[PartitionLog]:
-        """The logs that one directory serves."""
+        """The logs of one directory that are served."""
         return (log for tp, log in self.logs.items() if self._homes[tp] is directory)
 
     def fail_directory(self, directory: LogDirectory, error: OSError) -> list[TopicPartition]:
-        """Take a directory offline; the partitions that stop serving with it."""
+        """Take a directory offline; the partitions that go offline with it."""
         if directory.failure is None:
             logger.error("%s has failed and is offline: %s", directory.path, error)
             directory.failure = error
@@ -246,7 +246,7 @@ class LogManager:
         return lost
 
     def report_failure(self, partition: TopicPartition, error: StorageError) -> list[TopicPartition]:
-        """A log could not be written or read: if its disk is not merely full, take the directory offline."""
+        """After a failed write or read of a log: take the directory offline unless its disk is full."""
         home = self._homes.get(partition)
         if error.is_no_space or home is None:
             return []
@@ -259,7 +259,7 @@ class LogManager:
 
     @contextlib.contextmanager
     def _offline_on_error(self, directory: LogDirectory) -> Iterator[None]:
-        """An error of the disk costs this directory and no other."""
+        """Take this directory offline on a disk error."""
         try:
             yield
         except OSError as error:
@@ -270,15 +270,15 @@ class LogManager:
     # Partitions
 
     def get(self, partition: TopicPartition) -> PartitionLog | None:
-        """A log that serves."""
+        """A log that is served."""
         return self.logs.get(partition)
 
     def get_or_create(
         self, partition: TopicPartition, config: LogConfig, *, now_ms: int, topic_id: UUID | None = None
     ) -> PartitionLog:
-        """The partition's log, made in the directory with the fewest partitions if there is none; may block.
+        """The partition's log, created in the directory with the fewest partitions if needed; may block.
 
-        LogCorrupted for one that is damaged: quarantine it first. StorageError if no directory can take it.
+        LogCorrupted for one that is damaged: quarantine it first. StorageError if no directory can hold it.
         """
         log = self.logs.get(partition)
         if log is not None:
@@ -292,7 +292,7 @@ class LogManager:
     ) -> Creation:
         """Choose a directory for a partition that has no log: the preferred one, or that with the fewest.
 
-        Whoever may block calls `run`, then the owner of the logs `complete_creation`. Errors as of
+        Call `run` where blocking is allowed, then `complete_creation` on the loop. Errors as of
         `get_or_create`.
         """
         if partition in self.report.corrupted:
@@ -303,7 +303,7 @@ class LogManager:
         if home is not None and home.failure is not None:
             raise StorageError(home.failure, home.path)
         directory = self._preferred(partition) or self._emptiest()
-        # Taken from now on, so that the next of a hundred new partitions goes elsewhere.
+        # Reserved from now on, so that the next of many new partitions gets another directory.
         self._homes[partition] = directory
 
         def load(path: str) -> PartitionLog:
@@ -312,14 +312,14 @@ class LogManager:
         return Creation(partition, directory, topic_id, load)
 
     def complete_creation(self, creation: Creation) -> PartitionLog:
-        """Have the new log serve; StorageError or LogCorrupted if it could not be made."""
+        """Serve the new log; StorageError or LogCorrupted if it could not be created."""
         partition, directory, log = creation.partition, creation.directory, creation.log
         if isinstance(creation.error, LogCorrupted):
             self.report.corrupted[partition] = creation.error
             raise creation.error
         if creation.error is not None:
             raise StorageError(creation.error, directory.path)
-        assert log is not None, "`run` comes first"
+        assert log is not None, "call `run` first"
         if directory.failure is not None:
             log.release()
             raise StorageError(directory.failure, directory.path)
@@ -328,7 +328,7 @@ class LogManager:
         return log
 
     def prefer(self, partition: TopicPartition, directory: LogDirectory) -> None:
-        """Have a partition made there when it comes; of many such words the oldest are forgotten."""
+        """Set the directory for a partition that does not exist yet; only the latest choices are kept."""
         self.preferred_directories.pop(partition, None)
         self.preferred_directories[partition] = directory.path
         if len(self.preferred_directories) > MAX_PREFERRED:
@@ -347,13 +347,13 @@ class LogManager:
         return min(counts, key=lambda directory: counts[directory])
 
     def delete(self, partition: TopicPartition, *, now_ms: int) -> None:
-        """Give up a partition whose topic was deleted; its files stay readable for `file.delete.delay.ms`."""
+        """Delete a partition whose topic was deleted; its files stay readable for `file.delete.delay.ms`."""
         self.begin_deletion(partition, now_ms=now_ms)()
 
     def begin_deletion(self, partition: TopicPartition, *, now_ms: int) -> Step:
-        """Serve the partition no more; the step that renames its directory, where blocking is allowed.
+        """Stop serving the partition; the step that renames its directory, where blocking is allowed.
 
-        It must have been taken before the partition is made anew. StorageError if the disk fails.
+        It must be done before the partition is created again. StorageError if the disk fails.
         """
         log = self.logs.pop(partition, None)
         directory = self._homes.pop(partition, None)
@@ -362,7 +362,7 @@ class LogManager:
         if directory is None or directory.failure is not None:
             return lambda: None
         if log is None and not self.files.exists(directory.join(str(partition))):
-            return lambda: None  # it was to be made, and could not
+            return lambda: None  # its creation failed
         delay_ms = log.config.file_delete_delay_ms if log is not None else 0
         return lambda: self._leaving.give_up(
             partition, directory.join(str(partition)), log, now_ms + delay_ms
@@ -371,18 +371,18 @@ class LogManager:
     # From one directory to another
 
     def begin_move(self, partition: TopicPartition, directory: LogDirectory) -> LogMove:
-        """There will be a copy of the log in that directory; `moving.py` has the steps from here on."""
+        """Begin a copy of the log in that directory; `log_move.py` has the next steps."""
         assert partition not in self.moves, "one move at a time"
         path = directory.join(marked_directory_name(partition, uuid4().hex, DirectoryState.FUTURE))
         move = self.moves[partition] = LogMove(self.logs[partition], directory, path, self.handles)
         return move
 
     def complete_move(self, move: LogMove, *, now_ms: int) -> Step:
-        """Have the copy serve; the step that gives up the old directory, once the copy is synced.
+        """Serve the copy; the step that deletes the old directory, once the copy is synced.
 
-        The one wait for the disk that the owner makes here spares us a worse one: what is appended from now
-        on must not lie under a name that the next start takes for an unfinished copy. StorageError if the
-        disk fails; then the old one serves on.
+        This waits for the disk once: records appended from now on must not be in a directory whose name the
+        next start takes for an unfinished copy. StorageError if the disk fails; then the old log is still
+        served.
         """
         source, partition = move.source, move.source.partition
         live = move.directory.join(str(partition))
@@ -400,13 +400,13 @@ class LogManager:
         return lambda: self._leaving.give_up(partition, source.directory.path, source, due_ms)
 
     def interrupt_move(self, move: LogMove) -> None:
-        """Leave the copy where it is: the next start finds it and begins the move anew."""
+        """Keep the copy where it is: the next start finds it and begins the move again."""
         del self.moves[move.source.partition]
         if move.copy is not None:
             move.copy.release()
 
     def cancel_move(self, move: LogMove, *, now_ms: int) -> Step:
-        """Give up the copy; the step that renames its directory, where blocking is allowed."""
+        """Discard the copy; the step that renames its directory, where blocking is allowed."""
         self.moves.pop(move.source.partition, None)
         if move.copy is not None:
             move.copy.release()
@@ -415,7 +415,7 @@ class LogManager:
         return lambda: self._leaving.give_up(move.source.partition, move.path, move.copy, now_ms)
 
     def quarantine(self, partition: TopicPartition) -> str:
-        """Set a damaged partition aside so that it can be copied anew; where it is now."""
+        """Set a damaged partition aside so that it can be replicated again; its new path."""
         del self.report.corrupted[partition]
         self._retained.pop(partition, None)
         directory = self._homes.pop(partition)
@@ -430,10 +430,10 @@ class LogManager:
         return [self._set_aside(log.partition, log.directory.path) for log in strays]
 
     def begin_setting_aside(self, partition: TopicPartition) -> Callable[[], str]:
-        """Serve a log no more; the step that renames its directory, where blocking is allowed.
+        """Stop serving a log; the step that renames its directory, where blocking is allowed.
 
-        The step returns the new path, which is never deleted. It must have been taken before the partition is
-        made anew. StorageError if the disk fails.
+        The step returns the new path, which is never deleted. It must be done before the partition is created
+        again. StorageError if the disk fails.
         """
         log = self.logs.pop(partition)
         del self._homes[partition]
@@ -452,18 +452,18 @@ class LogManager:
         self.report.set_aside.append(moved)
         return moved
 
-    # Work that comes round
+    # Periodic work
 
     def checkpoints(self) -> list[CheckpointJob]:
-        """The checkpoint files that have something new to say, at once."""
+        """The checkpoint files that have changed."""
         return self._noted(self.online_directories()).jobs()
 
     def begin_checkpoints(self) -> CheckpointRound:
-        """A round without logs so far: the owner notes each by `note_checkpoints`, in its own time."""
+        """An empty round: the caller adds each log with `note_checkpoints`."""
         return self._begin_checkpoints(self.online_directories())
 
     def note_checkpoints(self, log: PartitionLog, checkpoints: CheckpointRound) -> None:
-        """Note where a log is, if it still serves."""
+        """Add the offsets of a log, if it is still served."""
         if self.logs.get(log.partition) is log:
             checkpoints.note(log, self._homes[log.partition])
 
@@ -482,7 +482,7 @@ class LogManager:
         return checkpoints
 
     def enforce_retention(self, now_ms: int) -> int:
-        """Delete the segments of every log whose retention is over; how many went."""
+        """Delete the segments of every log whose retention is over; how many were deleted."""
         return sum(self.enforce_retention_of(log, now_ms) for log in list(self.logs.values()))
 
     def enforce_retention_of(self, log: PartitionLog, now_ms: int) -> int:
@@ -495,7 +495,7 @@ class LogManager:
         return deletion.segment_count if deletion is not None else 0
 
     def remove_expired_producers(self, log: PartitionLog, now_ms: int) -> int:
-        """Forget the producers of a log that were silent for `producer.id.expiration.ms`; how many went."""
+        """Remove the producers of a log that were idle for `producer.id.expiration.ms`; how many."""
         return log.producers.remove_expired(now_ms, self.config.producer_id_expiration_ms)
 
     def due_garbage(self, now_ms: int) -> list[str]:
@@ -504,7 +504,7 @@ class LogManager:
         return due + self.due_directories(now_ms)
 
     def due_directories(self, now_ms: int) -> list[str]:
-        """Of these, what partitions left that do not serve any more."""
+        """Of these, those of partitions that are not served any more."""
         return self._leaving.due(now_ms)
 
     def remove_garbage(self, paths: Iterable[str]) -> None:

@@ -1,13 +1,13 @@
-"""The copy of a log on its way to another directory (AlterReplicaLogDirs), while the log goes on serving.
+"""Moves a log to another directory (AlterReplicaLogDirs) while it is served.
 
-LogManager.begin_move        the owner of the logs: there will be a copy, named `<partition>.<hex>-future`
+LogManager.begin_move        the owner of the logs: begins a copy, named `<partition>.<hex>-future`
 move.prepare, copy_some,     a pool's thread, one call at a time: they block
      settle
-move.is_ready_after_rest     the owner: copies the little that is left, so that nothing can come between
-LogManager.complete_move     the owner: the copy serves from now on; the old directory goes
+move.is_ready_after_rest     the owner: copies the last few batches, so that nothing is appended in between
+LogManager.complete_move     the owner: the copy is served from now on; the old directory is deleted
 
-A crash at any moment leaves the old directory, or both with the same records. What is left of a copy at the
-next start is thrown away, and the move begins anew.
+A crash at any time leaves the old directory, or both with the same records. The next start discards an
+unfinished copy, and the move begins again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CHUNK_BYTES = 1 << 20
 
 
 class LogMove:
-    """One log and its copy. Made by the LogManager; its file says who may call what."""
+    """One log and its copy. Made by the LogManager; the table above says which thread may call what."""
 
     __slots__ = ("_handles", "_truncation_count", "copy", "directory", "path", "source")
 
@@ -47,19 +47,19 @@ class LogMove:
 
     @property
     def size_in_bytes(self) -> int:
-        """Bytes that are copied."""
+        """Bytes copied."""
         return self.copy.size_in_bytes if self.copy is not None else 0
 
     @property
     def offset_lag(self) -> int:
-        """How many offsets the copy lacks."""
+        """How many offsets the copy is behind."""
         end = self.copy.log_end_offset if self.copy is not None else self.source.log_start_offset
         return max(self.source.log_end_offset - end, 0)
 
     # In a pool's thread
 
     def prepare(self, now_ms: int) -> None:
-        """Make the directory of the copy, empty; blocks. OSError if the disk fails."""
+        """Create the directory of the copy; blocks. OSError if the disk fails."""
         files, source = self._handles.files, self.source
         files.make_directory(self.path)
         files.sync_directory(self.directory.path)
@@ -80,7 +80,7 @@ class LogMove:
         """Copy the next batches; the number of bytes, 0 when all is copied. Blocks."""
         copy = self._copy()
         if self._truncation_count != self.source.truncation_count:
-            # What was cut may have been copied; what came instead may have the same offsets.
+            # Truncated records may have been copied; others may have the same offsets now.
             self._start_over(now_ms)
         try:
             fetched = self._read_source(copy.log_end_offset, max_bytes)
@@ -94,7 +94,7 @@ class LogMove:
         return len(batches)
 
     def settle(self, now_ms: int) -> None:
-        """Bring the copy to the disk, and have it begin where the log begins, with its epochs. Blocks."""
+        """Sync the copy to disk, and give it the log's start offset and epochs. Blocks."""
         copy, source = self._copy(), self.source
         copy.advance_log_start(source.log_start_offset)
         if list(copy.epochs) != list(source.epochs):
@@ -106,7 +106,7 @@ class LogMove:
         self._copy().truncate_fully_and_start_at(self._first_offset(), now_ms=now_ms)
 
     def _first_offset(self) -> int:
-        """Where the batch begins that holds the log start: batches are copied whole."""
+        """Base offset of the batch that has the log start offset: batches are copied whole."""
         start = self.source.log_start_offset
         fetched = self._read_source(start, 1)
         if fetched.range is None:
@@ -119,13 +119,13 @@ class LogMove:
         except StorageError as error:
             if error.errno != errno.ENOENT:
                 raise
-            # Compaction or retention has renamed the file between our look at its name and its opening.
+            # Compaction or retention has renamed the file before it was opened.
             return self.source.read(offset, max_bytes, isolation=Isolation.LOG_END)
 
     # By the owner of the logs
 
     def is_ready_after_rest(self, now_ms: int) -> bool:
-        """Copy the rest if it is little; whether the copy is the log now, in every respect."""
+        """Copy the rest if it is small; whether the copy now equals the log."""
         source, copy = self.source, self._copy()
         self.copy_some(now_ms)
         return (
@@ -136,7 +136,7 @@ class LogMove:
         )
 
     def take_over(self) -> PartitionLog:
-        """The copy with everything that is not in files: it is the log from now on."""
+        """The copy with the log's state in memory: it is the log from now on."""
         source, copy = self.source, self._copy()
         copy.config = source.config
         copy.producers = source.producers
@@ -144,5 +144,5 @@ class LogMove:
         return copy
 
     def _copy(self) -> PartitionLog:
-        assert self.copy is not None, "`prepare` comes first"
+        assert self.copy is not None, "call `prepare` first"
         return self.copy

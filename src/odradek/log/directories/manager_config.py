@@ -1,4 +1,4 @@
-"""The broker's settings that the log manager obeys."""
+"""The settings of the log manager."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from odradek.log.partition.log_writer import PRODUCER_ID_EXPIRATION_MS
 
 @dataclass(frozen=True, slots=True)
 class LogManagerConfig:
-    """Threads, and what is done by the clock."""
+    """Threads and intervals."""
 
     num_recovery_threads_per_data_dir: int = setting(
         "num.recovery.threads.per.data.dir",

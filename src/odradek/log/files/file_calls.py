@@ -1,4 +1,4 @@
-"""Writing as compiled code calls it: by descriptor, and zeroes behind the bytes in the same call.
+"""Writes for compiled code: by descriptor, with zeroes after the bytes in the same call.
 
 file_calls.pxd has the C side; both are used alike.
 """
@@ -13,9 +13,9 @@ _ZEROES = memoryview(bytes(MAX_ZEROES))
 
 
 def write_run(fd: int, payload: memoryview, position: int, zeroes: int) -> int:
-    """Write the bytes and so many zeroes behind them, at most MAX_ZEROES: how many of both went, maybe none.
+    """Write the bytes and then zeroes, at most MAX_ZEROES; how many bytes were written, maybe none.
 
-    What is wrong then, whoever writes the rest will hear.
+    Errors are not raised: writing the rest will raise them.
     """
     try:
         return os.pwritev(fd, (payload, _ZEROES[:zeroes]), position)

@@ -1,6 +1,5 @@
 # cython: annotation_typing=False
-"""The file seam: every call that the log makes to the operating system, one method each, so that a test can
-make any of them fail.
+"""Every call of the log to the operating system, one method each, so that a test can make any of them fail.
 
 Compiled by Cython (file_system.pxd has the C types), or interpreted as is.
 """
@@ -18,7 +17,7 @@ from odradek.log.files.page_cache import is_cached
 from odradek.log.files.preallocation import take_room
 
 if cython.compiled:
-    # At the end of the process Python's own names are gone before the last files are.
+    # At the end of the process Python's own names may be gone before the last files are closed.
     from cython.cimports.odradek.log.files.file_calls import write_run
     from cython.cimports.posix.unistd import close as _close
 else:
@@ -31,14 +30,14 @@ Buffer = bytes | bytearray | memoryview
 NO_SPACE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 WARM_PIECE_BYTES = 1 << 20
-"""What is read again when a page of it is missing."""
+"""What is read again if a page of it is missing."""
 
 
 class OpenFile:
-    """A descriptor that is closed when its last user lets go of it.
+    """A descriptor that is closed with its last reference.
 
-    Whoever reads, syncs or sends holds a reference, in any thread, so a file that leaves the cache or is
-    deleted meanwhile stays readable, and its number is not reused under a reader's hands.
+    Every reader, sync or send holds a reference, in any thread, so that a file that leaves the cache or is
+    deleted meanwhile stays readable, and its descriptor is not reused too early.
     """
 
     __slots__ = ("fd",)
@@ -47,7 +46,7 @@ class OpenFile:
         self.fd = fd
 
     def fileno(self) -> int:
-        """For `os.sendfile` and whatever else wants a descriptor."""
+        """For `os.sendfile` and other calls that need a descriptor."""
         return self.fd
 
     def __del__(self) -> None:
@@ -55,7 +54,7 @@ class OpenFile:
 
 
 class FileRange:
-    """A run of bytes of a file, ready for `os.sendfile`: it keeps its file open for as long as it is held."""
+    """A range of bytes of a file for `os.sendfile`; it keeps its file open."""
 
     __slots__ = ("file", "length", "position")
 
@@ -65,12 +64,12 @@ class FileRange:
         self.length = length
 
     def read(self) -> bytes:
-        """The bytes themselves, for those who cannot send a file; may block on a cold file."""
+        """The bytes, for callers that cannot send a file; may block if they are not cached."""
         return os.pread(self.file.fd, self.length, self.position)
 
 
 class FileSystem:
-    """The operating system as the log sees it. Stateless, so any thread may call it; errors are `OSError`."""
+    """The operating system's calls. Stateless, so any thread may use it; errors are `OSError`."""
 
     __slots__ = ()
 
@@ -95,9 +94,9 @@ class FileSystem:
         return filled
 
     def warm(self, file: OpenFile, position: int, length: int) -> None:
-        """Have a run of the file in the page cache; nothing is copied, so it costs a tenth of a read.
+        """Load a range of the file into the page cache without copying it, at a tenth of the cost of a read.
 
-        Of what is there already nothing is read: often a kernel has taken only a few pages away.
+        Pages that are cached already are not read.
         """
         for start in range(position, position + length, WARM_PIECE_BYTES):
             end = min(start + WARM_PIECE_BYTES, position + length)
@@ -106,13 +105,13 @@ class FileSystem:
                     start += sent
 
     def is_cached(self, file: OpenFile, position: int, length: int) -> bool:
-        """Whether a run of the file is surely in the page cache."""
+        """Whether a range of the file is known to be in the page cache."""
         return is_cached(file.fd, position, length)
 
     def write_at(self, file: OpenFile, payload: Buffer, position: int, zeroes: int = 0) -> None:
         """Write all of it, or raise with the file in an unknown state after `position`.
 
-        So many zeroes behind it, at most MAX_ZEROES, if the disk takes them.
+        Followed by `zeroes` zeroes, at most MAX_ZEROES, if the disk takes them.
         """
         view = payload if isinstance(payload, memoryview) else memoryview(payload)
         written = write_run(file.fd, view, position, zeroes)
@@ -132,11 +131,11 @@ class FileSystem:
         os.posix_fallocate(file.fd, 0, size)
 
     def take_room(self, file: OpenFile, position: int, length: int) -> None:
-        """Take the disk space of a run that is still to be written; the file gets no longer."""
+        """Allocate disk space for a range that is still to be written; the file size does not change."""
         take_room(file.fd, position, length)
 
     def sync(self, file: OpenFile) -> None:
-        """Return when the bytes are on the disk."""
+        """Return when the bytes are on disk."""
         os.fsync(file.fd)
 
     def sync_directory(self, path: str) -> None:
@@ -153,7 +152,7 @@ class FileSystem:
         return os.path.lexists(path)
 
     def usable_bytes(self, path: str) -> int:
-        """How much more the disk under that path takes."""
+        """The free space of the disk at that path."""
         room = os.statvfs(path)
         return room.f_frsize * room.f_bavail
 
@@ -174,7 +173,7 @@ class FileSystem:
         os.rename(source, target)
 
     def remove(self, path: str) -> None:
-        """Remove a file; one that is gone already is no error, since removal is what was wanted."""
+        """Remove a file; no error if it does not exist."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
 
@@ -183,7 +182,7 @@ class FileSystem:
         os.rmdir(path)
 
     def copy_modification_time(self, source: str, target: str) -> None:
-        """Let a file look as old as another."""
+        """Copy the modification time of another file."""
         times = os.stat(source)
         os.utime(target, ns=(times.st_atime_ns, times.st_mtime_ns))
 
@@ -198,7 +197,7 @@ class FileSystem:
         return b"".join(chunks)
 
     def write_file_atomically(self, path: str, content: bytes) -> None:
-        """Replace a small file so that a crash leaves the old one or the new one, both whole."""
+        """Replace a small file so that after a crash either the old or the new one is there, complete."""
         temporary = path + ".tmp"
         file = self.open(temporary, create=True)
         self.truncate(file, 0)
@@ -210,5 +209,5 @@ class FileSystem:
 
 @functools.cache
 def _nowhere() -> int:
-    """A descriptor that takes everything; open for as long as the process lives."""
+    """A descriptor of /dev/null, open for as long as the process runs."""
     return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)

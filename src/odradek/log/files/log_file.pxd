@@ -1,4 +1,4 @@
-# C types of files.py.
+# C types of log_file.py.
 
 cimport cython
 

@@ -1,8 +1,8 @@
 # cython: annotation_typing=False
-"""The files of a log: one that grows at its end, and how many are open at the same time.
+"""The files of a log: append-only files, and a cache of open descriptors.
 
-`HandleCache` keeps the most recently used descriptors open; `LogFile` is one file, which takes disk space and
-pages of memory in steps. Compiled by Cython (files.pxd has the C types), or interpreted as is.
+`HandleCache` keeps the most recently used descriptors open; `LogFile` is one file, which allocates disk space
+and page cache in steps. Compiled by Cython (log_file.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class HandleCache:
         return len(self._open)
 
     def touch(self, file: LogFile) -> None:
-        """Mark as just used; while there is room for all, who was used last does not matter."""
+        """Mark as just used; not needed while all files fit into the cache."""
         if 2 * len(self._open) > self.limit:
             with contextlib.suppress(
                 KeyError
@@ -57,13 +57,13 @@ class HandleCache:
             oldest.handle_dropped()
 
     def drop(self, file: LogFile) -> None:
-        """Close a file now, unless somebody still holds it."""
+        """Close a file now, unless it is still referenced."""
         self._open.pop(file, None)
         file.handle_dropped()
 
 
 def default_handle_limit() -> int:
-    """Half of what the process may open; the other half is for sockets."""
+    """Half of the process's limit of open files; the other half is for sockets."""
     soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(64, min(soft_limit // 2, 65_536))
 
@@ -88,7 +88,7 @@ class PartitionDirectory:
 
 
 class LogFile:
-    """One file that only grows at its end; opened when needed, closed when others are needed more.
+    """One append-only file; opened when needed, closed when the cache is full.
 
     One writer: the owner of the segment. Any thread may read below `size`.
     """
@@ -127,24 +127,24 @@ class LogFile:
         self.size = 0
 
     def grow_in_steps(self) -> None:
-        """From now on, take disk space and pages of memory for many appends at once (ADR 8 and 9).
+        """From now on, allocate disk space and page cache for many appends at once (ADR 8 and 9).
 
-        The file is then longer than `size`. Whoever ends the growth calls `give_back_room`.
+        The file is then longer than `size`. Call `give_back_room` when the file stops growing.
         """
         self._room_end = self._paved_end = max(self.size, STEPS_FROM_BYTES)
 
     def reserve(self, size: int) -> None:
-        """Take the disk space of `size` bytes now, once and for all."""
+        """Allocate the disk space of `size` bytes now."""
         self.directory.files.reserve(self.handle(), size)
         self._room_end = self._paved_end = _NO_STEPS
 
     def give_back_room(self) -> None:
-        """Let others have what was taken and not needed, by this process or an earlier one."""
+        """Release the disk space that was allocated and not used, by this process or an earlier one."""
         self.directory.files.truncate(self.handle(), self.size)
         self._steps_begin_anew()
 
     def give_back_when_idle(self) -> None:
-        """Give back if nothing was appended since the last call, for whoever reads files beside us."""
+        """Release it if nothing was appended since the last call, for other programs that read the files."""
         has_steps = max(self.size, STEPS_FROM_BYTES) < self._paved_end < _NO_STEPS
         if has_steps and self.size == self._size_at_last_look:
             self.give_back_room()
@@ -155,7 +155,7 @@ class LogFile:
             self.grow_in_steps()
 
     def append(self, payload: Buffer) -> int:
-        """Write at the end; the position where it begins. After an error nothing was appended."""
+        """Write at the end; the position where it begins. After an error nothing is appended."""
         position = self.size
         end = position + len(payload)
         try:
@@ -164,8 +164,8 @@ class LogFile:
             else:
                 self.directory.handles.files.write_at(self.handle(), payload, position)
         except OSError:
-            # Half a batch may be there. The size did not move, so it is invisible and the next append
-            # overwrites it; cutting it off keeps the file whole for everyone else, if the disk still can.
+            # A part of a batch may be written. The size did not change, so it is hidden, and the next append
+            # overwrites it; truncating keeps the file valid for other readers, if the disk still works.
             with contextlib.suppress(OSError):
                 self.directory.files.truncate(self.handle(), position)
             self._steps_begin_anew()
@@ -174,7 +174,7 @@ class LogFile:
         return position
 
     def _write_and_pave(self, payload: Buffer, position: int, end: int) -> None:
-        """Write, and zeroes behind it: the kernel then makes few large pages, which later appends fill."""
+        """Write, with zeroes after it: the kernel then makes few large pages, which later appends fill."""
         paved_end = (end + PAVED_BYTES - 1) // PAVED_BYTES * PAVED_BYTES
         if paved_end > self._room_end:
             self._take_room(position, paved_end)
@@ -183,8 +183,8 @@ class LogFile:
 
     def _take_room(self, position: int, end: int) -> None:
         self._room_end = end + min(end // STEP_SHARE, MAX_STEP_BYTES)
-        # A disk that has no such step left may have room for the append, which finds its own; whatever else
-        # is wrong, the append will meet it too.
+        # A disk without space for a step may still have enough for the append, which allocates its own; any
+        # other error will occur in the append, too.
         with contextlib.suppress(OSError):
             self.directory.files.take_room(self.handle(), position, self._room_end - position)
 
@@ -201,18 +201,18 @@ class LogFile:
         return self.directory.files.read_into(self.handle(), wanted, position) if len(wanted) else 0
 
     def range(self, position: int, length: int) -> FileRange:
-        """A part of the file to be sent."""
+        """A range of the file to be sent."""
         return FileRange(self.handle(), position, length)
 
     def truncate(self, size: int) -> None:
-        """Cut to `size` bytes; of a file that a fork shares, only this side's."""
+        """Truncate to `size` bytes; a file that a fork shares is copied first."""
         self.unshare(size)
         self.directory.files.truncate(self.handle(), size)
         self.size = size
         self._steps_begin_anew()
 
     def unshare(self, size: int) -> None:
-        """Have the first `size` bytes to ourselves before they are followed by others; may block."""
+        """Copy the first `size` bytes if a fork shares the file; may block."""
         files = self.directory.files
         if not files.is_shared(self.path):
             return
@@ -227,7 +227,7 @@ class LogFile:
         self.close()
 
     def sync(self) -> None:
-        """Return when everything appended is on the disk; may block, so not on the event loop."""
+        """Return when everything appended is on disk; may block, so not on the event loop."""
         self.directory.files.sync(self.handle())
 
     def rename(self, name: str) -> None:
@@ -236,9 +236,9 @@ class LogFile:
         self.name = name
 
     def close(self) -> None:
-        """Let go of the handle; a later read opens it again."""
+        """Release the handle; a later read opens it again."""
         self.directory.handles.drop(self)
 
     def handle_dropped(self) -> None:
-        """The cache's word that this file is no longer counted as open."""
+        """Called by the cache when this file no longer counts as open."""
         self._handle = None

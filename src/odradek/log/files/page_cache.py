@@ -1,7 +1,7 @@
 """Asks the kernel how much of a file is in the page cache (cachestat, Linux 6.5 and later).
 
 range:  u64 position, u64 length
-answer: u64 pages cached, dirty, under writeback, evicted, evicted recently
+result: u64 pages cached, dirty, under writeback, evicted, evicted recently
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _syscall = ctypes.CDLL(None).syscall if sys.platform == "linux" else None
 
 
 def is_cached(fd: int, position: int, length: int) -> bool:
-    """Whether every page of that run is in memory; False where the kernel cannot tell."""
+    """Whether every page of that range is in memory; False if the kernel does not support this."""
     if _syscall is None:
         return False
     asked, answer = _Range(position, length), _Answer()

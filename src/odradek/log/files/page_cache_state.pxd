@@ -1,4 +1,4 @@
-# C types of warmth.py.
+# C types of page_cache_state.py.
 
 cimport cython
 

@@ -1,15 +1,15 @@
 # cython: annotation_typing=False
-"""What of a log is surely in the page cache, so that sending it cannot make the event loop wait for a disk.
+"""The part of a log that is known to be in the page cache, so that sending it does not block the event loop.
 
-Two parts count: the tail that was appended not long ago, and the run that was looked at last, or
-that a thread has just read on purpose.
+Two parts count: the tail that was appended recently, and the range that was checked last, or
+that a thread has just read.
 
     log start                          hot tail           log end
         |                                  |                 |
     ----+----------[ warm run ]------------+-----------------+
 
-Both are estimates to the safe side; pages may be evicted early, and then a read waits, as it would anyway.
-Compiled by Cython (warmth.pxd has the C types), or interpreted as is.
+Both are conservative estimates; if pages were evicted early, a read blocks.
+Compiled by Cython (page_cache_state.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from __future__ import annotations
 HOT_TAIL_BYTES = 8 << 20
 READ_AHEAD_BYTES = 8 << 20
 LOOK_AHEAD_BYTES = 32 << 20
-"""To be told what is in memory costs little for each byte, and nothing is read for it."""
+"""Checking whether bytes are in memory is cheap, and reads nothing."""
 
 
 class CachedRange:
     """Batches that are in memory, [start_offset, end_offset).
 
     A read of at most `max_bytes` that begins no later than at `last_offset` stays inside. `ahead_bytes` more
-    than one such read were asked for.
+    than one such read were checked.
     """
 
     __slots__ = ("ahead_bytes", "end_offset", "last_offset", "max_bytes", "start_offset")
@@ -39,7 +39,7 @@ class CachedRange:
         self.ahead_bytes = ahead_bytes
 
     def covers(self, offset: int, max_bytes: int) -> bool:
-        """Whether a read finds everything here."""
+        """Whether a read lies completely in this range."""
         return self.start_offset <= offset <= self.last_offset and max_bytes <= self.max_bytes
 
     def is_followed_by(self, offset: int) -> bool:
@@ -62,9 +62,9 @@ NOT_LOOKED_YET = LogEndMark(-1, 0, 0)
 
 
 class PageCacheState:
-    """Asked by the owner of one log; only `run` is assigned, by threads that have read.
+    """Used by the owner of one log; only `run` is assigned, by threads that have read.
 
-    The tail is looked at when somebody reads, never when somebody appends.
+    The tail is updated by reads, never by appends.
     """
 
     __slots__ = ("_hot_from", "_mark", "run")
@@ -75,7 +75,7 @@ class PageCacheState:
         self.run: CachedRange | None = None
 
     def covers(self, offset: int, max_bytes: int, end: LogEndMark) -> bool:
-        """Whether a read can be served without a disk; `end` is where the log ends now."""
+        """Whether a read needs no disk access; `end` is the current log end."""
         mark = self._mark
         is_same_segment = end.segment_base_offset == mark.segment_base_offset
         if not is_same_segment or not 0 <= end.segment_size - mark.segment_size <= HOT_TAIL_BYTES:
@@ -86,7 +86,7 @@ class PageCacheState:
         return run is not None and run.covers(offset, max_bytes)
 
     def _move_mark(self, end: LogEndMark) -> None:
-        """Let the hot tail begin at the last mark, if that is not too long ago."""
+        """Start the hot tail at the last mark, if that is recent."""
         mark = self._mark
         grown_bytes = end.segment_size - mark.segment_size
         is_recent = (

@@ -1,4 +1,4 @@
-"""Takes disk space for bytes that are still to come, without making the file longer (fallocate of Linux)."""
+"""Allocates disk space for bytes still to be written, without changing the file size (fallocate of Linux)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if _fallocate is not None:
 
 
 def take_room(fd: int, position: int, length: int) -> None:
-    """Take space for that run of the file, where the system can. OSError if the disk refuses it."""
+    """Allocate space for that range of the file, if the system supports it. OSError if the disk refuses."""
     if _fallocate is not None and _fallocate(fd, _KEEP_SIZE, position, length) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

@@ -1,8 +1,8 @@
-"""Bring a log to the disk in three steps, so that the slow one can run in a pool.
+"""Syncs a log to disk in three steps, so that the slow one can run in a pool.
 
-job = log.begin_flush(now_ms)      the owner: collects open files, writes what indexes keep in memory
-job.run()                          anywhere: fsync, may take as long as the disk likes
-log.complete_flush(job)            the owner: the recovery point moves to where the job began
+job = log.begin_flush(now_ms)      the owner: collects open files, writes pending index entries
+job.run()                          any thread: fsync, may take long
+log.complete_flush(job)            the owner: advances the recovery point to where the job began
 """
 
 from __future__ import annotations

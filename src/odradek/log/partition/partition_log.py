@@ -228,7 +228,7 @@ class PartitionLog(LogWriter):
     def begin_replacement(
         self, old: Sequence[Segment], new: Sequence[Segment], *, now_ms: int
     ) -> Iterator[None]:
-        """Put cleaned segments in the place of others; `leaving_segments.py` has the steps."""
+        """Put cleaned segments in the place of others; `segment_deletion.py` has the steps."""
         return self._leaving.begin_replacement(old, new, due_ms=now_ms + self.config.file_delete_delay_ms)
 
     def _discard(self, segments: Iterable[Segment], now_ms: int) -> None:

@@ -1,4 +1,4 @@
-# C types of warming.py.
+# C types of read_ahead.py.
 
 cimport cython
 

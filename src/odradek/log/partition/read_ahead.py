@@ -1,7 +1,7 @@
 # cython: annotation_typing=False
 """Reads that may have to wait for a disk: told apart from those that will not, and made ready by a thread.
 
-Compiled by Cython (warming.pxd has the C types), or interpreted as is.
+Compiled by Cython (read_ahead.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Segments on their way out: dropped, or replaced by cleaned ones, in steps that a crash may fall between.
+"""Deletes segments, or replaces them by cleaned ones, in steps that are safe against a crash.
 
-| what is there | what loading makes of it |
+| file | what loading does with it |
 | --- | --- |
-| `N.log.cleaned` | not yet decided: removed |
-| `N.log.swap` | it counts: the segments that it covers are dropped, and it gets its name |
-| `N.log.deleted` | nobody has it any more: removed; until then readers had it for its delay |
+| `N.log.cleaned` | incomplete: removed |
+| `N.log.swap` | complete: the segments that it covers are deleted, and it is renamed |
+| `N.log.deleted` | removed; until then readers could use it for its delay |
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from odradek.log.segment.segments import Segments
 
 
 class DeletedFiles(NamedTuple):
-    """Files renamed to .deleted, to be removed when readers have had their time."""
+    """Files renamed to .deleted, to be removed after the delay."""
 
     due_ms: int
     paths: tuple[str, ...]
 
 
 class SegmentDeletion:
-    """Takes segments out of a log, with their snapshots. Owned by its PartitionLog, on the loop."""
+    """Removes segments from a log, with their snapshots. Owned by its PartitionLog, on the loop."""
 
     __slots__ = ("_directory", "_garbage", "_replacement", "_segments", "_snapshots")
 
@@ -40,7 +40,7 @@ class SegmentDeletion:
         self._replacement: Iterator[None] | None = None
 
     def discard(self, segments: Iterable[Segment], *, due_ms: int) -> None:
-        """Drop segments in this order; their files may be removed at `due_ms`."""
+        """Delete segments in this order; their files may be removed at `due_ms`."""
         doomed = list(segments)
         self.finish_replacement()
         self._bury(doomed, due_ms)
@@ -54,7 +54,7 @@ class SegmentDeletion:
             self._garbage.append(DeletedFiles(due_ms, tuple(file.path for file in segment.files())))
 
     def due_garbage(self, now_ms: int) -> list[str]:
-        """Files whose time has come; they are forgotten here."""
+        """Files whose delay is over; each is returned once."""
         if not self._garbage:
             return []
         due = [path for one in self._garbage if one.due_ms <= now_ms for path in one.paths]
@@ -66,14 +66,14 @@ class SegmentDeletion:
     def begin_replacement(
         self, old: Sequence[Segment], new: Sequence[Segment], *, due_ms: int
     ) -> Iterator[None]:
-        """Put cleaned segments in the place of others, so that a crash leaves all of one or all of the other.
+        """Replace segments by cleaned ones, so that a crash leaves either all old or all new ones.
 
-        `new` have the suffix .cleaned, are sealed and synced. Once one is renamed to .swap it counts: loading
-        drops the segments that it covers and gives it its name. The last batch of a new segment tells how far
-        it reaches, so it must reach as far as the old ones.
+        `new` have the suffix .cleaned, are sealed and synced. Once one is renamed to .swap it is valid:
+        loading deletes the segments that it covers and renames it. The last batch of a new segment is where
+        it ends, so it must reach as far as the old ones.
 
-        Readers see the new ones from now on. The rest are the steps that the answer has left: short ones,
-        before each of which the directory must be synced, anywhere. What cuts the log finishes them first.
+        Readers see the new ones at once. The returned iterator has the remaining steps: short ones, before
+        each of which the directory must be synced, in any thread. Truncations finish them first.
         """
         with storage_errors(self._directory.path):
             self.finish_replacement()
@@ -89,7 +89,7 @@ class SegmentDeletion:
             self._segments.replace(old, new)
             yield
             self._bury(old, due_ms)
-            # The old names must be gone for good before nothing tells any more that they should be.
+            # The renames of the old files must be on disk before the .swap files get their names.
             yield
             for segment in new:
                 segment.rename("")
@@ -98,7 +98,7 @@ class SegmentDeletion:
             self._replacement = None
 
     def finish_replacement(self) -> None:
-        """Take the steps that are left, if there are any; blocks then."""
+        """Finish the remaining steps, if there are any; blocks then."""
         if self._replacement is not None:
             self._directory.files.sync_directory(self._directory.path)
             for _ in self._replacement:

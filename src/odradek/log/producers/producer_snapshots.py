@@ -1,4 +1,4 @@
-"""Producer state as a file, `N.snapshot`: what was known of the producers just before offset N. Pure.
+"""Producer state as a file, `N.snapshot`: the state of the producers just before offset N. Pure.
 
     position size field
            0    2 version: 1
@@ -33,7 +33,7 @@ _CRC_END = 6
 
 
 class CorruptSnapshot(ValueError):
-    """The file is not a snapshot, or not as it was written; an older one and the log replace it."""
+    """The file is not a valid snapshot; an older one and the log replace it."""
 
 
 def encode_snapshot(entries: Iterable[ProducerEntry]) -> bytes:
@@ -63,7 +63,7 @@ def decode_snapshot(content: bytes) -> list[ProducerEntry]:
     if version != VERSION:
         raise CorruptSnapshot(f"version {version} is unknown")
     if crc32c(memoryview(content)[_CRC_END:]) != crc:
-        raise CorruptSnapshot("the CRC does not fit")
+        raise CorruptSnapshot("wrong CRC")
     if len(content) != _HEADER.size + count * _ENTRY.size:
         raise CorruptSnapshot(f"{len(content)} bytes do not hold {count} entries")
     return [_decode_entry(row) for row in _ENTRY.iter_unpack(memoryview(content)[_HEADER.size :])]

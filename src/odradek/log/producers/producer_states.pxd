@@ -1,4 +1,4 @@
-# C types of producers.py.
+# C types of producer_states.py.
 
 cimport cython
 

@@ -1,21 +1,21 @@
 # cython: annotation_typing=False
-"""What a partition knows of its producers: sequences, open transactions, the last stable offset. Pure.
+"""The producer state of a partition: sequences, open transactions, the last stable offset. Pure.
 
 The rules, as a table:
 
-    producer's batch                                  answer
+    producer's batch                                  result
     same epoch, sequences of one of the last five     duplicate: acknowledged with its old offsets
     same epoch, sequence follows the last one         accepted; after 2**31 - 1 comes 0
     same epoch, any other sequence                    OutOfOrderSequence
     older epoch                                       InvalidProducerEpoch
     newer epoch, sequence 0                           accepted
     newer epoch, other sequence                       OutOfOrderSequence
-    producer unknown here                             accepted with any sequence: its records may have expired
+    producer unknown here                             accepted with any sequence: its state may have expired
     plain batch while a transaction is open           InvalidTxnState
 
-Followers and recovery only `apply`: what a leader has accepted is not judged again.
+Followers and recovery only `apply`: what a leader has accepted is not checked again.
 
-Compiled by Cython (producers.pxd has the C types), or interpreted as is.
+Compiled by Cython (producer_states.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MAX_SEQUENCE = 2**31 - 1
 
 
 class BatchMetadata(NamedTuple):
-    """One appended batch, as much of it as tells a duplicate."""
+    """One appended batch, with the fields that identify a duplicate."""
 
     last_sequence: int
     last_offset: int
@@ -52,7 +52,7 @@ class BatchMetadata(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """What an end-of-transaction marker says."""
+    """An end-of-transaction marker."""
 
     is_commit: bool
     coordinator_epoch: int
@@ -122,13 +122,13 @@ class ProducerEntry:
         return None
 
     def enter_epoch(self, producer_epoch: int) -> None:
-        """Sequences start anew with an epoch."""
+        """Start a new epoch, whose sequences begin again."""
         if producer_epoch != self.producer_epoch:
             self.producer_epoch = producer_epoch
             self.batches = ()
 
     def is_expired(self, now_ms: int, expiration_ms: int) -> bool:
-        """Whether the producer has been silent for too long; never within a transaction."""
+        """Whether the producer was idle for too long; never within a transaction."""
         return self.current_txn_first_offset < 0 and now_ms - self.last_timestamp_ms >= expiration_ms
 
     def __eq__(self, other: object) -> bool:
@@ -165,12 +165,12 @@ class ProducerStates:
     # Decisions
 
     def duplicate_of(self, header: BatchHeader) -> BatchMetadata | None:
-        """The earlier append of this very batch, if it is still remembered."""
+        """The earlier append of this batch, if it is one of the last five."""
         entry = self.entries.get(header.producer_id)
         return entry.duplicate_of(header) if entry is not None else None
 
     def check(self, header: BatchHeader, *, checks_sequence: bool = True) -> None:
-        """Raise what the table above says; coordinators write without sequences."""
+        """Raise according to the table above; coordinators write without sequences."""
         entry = self.entries.get(header.producer_id)
         if entry is None:
             return
@@ -197,7 +197,7 @@ class ProducerStates:
             raise CoordinatorFenced(header.producer_id, marker.coordinator_epoch, entry.coordinator_epoch)
 
     def has_ongoing_transaction(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether this life of the producer has a transaction open here."""
+        """Whether the producer has an open transaction here in this epoch."""
         entry = self.entries.get(producer_id)
         return (
             entry is not None
@@ -208,7 +208,7 @@ class ProducerStates:
     # Changes
 
     def apply(self, header: BatchHeader, marker: Marker | None = None) -> CompletedTxn | None:
-        """Take in a batch that was written; the transaction it ended, if it did."""
+        """Apply a batch that was written; the transaction it ended, if it did."""
         self.end_offset = header.next_offset
         if header.producer_id < 0:
             return None
@@ -237,7 +237,7 @@ class ProducerStates:
         entry.last_timestamp_ms = marker.timestamp_ms
         entry.current_txn_first_offset = NO_OFFSET
         if first_offset < 0:
-            return None  # a transaction without records here holds nobody back
+            return None  # the transaction has no records here
         del self.ongoing[first_offset]
         self.unreplicated[first_offset] = header.base_offset
         last_stable_offset = next(iter(self.ongoing), header.next_offset)
@@ -246,20 +246,20 @@ class ProducerStates:
         )
 
     def on_high_watermark(self, high_watermark: int) -> None:
-        """Ended transactions whose marker is committed hold nobody back any more."""
+        """Ended transactions whose marker is committed no longer hold back the last stable offset."""
         if self.unreplicated:
             self.unreplicated = {
                 first: last for first, last in self.unreplicated.items() if last >= high_watermark
             }
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers silent for `producer.id.expiration.ms`; how many went."""
+        """Remove producers that were idle for `producer.id.expiration.ms`; how many were removed."""
         expired = [e.producer_id for e in self.entries.values() if e.is_expired(now_ms, expiration_ms)]
         for producer_id in expired:
             del self.entries[producer_id]
         return len(expired)
 
-    # Answers
+    # Queries
 
     @property
     def first_unstable_offset(self) -> int | None:

@@ -1,11 +1,11 @@
-"""What lies in a partition's directory, after the traces of interrupted work are gone.
+"""The files of a partition's directory, after interrupted operations are finished or undone.
 
     *.deleted      removed: only the delay had kept them
     *.cleaned      removed: compaction had not finished; the originals are there
     *.swap         compaction had finished: what the new segments cover is removed, then they are renamed
     index alone    removed: its log is gone
 
-Anything else is left alone: a name that we do not know is somebody else's business.
+Other files are ignored.
 """
 
 from __future__ import annotations

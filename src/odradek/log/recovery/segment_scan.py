@@ -1,4 +1,4 @@
-"""Go over a segment batch by batch and tell how much of it is whole, and what its indexes should be.
+"""Scans a segment batch by batch: how much of it is valid, and what its indexes should contain.
 
 Base offset and leader epoch lie outside of the CRC, so they are judged by their neighbours: both rise, and
 in a log that is not compacted the offsets have no gaps. Where a batch steps back behind the one before it,
@@ -123,7 +123,7 @@ class _Judge:
         if self.checks_crc:
             whole = count_whole(chunk.buffer, chunk.scan.table, verdict.good)
             if whole < verdict.good:
-                verdict = _Verdict(whole, "the CRC does not fit")
+                verdict = _Verdict(whole, "wrong CRC")
         if verdict.good:
             self.next_offset = chunk.scan.field(verdict.good - 1, BatchColumn.LAST_OFFSET) + 1
             self.epoch = chunk.scan.field(verdict.good - 1, BatchColumn.PARTITION_LEADER_EPOCH)

@@ -1,4 +1,4 @@
-# C types of segment_end.py.
+# C types of segment_appender.py.
 
 cimport cython
 from cpython.array cimport array as c_array

@@ -1,8 +1,8 @@
 # cython: annotation_typing=False
 """The end of a segment, where batches are added: one write, and what must be noted with each batch.
 
-Compiled by Cython (segment_end.pxd has the C types), or interpreted as is. A base class of the segment, so
-that nothing lies between an append and the file.
+Compiled by Cython (segment_appender.pxd has the C types), or interpreted as is. A base class of the segment,
+so that nothing lies between an append and the file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# C types of segment_reads.py.
+# C types of segment_reader.py.
 
 cimport cython
 

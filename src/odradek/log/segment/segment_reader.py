@@ -1,7 +1,7 @@
 # cython: annotation_typing=False
 """Where batches are in a segment: by the sparse index, then by walking over their headers.
 
-Compiled by Cython (segment_reads.pxd has the C types), or interpreted as is. A base class of the segment, so
+Compiled by Cython (segment_reader.pxd has the C types), or interpreted as is. A base class of the segment, so
 that nothing lies between a read and the file.
 """
 

@@ -1,7 +1,7 @@
 """The loop that writes records from lists of bytes, and the header before them; compiled by Cython, or not.
 
-kernels.py has the layout of a record. Sizes first, then one exact buffer, then the bytes. batch.py has the
-layout of a header.
+record_check.py has the layout of a record. Sizes first, then one exact buffer, then the bytes. batch.py has
+the layout of a header.
 """
 
 from __future__ import annotations

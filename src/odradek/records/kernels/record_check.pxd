@@ -1,4 +1,4 @@
-# C types of the constants in kernels.py, and what other compiled modules may call without Python in between.
+# C types of the constants in record_check.py, and what other compiled modules may call.
 
 cdef int _RECORD_LENGTH, _BAD_TIMESTAMP_DELTA, _BAD_OFFSET_DELTA, _BAD_KEY, _BAD_VALUE
 cdef int _BAD_HEADER_COUNT, _BAD_HEADER_KEY, _BAD_HEADER_VALUE

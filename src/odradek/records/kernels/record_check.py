@@ -35,7 +35,7 @@ elif __name__ == "odradek.records.kernels.record_check":
 
 IS_COMPILED = cython.compiled
 
-# C integers by kernels.pxd, so that the loops need no Python object; layout.py decides the numbers.
+# C integers by record_check.pxd, so that the loops need no Python object; layout.py decides the numbers.
 _RECORD_LENGTH = Problem.RECORD_LENGTH
 _BAD_TIMESTAMP_DELTA = Problem.TIMESTAMP_DELTA
 _BAD_OFFSET_DELTA = Problem.OFFSET_DELTA

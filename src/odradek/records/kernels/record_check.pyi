@@ -1,4 +1,4 @@
-"""Types of kernels.py for its callers; inside, the annotations are C's."""
+"""Types of record_check.py for its callers; inside, the annotations are C's."""
 
 Buffer = bytes | bytearray | memoryview
 

@@ -1,7 +1,7 @@
 """Tables of where the records of a batch lie, or of a run of many; compiled by Cython, or interpreted as is.
 
-kernels.py has the layout of a record and walks it; layout.py has the columns of a row. What Python does for a
-batch takes as long as a hundred records of it, hence runs: the plain batches of a scan, indexed in one call.
+record_check.py has the layout of a record and walks it; layout.py has the columns of a row. The Python code
+per batch costs as much as a hundred records, hence runs: the plain batches of a scan, indexed in one call.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Records as Python objects, copied out of their batch; compiled by Cython, or interpreted as is.
 
-kernels.py has the layout of a record and walks it; here each one that was walked becomes a `Record`.
+record_check.py has the layout of a record and walks it; here each one that was walked becomes a `Record`.
 """
 
 from __future__ import annotations

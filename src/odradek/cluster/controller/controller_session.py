@@ -16,7 +16,7 @@ from odradek.coordination.store import Store, Watcher, WatchEvent
 
 @dataclass(slots=True, eq=False, repr=False)
 class ControllerSession:
-    """One controller epoch. Owned by the controller's event loop; its writes fail once the epoch is raised."""
+    """One controller epoch. Owned by the controller's event loop; writes fail once the epoch is raised."""
 
     context: ControllerContext
     fenced: FencedStore

@@ -50,13 +50,13 @@ class NotificationZnodes:
         """The brokers with a failed disk, or with space again on a full one."""
         return set(await self._log_dir_notes())
 
-    async def preferred_election_changed(self, wishes: AdminRequests) -> None:
+    async def preferred_election_changed(self, admin_requests: AdminRequests) -> None:
         """A tool requests preferred leaders for some partitions."""
         watcher = self._session.watcher(PreferredElectionChanged())
         if await self._session.store.exists(paths.PREFERRED_REPLICA_ELECTION, watcher) is None:
             return
         for partitions in await self._pop([paths.PREFERRED_REPLICA_ELECTION], decode_partitions):
-            results = await wishes.elect_leaders(Election.PREFERRED, partitions)
+            results = await admin_requests.elect_leaders(Election.PREFERRED, partitions)
             logger.info(
                 "electing preferred leaders on request: %s", {str(one): e.name for one, e in results.items()}
             )

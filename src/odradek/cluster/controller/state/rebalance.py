@@ -17,12 +17,12 @@ def imbalanced_partitions(context: ControllerContext, threshold_percent: int) ->
         if assignment.replicas and not context.is_queued_for_deletion(partition.topic):
             preferred.setdefault(assignment.replicas[0], []).append(partition)
 
-    strayed: list[TopicPartition] = []
+    imbalanced: list[TopicPartition] = []
     for broker_id, partitions in sorted(preferred.items()):
         away = [one for one in partitions if not _is_led_by(context, one, broker_id)]
         if len(away) * 100 > threshold_percent * len(partitions):
-            strayed.extend(one for one in away if _can_return(context, one, broker_id))
-    return strayed
+            imbalanced.extend(one for one in away if _can_return(context, one, broker_id))
+    return imbalanced
 
 
 def _is_led_by(context: ControllerContext, partition: TopicPartition, broker_id: int) -> bool:

@@ -101,9 +101,11 @@ class Broker:
             group_configs=GroupConfigs(lambda: self.store, lambda: config),
             topics=TopicAdmin(lambda: self.store, list),
             moves=LogMoves(replicas, cleaning, self.clock, self._in_pool, max_parallel=1),
-            gate=RequestLimit(),
+            request_limit=RequestLimit(),
         )
-        self.listener = Listener(Dispatcher(self.services, "PLAINTEXT").handle, gate=self.services.gate)
+        self.listener = Listener(
+            Dispatcher(self.services, "PLAINTEXT").handle, gate=self.services.request_limit
+        )
         serve(self.listener)
 
     async def _in_pool(self, step: Callable[[], Any]) -> Any:

@@ -132,7 +132,7 @@ def test_requests_beyond_the_queue_wait_and_are_all_answered(tmp_path: Path) -> 
 
     async def main() -> None:
         async with a_broker(tmp_path, "queued.max.requests=2") as (server, wire):
-            gate = server.services.gate
+            gate = server.services.request_limit
             most = 0
             is_open = asyncio.Event()
             real = server.services.broker_settings.sources
@@ -164,11 +164,11 @@ def test_a_request_that_waits_for_others_does_not_fill_the_queue(tmp_path: Path)
     async def main() -> None:
         async with a_broker(tmp_path, "queued.max.requests=1") as (server, wire):
             waiting = asyncio.create_task(server.services.wait_for_topic("orders", 20_000))
-            server.services.gate.enter(0)
+            server.services.request_limit.enter(0)
             await asyncio.sleep(0)
             await create_topic(wire, "orders")
             assert await waiting
-            server.services.gate.leave(0)
+            server.services.request_limit.leave(0)
             answer = await wire.ask(ApiKey.PRODUCE, 9, a_produce(a_batch(b"x")))
             assert the_row(answer).error_code == 0
             await wire.ask(ApiKey.METADATA, 9, MetadataRequest(topics=None))

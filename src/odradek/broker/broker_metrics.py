@@ -36,7 +36,7 @@ def _requests(services: Services, listeners: Listeners) -> Iterator[Sample]:
         yield Sample(names.CONNECTIONS, (name,), listener.connection_count)
         yield Sample(names.CONNECTIONS_ACCEPTED, (name,), listener.accepted)
         yield Sample(names.CONNECTIONS_REFUSED, (name,), listener.refused)
-    yield Sample(names.REQUESTS_UNDER_WAY, (), services.gate.open_requests)
+    yield Sample(names.REQUESTS_UNDER_WAY, (), services.request_limit.open_requests)
 
 
 def _waiting(services: Services) -> Iterator[Sample]:

@@ -20,14 +20,16 @@ ANY_INTERFACE = "0.0.0.0"
 class Listeners:
     """Every listener by name. Owned by the server, on the loop.
 
-    They share what is bounded for the whole broker: connections (`admission`) and requests (`gate`).
+    They share what is bounded for the whole broker: connections (`admission`) and requests (`request_limit`).
     """
 
     def __init__(self, config: BrokerConfig) -> None:
         self._config = config
         self.admission = Admission(_admission_limits(config))
         max_bytes = config.queued_max_request_bytes
-        self.gate = RequestLimit(config.queued_max_requests, max_bytes if max_bytes > 0 else UNBOUNDED)
+        self.request_limit = RequestLimit(
+            config.queued_max_requests, max_bytes if max_bytes > 0 else UNBOUNDED
+        )
         self._listeners: dict[str, Listener] = {}
         self.dispatchers: dict[str, Dispatcher] = {}
 
@@ -44,7 +46,7 @@ class Listeners:
                 connection_limits=ConnectionLimits(max_frame_bytes=config.socket_request_max_bytes),
                 limits=_listener_limits(self._config, endpoint.listener),
                 admission=self.admission,
-                gate=self.gate,
+                gate=self.request_limit,
                 socket_options=SocketOptions(
                     config.socket_send_buffer_bytes,
                     config.socket_receive_buffer_bytes,

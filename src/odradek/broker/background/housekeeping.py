@@ -39,11 +39,11 @@ class Housekeeping:
         clock: Clock,
         pool: Executor,
         flusher: LogFlusher,
-        on_room: Callable[[], Awaitable[None]],
+        on_space: Callable[[], Awaitable[None]],
     ) -> None:
-        """`on_room`: called every few seconds while a directory takes writes."""
+        """`on_space`: called every few seconds while a directory takes writes."""
         self._replicas = replicas
-        self._on_room = on_room
+        self._on_space = on_space
         self._logs = replicas.logs
         self._config = config
         self._clock = clock
@@ -160,7 +160,7 @@ class Housekeeping:
         for directory in self._logs.online_directories():
             directory.notice_room()
         if not all(directory.is_full for directory in self._logs.online_directories()):
-            await self._on_room()
+            await self._on_space()
 
     async def give_back_idle_room(self) -> None:
         """Cut log files that nobody has written to lately to their records, for tools that read them."""

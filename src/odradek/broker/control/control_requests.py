@@ -1,4 +1,4 @@
-"""What this broker does when the controller speaks: LeaderAndIsr, StopReplica, UpdateMetadata."""
+"""Applies the controller's requests: LeaderAndIsr, StopReplica, UpdateMetadata."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ _StopError = StopReplicaResponse.PartitionErrors
 
 
 class ControlRequestHandler:
-    """Carries out the controller's requests, unless a deposed one sent them. Lives on the broker's loop.
+    """Applies the controller's requests, unless their controller epoch is stale. Lives on the broker's loop.
 
-    One request at a time, in the order in which they came: what blocks is done in the pool, by `in_pool`, and
-    the next request must find it done. `on_applied` is called after each of them.
+    One request at a time, in order of arrival. What blocks runs in the pool, by `in_pool`, and is finished
+    before the next request starts. `on_applied` is called after each request.
     """
 
     def __init__(
@@ -75,15 +75,15 @@ class ControlRequestHandler:
         self._moves = moves
         self._on_applied = on_applied
         self._turn = asyncio.Lock()
-        # Told to be here, and the disk was full; whoever finds room has the controller name them again.
-        self.without_room: set[TopicPartition] = set()
+        # Partitions that a full disk could not take; retried when there is space.
+        self.without_space: set[TopicPartition] = set()
 
-    async def end(self) -> None:
-        """Finish the request under way, and take no other: the logs are about to be closed."""
+    async def close(self) -> None:
+        """Wait for the current request and accept no other: the logs are about to be closed."""
         await self._turn.acquire()
 
     async def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
-        """Host every partition named, as its leader or a follower; all of them at the same time."""
+        """Make this broker leader or follower of every partition in the request, concurrently."""
         async with self._turn:
             refused = self._fence.admit(request.controller_epoch, request.broker_epoch)
             if refused:
@@ -119,12 +119,12 @@ class ControlRequestHandler:
             if hosting.blocks:
                 await self._run(hosting)
             self._replicas.complete_hosting(hosting)
-            self.without_room.discard(topic_partition)
+            self.without_space.discard(topic_partition)
         except StorageError as error:
             row.error_code = error.error_code
             self._replicas.disk_failed(topic_partition, error)
             if error.is_no_space:
-                self.without_room.add(topic_partition)
+                self.without_space.add(topic_partition)
         except KafkaError as error:
             row.error_code = error.error_code
         return row
@@ -154,13 +154,13 @@ class ControlRequestHandler:
         )
 
     async def _set_aside_strays(self, request: LeaderAndIsrRequest) -> None:
-        """The controller has named all partitions of this broker: others are strays, kept but not served."""
+        """Rename the logs that a full request does not name: they are strays, kept but not served."""
         wanted = {
             TopicPartition(topic.topic_name, told.partition_index)
             for topic in request.topic_states
             for told in topic.partition_states
         }
-        self.without_room &= wanted
+        self.without_space &= wanted
         for topic_partition in [known for known in self._replicas.logs.moves if known not in wanted]:
             await self._moves.cancel(topic_partition)
         strays = self._replicas.set_aside_all_but(wanted)
@@ -171,7 +171,7 @@ class ControlRequestHandler:
             await self._in_pool(step)
 
     async def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
-        """Give up the partitions named, and their files where told so."""
+        """Stop the replicas in the request, and delete their logs where it says so."""
         async with self._turn:
             refused = self._fence.admit(request.controller_epoch, request.broker_epoch)
             if refused:
@@ -196,7 +196,7 @@ class ControlRequestHandler:
         await self._moves.cancel(topic_partition)
         self._replicas.drop(topic_partition)
         if told.delete_partition:
-            self.without_room.discard(topic_partition)
+            self.without_space.discard(topic_partition)
             home = self._replicas.logs.directory_of(topic_partition)
             try:
                 await self._delete(topic_partition)
@@ -215,7 +215,7 @@ class ControlRequestHandler:
             await self._in_pool(step)
 
     async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
-        """Take over what clients are to be told."""
+        """Update the metadata that clients receive."""
         async with self._turn:
             refused = self._fence.admit(request.controller_epoch, request.broker_epoch)
             if refused:

@@ -209,9 +209,9 @@ class Dispatcher:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         if route.entry.api_key in WORKED_OFF_THE_LOOP:
-            gate = self._services.gate
-            gate.enter(size)
-            task.add_done_callback(partial(_leave, gate, size))
+            limit = self._services.request_limit
+            limit.enter(size)
+            task.add_done_callback(partial(_leave, limit, size))
 
     async def _finish(
         self, context: RequestContext, request: Message, answer: Coroutine[Any, Any, Message | None]
@@ -267,5 +267,5 @@ class Dispatcher:
         connection.close(str(refused))
 
 
-def _leave(gate: RequestLimit, size: int, _: asyncio.Task[None]) -> None:
-    gate.leave(size)
+def _leave(limit: RequestLimit, size: int, _: asyncio.Task[None]) -> None:
+    limit.leave(size)

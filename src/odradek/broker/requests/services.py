@@ -58,7 +58,7 @@ class Services:
     group_configs: GroupConfigs
     topics: TopicAdmin
     moves: LogMoves
-    gate: RequestLimit
+    request_limit: RequestLimit
     # None: everybody may do everything, and nobody is held back.
     authorizer: Authorizer | None = None
     acls: ClusterAcls | None = None
@@ -118,7 +118,7 @@ class Services:
 
         Only for requests of `dispatch.WORKED_OFF_THE_LOOP`: they do not count as under way meanwhile.
         """
-        with self.gate.parked():
+        with self.request_limit.parked():
             return await self.state_changes.wait_until(condition, deadline)
 
     def _has_leaders(self, name: str, partition_count: int) -> bool:

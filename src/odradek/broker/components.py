@@ -1,0 +1,143 @@
+"""Builds the components of a broker from its configuration."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Executor
+from typing import Any
+
+from odradek.broker.background.log_cleaning import LogCleaning
+from odradek.broker.background.log_moves import LogMoves
+from odradek.broker.requests.fetch_sessions import FetchSessions
+from odradek.broker.requests.purgatory import CommitPurgatory, Purgatory
+from odradek.broker.requests.services import Services
+from odradek.broker.security.acls import Authorizer
+from odradek.broker.settings.alter import check_topic
+from odradek.broker.settings.broker_config import BrokerConfig
+from odradek.broker.settings.dynamic.broker_settings import BrokerSettings
+from odradek.broker.settings.dynamic.group_configs import GroupConfigs
+from odradek.broker.settings.dynamic.topic_settings import TopicSettings
+from odradek.cluster.acls import ClusterAcls
+from odradek.cluster.controller.active_controller import ActiveControllerSettings
+from odradek.cluster.controller.controller import ControllerSettings
+from odradek.cluster.metadata import MetadataImage
+from odradek.cluster.node import ClusterNode, NodeHooks, NodeSettings
+from odradek.cluster.placement import BrokerLocation
+from odradek.cluster.topics import TopicAdmin, TopicDefaults
+from odradek.common.clock import Clock
+from odradek.coordination.store import Store
+from odradek.coordination.urls import open_store
+from odradek.net.request_limit import RequestLimit
+from odradek.replication.replica_manager import ReplicaManager
+from odradek.transactions.producer_ids import ProducerIds
+
+CurrentConfig = Callable[[], BrokerConfig]
+"""Returns the configuration as it is now; dynamic settings change it."""
+
+
+def make_node(config: BrokerConfig, hooks: NodeHooks, clock: Clock) -> ClusterNode:
+    """The broker's member of the cluster: its session at the store, and its controller."""
+    timeout_ms = config.zookeeper_session_timeout_ms
+
+    async def open_session() -> Store:
+        return await open_store(
+            config.coordination_url,
+            session_timeout_ms=timeout_ms,
+            connection_timeout_ms=config.zookeeper_connection_timeout_ms,
+        )
+
+    settings = NodeSettings(
+        broker_id=config.given_broker_id,
+        reserved_broker_max_id=config.reserved_broker_max_id,
+        rack=config.broker_rack,
+        session_timeout_ms=timeout_ms,
+        controller=ControllerSettings(
+            inter_broker_listener=config.inter_broker_listener,
+            is_auto_leader_rebalance_enabled=config.auto_leader_rebalance_enable,
+            leader_imbalance_check_interval_s=config.leader_imbalance_check_interval_seconds,
+            term=ActiveControllerSettings(
+                config.delete_topic_enable, config.leader_imbalance_per_broker_percentage
+            ),
+        ),
+    )
+    return ClusterNode(open_session, settings, hooks, clock)
+
+
+def make_log_moves(
+    current_config: CurrentConfig,
+    replicas: ReplicaManager,
+    cleaning: LogCleaning,
+    clock: Clock,
+    in_pool: Callable[[Callable[[], Any]], Awaitable[Any]],
+) -> LogMoves:
+    """The mover of logs between the broker's directories."""
+    config = current_config()
+    return LogMoves(
+        replicas,
+        cleaning,
+        clock,
+        in_pool,
+        max_parallel=config.num_replica_alter_log_dirs_threads or len(config.data_dirs),
+        max_bytes_per_second=lambda: current_config().replica_alter_log_dirs_io_max_bytes_per_second,
+    )
+
+
+def make_topic_admin(current_config: CurrentConfig, node: ClusterNode, image: MetadataImage) -> TopicAdmin:
+    """Creates, extends and deletes topics in the store."""
+    config = current_config()
+
+    def check_configs(topic: str, configs: Mapping[str, str]) -> None:
+        check_topic(current_config(), configs)
+
+    return TopicAdmin(
+        lambda: node.store,
+        lambda: [BrokerLocation(broker.broker_id, broker.rack) for broker in image.brokers.values()],
+        defaults=TopicDefaults(
+            config.num_partitions, config.default_replication_factor, config.delete_topic_enable
+        ),
+        check_configs=check_configs,
+    )
+
+
+def make_services(
+    current_config: CurrentConfig,
+    node: ClusterNode,
+    clock: Clock,
+    pool: Executor,
+    *,
+    replicas: ReplicaManager,
+    moves: LogMoves,
+    topic_settings: TopicSettings,
+    broker_settings: BrokerSettings,
+    group_configs: GroupConfigs,
+    request_limit: RequestLimit,
+    authorizer: Authorizer | None,
+    acls: ClusterAcls | None,
+) -> Services:
+    """What the request handlers work with. Called on the broker's loop, when its logs are loaded."""
+    loop = asyncio.get_running_loop()
+    image = MetadataImage(node.cluster_id)
+    return Services(
+        broker_id=node.broker_id,
+        cluster_id=node.cluster_id,
+        clock=clock,
+        loop=loop,
+        pool=pool,
+        replicas=replicas,
+        fetch_sessions=FetchSessions(current_config().max_incremental_fetch_session_cache_slots),
+        waiting_produces=CommitPurgatory(loop),
+        waiting_flushes=CommitPurgatory(loop, until_flushed=True),
+        waiting_fetches=Purgatory(loop),
+        image=image,
+        producer_ids=ProducerIds(lambda: node.store, node.broker_id),
+        config=current_config,
+        topic_settings=topic_settings,
+        broker_settings=broker_settings,
+        group_configs=group_configs,
+        topics=make_topic_admin(current_config, node, image),
+        moves=moves,
+        request_limit=request_limit,
+        authorizer=authorizer,
+        acls=acls,
+    )

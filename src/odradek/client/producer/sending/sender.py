@@ -1,8 +1,8 @@
 """The sender: takes batches that are ready, sends them to the leaders, and completes them.
 
-Runs on one loop; a single batch may be sent without it (`SingleBatchSender`). `pump` does all that can be done
-now and never waits. Connections, metadata and producer ids are requested in tasks, which call `pump` again
-when they are done.
+Runs on one loop; a single batch may be sent without it (`SingleBatchSender`). `pump` does all that can be
+done now and never waits. Connections, metadata and producer ids are requested in tasks, which call `pump`
+again when they are done.
 """
 
 from __future__ import annotations

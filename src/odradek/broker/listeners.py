@@ -37,7 +37,7 @@ class Listeners:
         return iter(self._listeners.items())
 
     def open(self, services: Services) -> None:
-        """Have every address, and let nobody in yet; ListenError if one cannot be had."""
+        """Bind every address without accepting connections yet; raises ListenError."""
         for endpoint in self._config.endpoints:
             config = self._config.for_listener(endpoint.listener)
             dispatcher = self.dispatchers[endpoint.listener] = Dispatcher(services, endpoint.listener)
@@ -57,7 +57,7 @@ class Listeners:
             self._listeners[endpoint.listener] = listener
 
     def apply(self, config: BrokerConfig) -> None:
-        """Take over the limits of another configuration; connections that are open stay."""
+        """Apply the limits of another configuration; open connections stay."""
         self._config = config
         self.admission.limits = _admission_limits(config)
         for name, listener in self._listeners.items():

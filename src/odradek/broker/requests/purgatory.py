@@ -270,7 +270,7 @@ class CommitPurgatory:
             self.watching.pop(key, None)
 
     def _fail(self, key: Hashable, queue: PartitionWaits) -> None:
-        """The leader epoch in which these were appended is over: nobody knows whether they stay."""
+        """The leader epoch of these batches has ended: they may or may not be kept."""
         self.watching.pop(key, None)
         for wait in queue.waits:
             self._settle(wait, _NOT_LEADER)

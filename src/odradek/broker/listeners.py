@@ -64,7 +64,7 @@ class Listeners:
             listener.limits = _listener_limits(config, name)
 
     def advertised(self) -> list[RegisteredListener]:
-        """The listeners as others are told, with ports that are real."""
+        """The advertised listeners, with their actual ports."""
         registered = []
         for endpoint in self._config.advertised_endpoints:
             bound = self._listeners.get(endpoint.listener)
@@ -76,17 +76,17 @@ class Listeners:
         return registered
 
     def start_accepting(self) -> None:
-        """Let in whoever has come meanwhile."""
+        """Accept connections, also those that were waiting."""
         for listener in self._listeners.values():
             listener.start_accepting()
 
     def stop_accepting(self) -> None:
-        """Let nobody else in."""
+        """Accept no more connections."""
         for listener in self._listeners.values():
             listener.stop_accepting()
 
     def close(self) -> None:
-        """End every connection."""
+        """Close every connection."""
         for listener in self._listeners.values():
             listener.close()
 

@@ -36,7 +36,8 @@ async def offset_delete(context: RequestContext, request: OffsetDeleteRequest) -
             if row.error_code == ErrorCode.NONE:
                 waiting[TopicPartition(topic.name, asked.partition_index)] = row
         response.topics.append(OffsetDeleteResponse.Topics(name=topic.name, partitions=rows))
-    verdicts = await context.services.groups.delete_offsets(request.group_id, list(waiting))
-    for partition, row in waiting.items():
-        row.error_code = verdicts[partition]
+    if waiting:
+        errors = await context.services.groups.delete_offsets(request.group_id, list(waiting))
+        for partition, row in waiting.items():
+            row.error_code = errors[partition]
     return response

@@ -1,4 +1,4 @@
-"""A disk without room (SPEC I7): writes get a retriable error, reads go on, and it comes back by itself."""
+"""A full disk: writes get a retriable error, reads continue, and writes resume when there is space again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What other light brokers fell into, and what real clients trip over (SPEC K), on a whole broker.
+"""What other light brokers fell into, and what real clients trip over, on a whole broker.
 
 tests/compat/test_same_answers.py asks Apache Kafka itself the same and more.
 """

@@ -1,4 +1,4 @@
-"""kcat, with the librdkafka of the system: Debian 12 has 2.0.2, which trusts our version ranges (SPEC K1)."""
+"""kcat with the librdkafka of the system: Debian 12 has 2.0.2, which relies on our version ranges."""
 
 from __future__ import annotations
 

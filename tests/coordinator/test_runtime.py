@@ -11,7 +11,14 @@ import pytest
 
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
-from odradek.coordinator.result import Answer, CoordinatorRecord, ProducerStamp, Result, StartTimer, StopTimer
+from odradek.coordinator.result import (
+    CoordinatorRecord,
+    ParkedResponse,
+    ProducerStamp,
+    Result,
+    StartTimer,
+    StopTimer,
+)
 from odradek.coordinator.runtime import RETRY_MS, CoordinatorRuntime
 from odradek.protocol.errors import ProtocolError
 from odradek.records.batch import iterate_headers
@@ -59,8 +66,8 @@ class MemoryLog:
 
 
 class Alarm:
-    def __init__(self, ring: Callable[[], None], delay_ms: int) -> None:
-        self.ring = ring
+    def __init__(self, callback: Callable[[], None], delay_ms: int) -> None:
+        self.fire = callback
         self.delay_ms = delay_ms
         self.is_cancelled = False
 
@@ -69,19 +76,19 @@ class Alarm:
 
 
 class Alarms:
-    """Timers that ring when the test says so."""
+    """Timers that fire when the test says so."""
 
     def __init__(self) -> None:
         self.set: list[Alarm] = []
 
-    def call_later(self, delay_ms: int, ring: Callable[[], None]) -> Alarm:
-        self.set.append(Alarm(ring, delay_ms))
+    def call_later(self, delay_ms: int, callback: Callable[[], None]) -> Alarm:
+        self.set.append(Alarm(callback, delay_ms))
         return self.set[-1]
 
-    def ring(self) -> None:
+    def fire(self) -> None:
         due, self.set = [alarm for alarm in self.set if not alarm.is_cancelled], []
         for alarm in due:
-            alarm.ring()
+            alarm.fire()
 
 
 class FixedClock:
@@ -110,7 +117,10 @@ class Words:
 
     def on_timer(self, key: Hashable, now_ms: int) -> Result[None]:
         self.rung.append(key)
-        return Result(records=(CoordinatorRecord(str(key).encode(), None),), answers=(Answer("parked", key),))
+        return Result(
+            records=(CoordinatorRecord(str(key).encode(), None),),
+            parked_responses=(ParkedResponse("parked", key),),
+        )
 
 
 class Given:
@@ -237,11 +247,16 @@ def test_a_later_coordinator_replays_what_was_written_transactions_included():
 def test_a_parked_request_is_answered_by_a_later_decision():
     async def scenario(given: Given) -> None:
         await given.lead()
-        parked = asyncio.create_task(given.add("one", parks_under="key"))
+        parked = asyncio.create_task(given.add("one", parked_under="key"))
         await asyncio.sleep(0)
-        assert await given.add("two", answers=(Answer("key", "answer"), Answer("nobody", 0))) == "two"
+        assert (
+            await given.add(
+                "two", parked_responses=(ParkedResponse("key", "answer"), ParkedResponse("nobody", 0))
+            )
+            == "two"
+        )
         assert await parked == "answer"
-        assert await given.add("three", parks_under="own", answers=(Answer("own", 3),)) == 3
+        assert await given.add("three", parked_under="own", parked_responses=(ParkedResponse("own", 3),)) == 3
 
     run(scenario)
 
@@ -249,10 +264,12 @@ def test_a_parked_request_is_answered_by_a_later_decision():
 def test_the_answer_to_a_parked_request_waits_for_the_commit_as_well():
     async def scenario(given: Given) -> None:
         await given.lead()
-        parked = asyncio.create_task(given.add("one", parks_under="key"))
+        parked = asyncio.create_task(given.add("one", parked_under="key"))
         await asyncio.sleep(0)
         given.log.committed = 1
-        telling = asyncio.create_task(given.add("two", parks_under="other", answers=(Answer("key", 1),)))
+        telling = asyncio.create_task(
+            given.add("two", parked_under="other", parked_responses=(ParkedResponse("key", 1),))
+        )
         for _ in range(5):
             await asyncio.sleep(0)
         assert not parked.done()
@@ -267,7 +284,7 @@ def test_the_answer_to_a_parked_request_waits_for_the_commit_as_well():
 def test_whoever_is_parked_hears_of_the_end_and_of_a_newer_request():
     async def scenario(given: Given) -> None:
         await given.lead()
-        first, second = (asyncio.create_task(given.add("x", parks_under="key")) for _ in range(2))
+        first, second = (asyncio.create_task(given.add("x", parked_under="key")) for _ in range(2))
         assert await error_of(first) is ErrorCode.COORDINATOR_NOT_AVAILABLE  # type: ignore[arg-type]
         given.runtime.resign(3)
         assert await error_of(second) is ErrorCode.NOT_COORDINATOR  # type: ignore[arg-type]
@@ -278,19 +295,19 @@ def test_whoever_is_parked_hears_of_the_end_and_of_a_newer_request():
 def test_timers_ring_once_unless_stopped_and_are_tried_again_when_writing_fails():
     async def scenario(given: Given) -> None:
         state = await given.lead()
-        given.alarms.ring()
+        given.alarms.fire()
         assert state.rung == ["loaded"]
         await given.add("one", timers=(StartTimer("a", 1), StartTimer("b", 1), StopTimer("a")))
         await given.add("two", timers=(StartTimer("b", 9, lets_earlier_run=True),))
         given.log.fault = KafkaError(error_code=ErrorCode.NOT_ENOUGH_REPLICAS)
-        given.alarms.ring()
+        given.alarms.fire()
         assert state.words == ["loaded", "one", "two"]
         assert [alarm.delay_ms for alarm in given.alarms.set] == [RETRY_MS]
         given.log.fault = None
-        given.alarms.ring()
+        given.alarms.fire()
         assert state.words == ["loaded", "one", "two", "b"]
         given.runtime.resign(3)
-        given.alarms.ring()
+        given.alarms.fire()
         assert state.rung == ["loaded", "b", "b"]
 
     run(scenario)
@@ -310,6 +327,6 @@ def test_a_record_that_cannot_be_read_does_not_take_the_others_with_it(caplog):
         later = Given(given.log)
         later.state = Picky()
         assert (await later.lead()).words == ["one", "two"]
-        assert "left out" in caplog.text
+        assert "skipped" in caplog.text
 
     run(scenario)

@@ -103,8 +103,8 @@ class ManualShard:
         except KafkaError as error:
             ticket.answer = error
             return ticket
-        if result.parks_under is not None:
-            self._parked[result.parks_under] = ticket
+        if result.parked_under is not None:
+            self._parked[result.parked_under] = ticket
         else:
             ticket.answer = result.response
         self._carry_out(result)
@@ -124,13 +124,13 @@ class ManualShard:
             if isinstance(change, StartTimer):
                 number = self._timers[change.key] = next(self._numbers)
                 heapq.heappush(self._alarms, (self.now_ms + change.delay_ms, number, change.key))
-        for key, response in result.answers:
+        for key, response in result.parked_responses:
             ticket = self._parked.pop(key, None)
             if ticket is not None:
                 ticket.answer = response
 
     def pass_time(self, milliseconds: int) -> None:
-        """Let timers ring in their order."""
+        """Let timers fire in their order."""
         end_ms = self.now_ms + milliseconds
         while self._alarms and self._alarms[0][0] <= end_ms:
             at_ms, number, key = heapq.heappop(self._alarms)

@@ -117,7 +117,7 @@ def test_offsets_of_deleted_topics_are_forgotten_in_all_groups():
     shard = ManualShard()
     for partition in (ORDERS, BILLS):
         commit(shard, partition)
-    shard.ask(lambda state, _: offsets.forget(state, {ORDERS}))
+    shard.ask(lambda state, _: offsets.delete_partitions(state, {ORDERS}))
     for one in (shard, shard.reloaded()):
         assert list(one.state.offsets.of("g")) == [BILLS]
 

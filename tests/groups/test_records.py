@@ -48,7 +48,7 @@ class KafkasTopic:
 
 
 class NoTimer:
-    def call_later(self, delay_ms: int, ring: object) -> NoTimer:
+    def call_later(self, delay_ms: int, callback: object) -> NoTimer:
         return self
 
     def cancel(self) -> None:

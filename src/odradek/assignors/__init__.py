@@ -1,1 +1,1 @@
-"""Who gets which partition: pure functions, used by clients (classic groups) and by the broker (KIP-848)."""
+"""Assignors as pure functions, used by clients (classic groups) and by the broker (KIP-848)."""

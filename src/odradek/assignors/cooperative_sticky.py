@@ -1,7 +1,7 @@
-"""Cooperative sticky: the sticky assignment in steps, mostly two, so that nobody stops reading what it keeps.
+"""Cooperative sticky: the sticky assignment in mostly two rebalances, without stopping the whole group.
 
-A partition that changes hands is given to nobody at first: its owner hears that it is gone, gives it up, and
-joins again; then it is free for its new owner.
+A partition that moves is assigned to no member at first: its owner revokes it and rejoins; the next
+rebalance assigns it to its new owner.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from odradek.assignors.subscription import Assignment, Members, PartitionCounts
 
 
 def assign(members: Members, counts: PartitionCounts) -> Assignment:
-    """The partitions that each member may have at once."""
+    """The partitions that each member may own after this rebalance."""
     still_held = {partition: member_id for member_id, member in members.items() for partition in member.owned}
     former = {**still_held, **sticky.former_owners(members, counts)}
     return {

@@ -1,7 +1,7 @@
-"""Range: each topic by itself is cut into contiguous ranges, the first members get one partition more.
+"""Range: each topic is divided into contiguous ranges; the first members get one partition more.
 
-Five partitions of A over C1, C2, C3: A0 A1 | A2 A3 | A4. Topics with equal counts and subscribers fall into
-the same places, so that what belongs together by number stays together.
+Five partitions of A over C1, C2, C3: A0 A1 | A2 A3 | A4. Topics with equal partition counts and subscribers
+get the same ranges, so that partitions with the same number belong to the same member.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Round robin: all partitions in order, dealt in turn to the sorted members who want them."""
+"""Round robin: all partitions in order, assigned in turn to the sorted members that subscribe to them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def assign(members: Members, counts: PartitionCounts) -> Assignment:
     assignment: Assignment = {member_id: [] for member_id in members}
     turns = cycle(sorted_members(members))
     for partition in subscribed_partitions(members, counts):
-        # Somebody wants it, so that this ends.
+        # The loop ends, because some member subscribes to the topic.
         member_id = next(one for one in turns if partition.topic in members[one].topics)
         assignment[member_id].append(partition)
     return assignment

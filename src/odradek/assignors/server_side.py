@@ -1,7 +1,7 @@
 """The assignors that a broker runs for groups of the new protocol (KIP-848), by name.
 
-uniform   balanced over all topics together, moving as little as possible
-range     topic by topic, the same places in every topic
+uniform   balanced over all topics together, with as few moves as possible
+range     topic by topic, the same ranges in every topic
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Sticky: as balanced as the subscriptions allow, and then with as few moves as possible.
 
-Where everybody subscribes to the same topics, the loads differ by at most one, and a member keeps all that
-fits into its share. Else no chain of moves, from one member to the next, could take from one with more and
-give to one with less (by two or more); a partition goes back to its former owner where that costs no balance.
+If all members subscribe to the same topics, the loads differ by at most one, and a member keeps as many of
+its partitions as its share allows. Otherwise no chain of moves could reduce a difference of two or more; a
+partition returns to its former owner if that does not change the balance.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def assign(members: Members, counts: PartitionCounts) -> Assignment:
 
 
 def former_owners(members: Members, counts: PartitionCounts) -> Owners:
-    """Who had which partition: of several who claim one, the one of the latest generation.
+    """Former owners of partitions: if several members claim one, the one of the latest generation.
 
-    Two of one generation cannot both be right, so that neither counts. What does not exist any more, or is
-    not wanted any more, has no owner.
+    If two members of one generation claim a partition, neither counts. Partitions that do not exist or are
+    not subscribed to any more have no owner.
     """
     claims: dict[TopicPartition, tuple[int, str | None]] = {}
     for member_id in sorted_members(members):
@@ -53,7 +53,7 @@ def former_owners(members: Members, counts: PartitionCounts) -> Owners:
     return {partition: owner for partition, (_, owner) in claims.items() if owner is not None}
 
 
-# Everybody subscribes to the same
+# Equal subscriptions
 
 
 def _assign_equally(members: Members, counts: PartitionCounts, former: Owners) -> Assignment:
@@ -66,7 +66,7 @@ def _assign_equally(members: Members, counts: PartitionCounts, former: Owners) -
             assignment[former[partition]].append(partition)
     for member_id in ordered:
         had = assignment[member_id]
-        # The larger shares go to those who can keep what they have by it.
+        # The larger shares go to members that keep more of their partitions that way.
         is_larger = extra > 0 and len(had) > share
         extra -= is_larger
         del had[share + is_larger :]
@@ -76,7 +76,7 @@ def _assign_equally(members: Members, counts: PartitionCounts, former: Owners) -
 
 
 def _fill(assignment: Assignment, ordered: list[str], free: Iterable[TopicPartition], share: int) -> None:
-    """Deal out what is free: first to those below the share, then one more to those who have just that."""
+    """Assign the free partitions: first to members below the share, then one more to members at the share."""
     left = deque(free)
     for limit in (share, share + 1):
         needy = deque(one for one in ordered if len(assignment[one]) < limit)
@@ -87,15 +87,15 @@ def _fill(assignment: Assignment, ordered: list[str], free: Iterable[TopicPartit
                 needy.append(member_id)
 
 
-# Subscriptions differ
+# Different subscriptions
 
 
 class _Balancing:
-    """One assignment in the making: loads are evened out along chains of members.
+    """Computes one assignment: loads are balanced along chains of members.
 
     A chain moves a partition from its first member to the second, one from the second to the third, and so
-    on: the loads in between stay. When there is no chain from a load to one that is smaller by two, the loads
-    are as even as they can be.
+    on: the loads in between stay the same. When there is no chain from a load to one that is smaller by two,
+    the assignment is as balanced as possible.
     """
 
     def __init__(self, members: Members, partitions: Collection[TopicPartition], former: Owners) -> None:
@@ -110,7 +110,7 @@ class _Balancing:
         self._held: dict[str, dict[TopicPartition, None]] = {member_id: {} for member_id in self._ordered}
 
     def run(self) -> Assignment:
-        """Keep what was, give out what is free, even out, and give back what may go back."""
+        """Keep the former assignment, assign free partitions, balance, return partitions."""
         free = []
         for partition in self._partitions:
             owner = self._former.get(partition)
@@ -118,7 +118,7 @@ class _Balancing:
                 free.append(partition)
             else:
                 self._held[owner][partition] = None
-        # Those with the fewest readers first: they leave the least choice.
+        # Partitions with the fewest subscribers first: they leave the least choice.
         for partition in sorted(free, key=lambda one: len(self._readers[one.topic])):
             reader = min(self._readers[partition.topic], key=self._load)
             self._held[reader][partition] = None
@@ -132,7 +132,7 @@ class _Balancing:
         return len(self._held[member_id])
 
     def _even_out(self) -> bool:
-        """One chain from a larger load to one that is smaller by two or more; False if there is none."""
+        """Follow one chain from a load to one that is smaller by two or more; False if there is none."""
         least = min(map(len, self._held.values()))
         for member_id in sorted(self._ordered, key=self._load, reverse=True):
             if self._load(member_id) < least + 2:
@@ -144,7 +144,7 @@ class _Balancing:
     def _move_along(self, start: str, max_load: int) -> bool:
         """Move partitions along the cheapest chain from `start` to a load of at most `max_load`.
 
-        A step costs nothing if it moves a partition that is not at its former owner's anyway.
+        A step costs nothing if its partition is not at its former owner anyway.
         """
         cost = {start: 0}
         came_by: dict[str, tuple[str, TopicPartition]] = {}
@@ -168,7 +168,7 @@ class _Balancing:
         return False
 
     def _steps(self, member_id: str) -> Iterable[tuple[TopicPartition, str, int]]:
-        """What this member could hand on, to whom, and whether that is a move of its own (1) or not (0)."""
+        """The partitions it could pass on, to which member, and whether that costs a move (1) or not (0)."""
         offered: dict[tuple[str, int], TopicPartition] = {}
         for partition in self._held[member_id]:
             former = self._former.get(partition)
@@ -188,7 +188,7 @@ class _Balancing:
             end = giver
 
     def _give_back(self) -> bool:
-        """Partitions back to their former owners, where loads only change places; False if there are none."""
+        """Return partitions to former owners where loads only swap; False if there are none."""
         has_moved = False
         for member_id, held in self._held.items():
             for partition in list(held):

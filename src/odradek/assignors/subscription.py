@@ -1,7 +1,7 @@
-"""What an assignor is given, and what it gives back.
+"""The input and output of an assignor.
 
 An assignor is a function of the members, each with its subscription, and of the number of partitions of each
-topic. Topics that do not exist are not among the counts, and get nobody anything.
+topic. Topics that do not exist have no count and are ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Assignment = dict[str, list[TopicPartition]]
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """One member: what it wants, and what it had in the generation that it last took part in."""
+    """One member: its topics, and the partitions it owned in its last generation."""
 
     topics: frozenset[str]
     owned: tuple[TopicPartition, ...] = ()
@@ -32,9 +32,9 @@ Assignor = Callable[[Members, PartitionCounts], Assignment]
 
 
 def sorted_members(members: Members) -> list[str]:
-    """Member ids in the order of assigning: static members by their instance id, then the others by id.
+    """Member ids in the order of assignment: static members by instance id, then the others by member id.
 
-    A static member comes back under a new member id, and keeps its place by that.
+    A static member rejoins under a new member id; its instance id keeps its place.
     """
 
     def place(member_id: str) -> tuple[bool, str]:
@@ -45,7 +45,7 @@ def sorted_members(members: Members) -> list[str]:
 
 
 def subscribed_partitions(members: Members, counts: PartitionCounts) -> list[TopicPartition]:
-    """Every partition that somebody wants, by topic, then by number."""
+    """Every partition that a member subscribes to, by topic, then by number."""
     topics = {topic for member in members.values() for topic in member.topics}
     return all_partitions(sorted(topics), counts)
 

@@ -1,1 +1,1 @@
-"""Replayed state over an internal topic: decide, write, answer after commit. The coordinators share it."""
+"""The runtime of coordinators: replayed state over an internal topic; responses are sent after commit."""

@@ -10,37 +10,37 @@ class PartitionWriter(Protocol):
     """One internal topic on this broker: its partitions by number."""
 
     def append(self, partition: int, leader_epoch: int, batch: bytearray, now_ms: int) -> int:
-        """Write a batch as the leader of that epoch; the offset of its last record. KafkaError if not."""
+        """Append a batch as the leader of that epoch; the offset of its last record. KafkaError on error."""
         ...
 
     def is_committed(self, partition: int, offset: int) -> bool:
-        """Whether every replica in sync has that offset."""
+        """Whether every in-sync replica has that offset."""
         ...
 
     async def wait_committed(self, partition: int, offset: int, timeout_ms: int) -> None:
-        """Return when that offset is committed; KafkaError if leadership or the time is over."""
+        """Wait until that offset is committed; KafkaError if leadership is lost, or on timeout."""
         ...
 
     def end_offset(self, partition: int) -> int:
-        """Where the next record goes."""
+        """The log end offset."""
         ...
 
     def read(self, partition: int, end_offset: int) -> AsyncIterator[bytes]:
-        """Whole batches from the start of the log up to an offset, in pieces; KafkaError if it cannot."""
+        """Whole batches from the start of the log up to an offset, in chunks; KafkaError on failure."""
         ...
 
 
 class RunningTimer(Protocol):
-    """A timer that has not rung yet."""
+    """A timer that has not fired yet."""
 
     def cancel(self) -> None:
-        """Never ring."""
+        """Stop the timer."""
         ...
 
 
 class Timer(Protocol):
-    """The passing of time."""
+    """Starts timers."""
 
-    def call_later(self, delay_ms: int, ring: Callable[[], None]) -> RunningTimer:
-        """Call `ring` once, so long from now."""
+    def call_later(self, delay_ms: int, callback: Callable[[], None]) -> RunningTimer:
+        """Call `callback` once after `delay_ms`."""
         ...

@@ -1,6 +1,6 @@
-"""Records of the internal topics, between bytes and messages.
+"""Encodes and decodes the records of internal topics.
 
-key     type     int16   which kind of record, e.g. 1 for a committed offset
+key     type     int16   the record type, e.g. 1 for a committed offset
         body             the key's message, version 0
 value   version  int16
         body             the value's message in that version; a null value deletes the key
@@ -22,7 +22,7 @@ _INT16_BYTES = 2
 
 
 class DecodedRecord(NamedTuple):
-    """A record as messages; `value` None deletes."""
+    """A record as messages; without a value the key is deleted."""
 
     key: Message
     value: Message | None
@@ -45,7 +45,7 @@ class RecordCodec:
         )
 
     def decode(self, key: bytes, value: bytes | None) -> DecodedRecord | None:
-        """The messages of a record; None for a type that is not known, as a later Kafka may write."""
+        """The messages of a record; None for an unknown type, which a later Kafka may write."""
         key_type = _read_int16(key)
         if key_type not in self._keys:
             return None
@@ -71,5 +71,5 @@ def _int16(number: int) -> bytes:
 
 def _read_int16(content: bytes) -> int:
     if len(content) < _INT16_BYTES:
-        raise ProtocolError(f"{len(content)} bytes where a version must be")
+        raise ProtocolError(f"{len(content)} bytes instead of a version")
     return int.from_bytes(content[:_INT16_BYTES], "big", signed=True)

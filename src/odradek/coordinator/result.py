@@ -1,4 +1,4 @@
-"""What a decision of a coordinator comes to: records to write, answers to give, timers to set."""
+"""The result of a coordinator operation: records to write, responses to send, timers to set."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ Response = TypeVar("Response")
 
 
 class CoordinatorRecord(NamedTuple):
-    """Key and value as the internal topic keeps them; without a value the key is deleted."""
+    """Key and value of a record; without a value the key is deleted."""
 
     key: bytes
     value: bytes | None
 
 
 class StartTimer(NamedTuple):
-    """Have the state hear of `key` after so long; an earlier timer of that key is replaced, or goes on."""
+    """Call `on_timer` with `key` after `delay_ms`; a running timer of that key is replaced, or kept."""
 
     key: Hashable
     delay_ms: int
@@ -25,20 +25,20 @@ class StartTimer(NamedTuple):
 
 
 class StopTimer(NamedTuple):
-    """Forget the timer of `key`, if there is one."""
+    """Stop the timer of `key`, if there is one."""
 
     key: Hashable
 
 
-class Answer(NamedTuple):
-    """The response to a request that was parked under `key`."""
+class ParkedResponse(NamedTuple):
+    """The response to a request that is parked under `key`."""
 
     key: Hashable
     response: Any
 
 
 class ProducerStamp(NamedTuple):
-    """The transaction that records belong to: they count only once it is committed."""
+    """The transaction of the records: they take effect when it is committed."""
 
     producer_id: int
     producer_epoch: int
@@ -46,18 +46,18 @@ class ProducerStamp(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Result(Generic[Response]):
-    """One decision, carried out by the runtime as a whole or not at all.
+    """One operation, applied by the runtime as a whole or not at all.
 
-    `on_written` brings the state up to date once the records are in the log; without it they are replayed,
-    as they will be at the next load. `response` goes to whoever asked, unless `parks_under` names a key: then
-    the caller waits until a later decision (or this one) has an `Answer` for it. Nobody hears anything before
-    the records are committed.
+    `on_written` updates the state once the records are in the log; without it the records are replayed, as
+    they will be at the next load. `response` is returned to the caller, unless `parked_under` names a key:
+    then the caller waits until a later operation (or this one) has a `ParkedResponse` for it. Responses are
+    sent only after the records are committed.
     """
 
     response: Response | None = None
     records: tuple[CoordinatorRecord, ...] = ()
     on_written: Callable[[], None] | None = None
     timers: tuple[StartTimer | StopTimer, ...] = ()
-    answers: tuple[Answer, ...] = ()
-    parks_under: Hashable | None = None
+    parked_responses: tuple[ParkedResponse, ...] = ()
+    parked_under: Hashable | None = None
     producer: ProducerStamp | None = None

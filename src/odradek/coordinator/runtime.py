@@ -1,12 +1,12 @@
-"""Runs a coordinator over an internal topic: load, replay, decide, write, park the answer until commit.
+"""Runs a coordinator over an internal topic: load, replay, decide, write, respond after commit.
 
     lead()     the log is replayed; until then COORDINATOR_LOAD_IN_PROGRESS
-    run()      decide on the state → append the records → bring the state up to date → answer after commit
-    resign()   the state is dropped; everybody who waits hears NOT_COORDINATOR
+        run()      decide on the state → append the records → update the state → respond after commit
+        resign()   the state is dropped; waiting requests fail with NOT_COORDINATOR
 
-Deciding, appending and changing the state happen in one go on the loop, so that decisions never meet a
-state that the log does not have. A state ahead of the commit is never shown: answers wait, and if leadership
-is lost before they are committed, the state goes with it.
+Deciding, appending and updating the state happen in one step on the loop, so that the state never differs
+from the log. Uncommitted state is never visible to clients: responses wait for the commit, and if leadership
+is lost before, the state is dropped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from odradek.common.clock import Clock
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.coordinator.ports import PartitionWriter, Timer
-from odradek.coordinator.result import Answer, CoordinatorRecord, Response, Result, StartTimer
+from odradek.coordinator.result import CoordinatorRecord, ParkedResponse, Response, Result, StartTimer
 from odradek.coordinator.shard import NOTHING_WRITTEN, Shard, State
 from odradek.protocol.errors import ProtocolError
 from odradek.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, iterate_headers
@@ -35,7 +35,7 @@ RETRY_MS = 500
 RECORDS_AT_A_TIME = 500
 MAX_DECOMPRESSED_BYTES = 1 << 30
 
-# What went wrong with the log, as a client of the coordinator must hear it.
+# Errors of the log, as clients of the coordinator get them.
 _AS_COORDINATOR = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -75,7 +75,7 @@ class CoordinatorRuntime(Generic[State]):
     # Leadership
 
     def lead(self, partition: int, leader_epoch: int) -> None:
-        """This broker leads the partition in this epoch: load it, unless that was done."""
+        """Load a partition that this broker leads in this epoch, unless it is loaded already."""
         shard = self._shards.get(partition)
         if shard is not None:
             if shard.leader_epoch >= leader_epoch:
@@ -90,20 +90,20 @@ class CoordinatorRuntime(Generic[State]):
             self._in_background(self._load(shard, end_offset))
 
     def resign(self, partition: int) -> None:
-        """This broker does not lead the partition, or not any more."""
+        """Drop a partition that this broker does not lead."""
         shard = self._shards.pop(partition, None)
         if shard is not None:
             shard.close(_not_coordinator(partition))
 
     def close(self) -> None:
-        """Coordinate nothing any more."""
+        """Drop all partitions."""
         for partition in list(self._shards):
             self.resign(partition)
         for task in self._tasks:
             task.cancel()
 
     def partitions(self) -> list[int]:
-        """The partitions that are coordinated here, loaded or not."""
+        """The partitions of this coordinator, loaded or not."""
         return sorted(self._shards)
 
     async def _load(self, shard: Shard[State], end_offset: int) -> None:
@@ -114,11 +114,11 @@ class CoordinatorRuntime(Generic[State]):
                     if shard.is_closed:
                         return
             except KafkaError as error:
-                logger.error("partition %d of the coordinator is not loaded: %s", shard.partition, error)
+                logger.error("cannot load partition %d of the coordinator: %s", shard.partition, error)
                 await asyncio.sleep(RETRY_MS / 1000)
                 shard.state = self._new_state()
             else:
-                # What was replayed may lie above the high watermark: reads wait until it is committed.
+                # Replayed records may lie above the high watermark: reads wait until they are committed.
                 shard.last_offset = max(shard.last_offset, end_offset - 1)
                 self._loaded(shard)
                 return
@@ -134,7 +134,7 @@ class CoordinatorRuntime(Generic[State]):
             replayed += header.record_count
             shard.last_offset = max(shard.last_offset, header.last_offset)
             if replayed > RECORDS_AT_A_TIME:
-                # Others are served meanwhile.
+                # Let other tasks run.
                 await asyncio.sleep(0)
                 replayed = 0
             producer_id = header.producer_id if header.is_transactional else None
@@ -154,32 +154,32 @@ class CoordinatorRuntime(Generic[State]):
         try:
             shard.state.replay(CoordinatorRecord(key, value), producer_id)
         except ProtocolError as error:
-            # One unreadable group must not take all others of the partition with it.
+            # One unreadable record must not make the whole partition unavailable.
             logger.error(
-                "the record at offset %d of partition %d is left out: %s", offset, shard.partition, error
+                "skipped the record at offset %d of partition %d: %s", offset, shard.partition, error
             )
 
     # Decisions
 
     async def run(self, partition: int, decide: Callable[[State, int], Result[Response]]) -> Response:
-        """Decide on the state of a partition, write, and return the response once that is committed."""
+        """Decide on the state of a partition, write the records, and respond once they are committed."""
         shard = self._active(partition)
         now_ms = self._clock.now_ms()
         result = decide(shard.state, now_ms)
         offset = self._write(shard, result, now_ms)
-        parked = shard.park(result.parks_under) if result.parks_under is not None else None
+        parked = shard.park(result.parked_under) if result.parked_under is not None else None
         self._apply(shard, result)
         if parked is not None:
-            self._tell_once_committed(shard, offset, result.answers)
+            self._respond_once_committed(shard, offset, result.parked_responses)
             return cast("Response", await parked)
         await self._committed(shard, offset)
-        shard.tell(result.answers)
+        shard.complete(result.parked_responses)
         return cast("Response", result.response)
 
-    async def read(self, partition: int, look: Callable[[State, int], Found]) -> Found:
-        """What `look` finds in the state of a partition, once all that it may have seen is committed."""
+    async def read(self, partition: int, query: Callable[[State, int], Found]) -> Found:
+        """The result of `query` on the state of a partition, once all that it may have read is committed."""
         shard = self._active(partition)
-        found = look(shard.state, self._clock.now_ms())
+        found = query(shard.state, self._clock.now_ms())
         await self._committed(shard, shard.last_offset)
         return found
 
@@ -188,27 +188,27 @@ class CoordinatorRuntime(Generic[State]):
         if shard is None:
             raise _not_coordinator(partition)
         if not shard.is_loaded:
-            raise KafkaError("the log is being read", error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            raise KafkaError("the partition is loading", error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return shard
 
-    def _ring(self, shard: Shard[State], key: Hashable) -> None:
+    def _on_timer(self, shard: Shard[State], key: Hashable) -> None:
         now_ms = self._clock.now_ms()
         try:
             self._carry_out(shard, shard.state.on_timer(key, now_ms), now_ms)
         except KafkaError as error:
-            logger.warning("partition %d: %s has to wait: %s", shard.partition, key, error)
-            shard.set_timers([StartTimer(key, RETRY_MS)], self._ring)
+            logger.warning("partition %d: %s is retried: %s", shard.partition, key, error)
+            shard.set_timers([StartTimer(key, RETRY_MS)], self._on_timer)
 
     def _carry_out(self, shard: Shard[State], result: Result[Any], now_ms: int) -> None:
-        """A decision that nobody asked for."""
+        """Apply the result of a timer or of a load."""
         offset = self._write(shard, result, now_ms)
         self._apply(shard, result)
-        self._tell_once_committed(shard, offset, result.answers)
+        self._respond_once_committed(shard, offset, result.parked_responses)
 
     def _write(self, shard: Shard[State], result: Result[Any], now_ms: int) -> int:
-        """Append the records; the offset that must be committed before anybody is answered."""
+        """Append the records; the offset that must be committed before responses are sent."""
         if not result.records:
-            # The decision may rest on records that are written but not committed yet.
+            # The result may depend on records that are not committed yet.
             return shard.last_offset
         producer = result.producer
         batch = build_batch_from_columns(
@@ -233,7 +233,7 @@ class CoordinatorRuntime(Generic[State]):
             producer_id = result.producer.producer_id if result.producer else None
             for record in result.records:
                 shard.state.replay(record, producer_id)
-        shard.set_timers(result.timers, self._ring)
+        shard.set_timers(result.timers, self._on_timer)
 
     # Commit
 
@@ -245,21 +245,25 @@ class CoordinatorRuntime(Generic[State]):
         except KafkaError as error:
             raise _as_coordinator(error) from error
 
-    def _tell_once_committed(self, shard: Shard[State], offset: int, answers: Iterable[Answer]) -> None:
+    def _respond_once_committed(
+        self, shard: Shard[State], offset: int, answers: Iterable[ParkedResponse]
+    ) -> None:
         if not answers:
             return
         if offset == NOTHING_WRITTEN or self._writer.is_committed(shard.partition, offset):
-            shard.tell(answers)
+            shard.complete(answers)
             return
-        self._in_background(self._tell_later(shard, offset, tuple(answers)))
+        self._in_background(self._respond_later(shard, offset, tuple(answers)))
 
-    async def _tell_later(self, shard: Shard[State], offset: int, answers: tuple[Answer, ...]) -> None:
+    async def _respond_later(
+        self, shard: Shard[State], offset: int, answers: tuple[ParkedResponse, ...]
+    ) -> None:
         try:
             await self._committed(shard, offset)
         except KafkaError as error:
             shard.fail([answer.key for answer in answers], error)
         else:
-            shard.tell(answers)
+            shard.complete(answers)
 
     def _in_background(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)

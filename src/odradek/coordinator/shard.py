@@ -9,16 +9,16 @@ from typing import Any, Generic, Protocol, TypeVar
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.coordinator.ports import RunningTimer, Timer
-from odradek.coordinator.result import Answer, CoordinatorRecord, Result, StartTimer, StopTimer
+from odradek.coordinator.result import CoordinatorRecord, ParkedResponse, Result, StartTimer, StopTimer
 
 NOTHING_WRITTEN = -1
 
 
 class CoordinatorState(Protocol):
-    """What the records of one partition add up to, and what follows from them by the clock."""
+    """The state of one partition, replayed from its records."""
 
     def replay(self, record: CoordinatorRecord, producer_id: int | None) -> None:
-        """Take over one record; with a producer id it counts only when that transaction is committed."""
+        """Apply one record; with a producer id it takes effect when that transaction is committed."""
         ...
 
     def replay_end_of_transaction(self, producer_id: int, *, is_commit: bool) -> None:
@@ -26,11 +26,11 @@ class CoordinatorState(Protocol):
         ...
 
     def on_loaded(self, now_ms: int) -> Result[None]:
-        """Everything is replayed; set the timers of whoever is alive."""
+        """Called after the replay; starts the timers."""
         ...
 
     def on_timer(self, key: Any, now_ms: int) -> Result[None]:
-        """A timer rang."""
+        """Called when a timer fires."""
         ...
 
 
@@ -38,7 +38,7 @@ State = TypeVar("State", bound=CoordinatorState)
 
 
 class Shard(Generic[State]):
-    """Owned by the runtime, on the loop. It answers nobody before `is_loaded`, and dies by `close`."""
+    """Owned by the runtime, on the loop. Serves requests from `is_loaded` until `close`."""
 
     def __init__(self, partition: int, leader_epoch: int, state: State, timer: Timer) -> None:
         self.partition = partition
@@ -52,30 +52,32 @@ class Shard(Generic[State]):
         self._parked: dict[Hashable, asyncio.Future[Any]] = {}
 
     def park(self, key: Hashable) -> asyncio.Future[Any]:
-        """A place to wait for the answer under `key`; whoever waits there is sent away."""
-        # Its client has given up: it asks again, or somebody took over its member id.
-        self.fail([key], KafkaError("asked anew meanwhile", error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        """A future for the response under `key`; a request that waits there already fails."""
+        # Its client sent the request again, or another client replaced the member.
+        self.fail(
+            [key], KafkaError("replaced by a later request", error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        )
         waiting = self._parked[key] = asyncio.get_running_loop().create_future()
         return waiting
 
-    def tell(self, answers: Iterable[Answer]) -> None:
-        """Give the answers to those who wait for them."""
+    def complete(self, answers: Iterable[ParkedResponse]) -> None:
+        """Complete the requests that wait for these responses."""
         for key, response in answers:
             waiting = self._parked.pop(key, None)
             if waiting is not None and not waiting.done():
                 waiting.set_result(response)
 
     def fail(self, keys: Iterable[Hashable], error: KafkaError) -> None:
-        """Send away those who wait under these keys."""
+        """Fail the requests that wait under these keys."""
         for key in keys:
             waiting = self._parked.pop(key, None)
             if waiting is not None and not waiting.done():
                 waiting.set_exception(error)
 
     def set_timers(
-        self, changes: Iterable[StartTimer | StopTimer], ring: Callable[[Shard[State], Hashable], None]
+        self, changes: Iterable[StartTimer | StopTimer], callback: Callable[[Shard[State], Hashable], None]
     ) -> None:
-        """Start and stop timers; `ring` is called with the key of one that is over."""
+        """Start and stop timers; `callback` is called with the key of a timer that fires."""
         for change in changes:
             if isinstance(change, StartTimer) and change.lets_earlier_run and change.key in self._timers:
                 continue
@@ -85,16 +87,16 @@ class Shard(Generic[State]):
             if isinstance(change, StartTimer):
                 self._timers[change.key] = self._timer.call_later(
                     change.delay_ms,
-                    lambda key=change.key: self._ring(key, ring),  # type: ignore[misc]
+                    lambda key=change.key: self._on_timer(key, callback),  # type: ignore[misc]
                 )
 
-    def _ring(self, key: Hashable, ring: Callable[[Shard[State], Hashable], None]) -> None:
+    def _on_timer(self, key: Hashable, callback: Callable[[Shard[State], Hashable], None]) -> None:
         self._timers.pop(key, None)
         if not self.is_closed:
-            ring(self, key)
+            callback(self, key)
 
     def close(self, error: KafkaError) -> None:
-        """Coordinate no more; everybody who waits is told."""
+        """Stop the timers and fail all parked requests."""
         self.is_closed = True
         for running in self._timers.values():
             running.cancel()

@@ -1,1 +1,1 @@
-"""Consumer groups: who belongs, who reads which partition, and how far each has come."""
+"""Consumer groups: members, assignments and committed offsets."""

@@ -1,4 +1,4 @@
-"""Groups as administrators see them: listed, described, deleted."""
+"""Lists, describes and deletes groups."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from odradek.common.error_codes import ErrorCode
 from odradek.coordinator.result import Result
 from odradek.groups.classic_group import CONSUMER_PROTOCOL_TYPE, Group, GroupState, Member
 from odradek.groups.consumer.consumer_group import ConsumerGroup, ConsumerGroupState
-from odradek.groups.consumer.consumer_records import group_gone
+from odradek.groups.consumer.consumer_records import group_tombstones
 from odradek.groups.errors import NonEmptyGroup
 from odradek.groups.records import group_tombstone, offset_tombstone
 from odradek.groups.state import AnyGroup, GroupsState
@@ -21,7 +21,7 @@ _Listed = ListGroupsResponse.Groups
 
 
 def list_groups(state: GroupsState, states: Collection[str], types: Collection[str]) -> list[_Listed]:
-    """The groups that are in one of these states and of one of these types; nothing named means any."""
+    """The groups in one of these states and of one of these types; an empty collection means any."""
     wanted_states, wanted_types = ({one.lower() for one in names} for names in (states, types))
     listed = [_listed(group) for group in state.groups.values()]
     return [
@@ -49,7 +49,7 @@ def _listed(group: AnyGroup) -> _Listed:
 
 
 def describe(state: GroupsState, group_id: str, *, knows_group_errors: bool) -> _Described:
-    """One classic group with its members; what they subscribe to only while that is settled."""
+    """One classic group with its members; member metadata only while the group is stable."""
     group = state.find(group_id)
     if not isinstance(group, Group):
         problem = "not found" if group is None else "is not a classic group"
@@ -65,7 +65,7 @@ def describe(state: GroupsState, group_id: str, *, knows_group_errors: bool) -> 
 
 
 def _not_found(group_id: str, problem: str, knows_group_errors: bool) -> _Described:
-    """Version 6 can say it; before, such a group was Dead."""
+    """GROUP_ID_NOT_FOUND from version 6 on; older versions get a group in state Dead."""
     row = _Described(group_id=group_id, group_state=GroupState.DEAD.value)
     if knows_group_errors:
         row.error_code = ErrorCode.GROUP_ID_NOT_FOUND
@@ -85,13 +85,13 @@ def _described_member(group: Group, member: Member, is_stable: bool) -> _Describ
 
 
 def delete(state: GroupsState, group_id: str) -> Result[ErrorCode]:
-    """End a group that has no members, and forget its offsets."""
+    """Delete a group that has no members, and its offsets."""
     group = state.get(group_id)
     if group.state not in (GroupState.EMPTY, ConsumerGroupState.EMPTY):
         raise NonEmptyGroup(f"{group_id} is {group.state.value}")
     tombstones = [offset_tombstone(group_id, partition) for partition in state.offsets.of(group_id)]
     if isinstance(group, ConsumerGroup):
-        tombstones += [change.record() for change in group_gone(group)]
+        tombstones += [change.record() for change in group_tombstones(group)]
     else:
         tombstones.append(group_tombstone(group_id))
     return Result(response=ErrorCode.NONE, records=tuple(tombstones))

@@ -1,11 +1,11 @@
-"""The state of one classic group, as values that are replaced and never changed.
+"""The state of one classic group, as immutable values.
 
     Empty ──join──▶ PreparingRebalance ──all joined, or time over──▶ CompletingRebalance ──sync──▶ Stable
       ▲                 ▲      │                                           │                          │
-      └──nobody left────┼──────┘                                           │                          │
+      └──no members────┼──────┘                                           │                          │
                         └──────────────────join, leave, expiry─────────────┴──────────────────────────┘
 
-A group that is Dead is one that is not there; no value of this class says so.
+There is no value for Dead: a dead group does not exist.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _INT16_BYTES = 2
 
 
 class GroupState(Enum):
-    """Named as the wire names them."""
+    """Names as in the protocol."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -36,7 +36,7 @@ class GroupState(Enum):
 
 
 Protocols = tuple[tuple[str, bytes], ...]
-"""Names of assignors, the preferred one first, each with the member's metadata for it."""
+"""Names of assignors in order of preference, each with the member's metadata for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,27 +53,27 @@ class Member:
     assignment: bytes = b""
     is_awaiting_join: bool = False
     is_awaiting_sync: bool = False
-    # It has not heard its id yet, so that it can send no heartbeat.
+    # It has not received its id yet, so that it cannot send heartbeats.
     is_new: bool = False
 
     def metadata(self, protocol_name: str | None) -> bytes:
-        """What it said for that protocol."""
+        """The member's metadata for that protocol."""
         return dict(self.protocols).get(protocol_name or "", b"")
 
     def vote(self, candidates: Iterable[str]) -> str:
-        """Its first protocol among those that everybody has."""
+        """Its first protocol among the candidates."""
         allowed = set(candidates)
         return next(name for name, _ in self.protocols if name in allowed)
 
     @property
-    def is_excused(self) -> bool:
-        """Whether it need not send heartbeats, because it waits for an answer of ours."""
+    def awaits_response(self) -> bool:
+        """Whether it waits for a response, and therefore sends no heartbeats."""
         return not self.is_new and (self.is_awaiting_join or self.is_awaiting_sync)
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One group between two events. `members` are in the order of their joining."""
+    """One group. `members` are in the order in which they joined."""
 
     group_id: str
     state: GroupState = GroupState.EMPTY
@@ -82,14 +82,14 @@ class Group:
     protocol_name: str | None = None
     leader_id: str | None = None
     members: Mapping[str, Member] = field(default_factory=lambda: MappingProxyType({}))
-    # Member ids that were given out and not used yet (KIP-394).
+    # Member ids that were returned and have not joined yet (KIP-394).
     pending_members: frozenset[str] = frozenset()
-    # Members that know the generation and have not asked for their assignment yet.
+    # Members of the current generation that have not sent SyncGroup yet.
     pending_syncs: frozenset[str] = frozenset()
-    # The group was empty when this rebalance began: it waits for others even if all are there.
+    # The group was empty when this rebalance began: it waits for more members even if all have joined.
     is_initial_rebalance: bool = False
     has_new_member: bool = False
-    # How much longer an initial rebalance may be put off for members that keep coming.
+    # How much longer an initial rebalance may be delayed while new members join.
     initial_delay_left_ms: int = 0
     state_timestamp_ms: int | None = None
 
@@ -101,12 +101,12 @@ class Group:
         return None
 
     def with_member(self, member: Member) -> Group:
-        """With this member in place of what was under its id; the first one leads."""
+        """With this member added or replaced; the first member is the leader."""
         members = MappingProxyType({**self.members, member.member_id: member})
         return replace(self, members=members, leader_id=self.leader_id or member.member_id)
 
     def without_member(self, member_id: str) -> Group:
-        """Without that member; if it led, the one who joined first of the others does."""
+        """Without that member; if it was the leader, the earliest of the others is."""
         members = {one: member for one, member in self.members.items() if one != member_id}
         leader_id = next(iter(members), None) if self.leader_id == member_id else self.leader_id
         return replace(
@@ -118,21 +118,21 @@ class Group:
         )
 
     def in_state(self, state: GroupState, now_ms: int) -> Group:
-        """In another state, from now on."""
+        """In another state as of now."""
         return replace(self, state=state, state_timestamp_ms=now_ms)
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """How long the slowest member may take to join again."""
+        """The longest rebalance timeout of all members."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     @property
     def has_all_joined(self) -> bool:
-        """Whether nobody is missing in this rebalance."""
+        """Whether all members have joined this rebalance."""
         return not self.pending_members and all(member.is_awaiting_join for member in self.members.values())
 
     def candidate_protocols(self) -> set[str]:
-        """The protocols that every member has."""
+        """The protocols that every member supports."""
         offers = [{name for name, _ in member.protocols} for member in self.members.values()]
         return set.intersection(*offers) if offers else set()
 
@@ -144,7 +144,7 @@ class Group:
         return protocol_type == self.protocol_type and not offered.isdisjoint(self.candidate_protocols())
 
     def select_protocol(self) -> str:
-        """The protocol with the most votes; among equals the one that was voted for first."""
+        """The protocol with the most votes; on a tie the one that was voted for first."""
         candidates = self.candidate_protocols()
         votes: dict[str, int] = {}
         for member in self.members.values():
@@ -153,7 +153,7 @@ class Group:
         return max(votes, key=votes.__getitem__)
 
     def subscribed_topics(self) -> frozenset[str] | None:
-        """The topics that members subscribe to; None where their metadata does not say so."""
+        """The topics that members subscribe to; None if their metadata cannot be read."""
         if not self.members:
             return frozenset()
         if self.protocol_type != CONSUMER_PROTOCOL_TYPE or self.protocol_name is None:
@@ -167,7 +167,7 @@ class Group:
         return frozenset(topics)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether the group reads that topic, as far as we can tell; in doubt it does."""
+        """Whether the group subscribes to that topic; True if it is not known."""
         topics = self.subscribed_topics()
         if topics is not None:
             return topic in topics
@@ -179,7 +179,7 @@ def subscribed_topics(metadata: bytes) -> list[str] | None:
     version = int.from_bytes(metadata[:_INT16_BYTES], "big", signed=True)
     newest = ConsumerProtocolSubscription.SPEC.versions.high
     try:
-        # A later version only adds fields at the end.
+        # Later versions only add fields at the end.
         subscription, _ = ConsumerProtocolSubscription.decode(metadata, min(version, newest), _INT16_BYTES)
     except ProtocolError:
         return None

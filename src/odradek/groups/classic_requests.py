@@ -1,4 +1,4 @@
-"""The requests of the classic protocol, each as one decision on the state of a shard."""
+"""The requests of the classic protocol, each handled as one operation on the state of a shard."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ _Left = LeaveGroupResponse.Members
 
 
 def join(state: GroupsState, group_id: str, joining: Joining, now_ms: int) -> Result[JoinGroupResponse]:
-    """Somebody joins; a group comes into being by its first member."""
+    """Handle a JoinGroup; the first member creates the group."""
     settings = state.settings
     if not settings.min_session_timeout_ms <= joining.session_timeout_ms <= settings.max_session_timeout_ms:
         raise KafkaError(
-            f"a session of {joining.session_timeout_ms} ms", error_code=ErrorCode.INVALID_SESSION_TIMEOUT
+            f"session timeout {joining.session_timeout_ms} ms is out of range",
+            error_code=ErrorCode.INVALID_SESSION_TIMEOUT,
         )
     known = state.find(group_id)
     if isinstance(known, ConsumerGroup) and known.members:
@@ -39,71 +40,73 @@ def join(state: GroupsState, group_id: str, joining: Joining, now_ms: int) -> Re
     if not isinstance(known, Group) and joining.member_id != UNKNOWN_MEMBER_ID:
         raise UnknownMemberId(f"there is no group {group_id}")
     group = known if isinstance(known, Group) else Group(group_id, state_timestamp_ms=now_ms)
-    turn = state.turn(group, now_ms)
+    transition = state.transition(group, now_ms)
     if isinstance(known, ConsumerGroup):
-        # Nobody is left of its members, so that it may as well go on as a classic group.
-        for change in consumer_records.group_gone(known):
-            turn.write(change.record())
+        # It has no members, so that it can become a classic group.
+        for change in consumer_records.group_tombstones(known):
+            transition.write(change.record())
     if known is not group:
-        # Written down at once, so that the next coordinator knows the group even if it never got stable.
-        turn.write(group_metadata(group))
-    response, parks_under = membership.join(turn, joining)
-    return turn.result(state.keep, response, parks_under)
+        # Written at once, so that the next coordinator has the group even if it never became stable.
+        transition.write(group_metadata(group))
+    response, parked_under = membership.join(transition, joining)
+    return transition.result(state.keep, response, parked_under)
 
 
 def _join_consumer_group(
     state: GroupsState, group: ConsumerGroup, joining: Joining, now_ms: int
 ) -> Result[JoinGroupResponse]:
-    turn = state.consumer_turn(group, now_ms)
-    response = classic_in_consumer.join(turn, joining)
-    if response.error_code or not migration.may_downgrade(turn.group, state.settings):
-        return turn.result(state.keep, response)
-    # The last member of the new protocol was a static one that came back as a classic one.
-    downgraded = migration.downgrade(turn.group, state.settings, state.topics, now_ms)
-    downgraded.write_before(turn.records)
+    transition = state.consumer_transition(group, now_ms)
+    response = classic_in_consumer.join(transition, joining)
+    if response.error_code or not migration.may_downgrade(transition.group, state.settings):
+        return transition.result(state.keep, response)
+    # The last member of the consumer protocol was a static one that was replaced by a classic one.
+    downgraded = migration.downgrade(transition.group, state.settings, state.topics, now_ms)
+    downgraded.write_before(transition.records)
     response.generation_id = downgraded.group.generation_id
     return downgraded.result(state.keep, response)
 
 
 def sync(state: GroupsState, request: SyncGroupRequest, now_ms: int) -> Result[SyncGroupResponse]:
-    """A member asks for its assignment; the leader brings everybody's."""
+    """Handle a SyncGroup."""
     group = _of_member(state, request.group_id)
     if isinstance(group, ConsumerGroup):
-        consumer_turn = state.consumer_turn(group, now_ms)
-        return consumer_turn.result(state.keep, classic_in_consumer.sync(consumer_turn, request))
-    turn = state.turn(group, now_ms)
-    response, parks_under = rebalance.sync(turn, request)
-    return turn.result(state.keep, response, parks_under)
+        consumer_transition = state.consumer_transition(group, now_ms)
+        return consumer_transition.result(state.keep, classic_in_consumer.sync(consumer_transition, request))
+    transition = state.transition(group, now_ms)
+    response, parked_under = rebalance.sync(transition, request)
+    return transition.result(state.keep, response, parked_under)
 
 
 def heartbeat(state: GroupsState, request: HeartbeatRequest, now_ms: int) -> Result[HeartbeatResponse]:
-    """A member is alive."""
+    """Handle a heartbeat."""
     group = _of_member(state, request.group_id)
     if isinstance(group, ConsumerGroup):
-        consumer_turn = state.consumer_turn(group, now_ms)
-        return consumer_turn.result(state.keep, classic_in_consumer.heartbeat(consumer_turn, request))
-    turn = state.turn(group, now_ms)
-    return turn.result(state.keep, rebalance.heartbeat(turn, request))
+        consumer_transition = state.consumer_transition(group, now_ms)
+        return consumer_transition.result(
+            state.keep, classic_in_consumer.heartbeat(consumer_transition, request)
+        )
+    transition = state.transition(group, now_ms)
+    return transition.result(state.keep, rebalance.heartbeat(transition, request))
 
 
 def leave(state: GroupsState, request: LeaveGroupRequest, now_ms: int) -> Result[LeaveGroupResponse]:
-    """Members go; each has its own verdict."""
+    """Remove members; each has its own error code."""
     group = state.find(request.group_id)
     if isinstance(group, ConsumerGroup):
         gone, response = classic_in_consumer.leaving(group, request)
         return state.remove(group, gone, now_ms, response) if gone else Result(response)
     if group is None:
         return Result(LeaveGroupResponse(members=[_not_here(leaving) for leaving in request.members]))
-    turn = state.turn(group, now_ms)
+    transition = state.transition(group, now_ms)
     rows = []
     for leaving in request.members:
         row = _Left(member_id=leaving.member_id, group_instance_id=leaving.group_instance_id)
         try:
-            membership.leave(turn, leaving.member_id, leaving.group_instance_id)
+            membership.leave(transition, leaving.member_id, leaving.group_instance_id)
         except KafkaError as error:
             row.error_code = error.error_code
         rows.append(row)
-    return turn.result(state.keep, LeaveGroupResponse(members=rows))
+    return transition.result(state.keep, LeaveGroupResponse(members=rows))
 
 
 def _not_here(leaving: LeaveGroupRequest.Members) -> _Left:
@@ -115,7 +118,7 @@ def _not_here(leaving: LeaveGroupRequest.Members) -> _Left:
 
 
 def _of_member(state: GroupsState, group_id: str) -> AnyGroup:
-    """The group that a member speaks of; if it is gone, so is its member."""
+    """The group of a member's request; without a group the member is unknown."""
     group = state.find(group_id)
     if group is None:
         raise UnknownMemberId(f"there is no group {group_id}")

@@ -1,4 +1,4 @@
-"""A committed offset: how far a group has come in one partition, with a note of the consumer's own."""
+"""A committed offset: the position of a group in one partition, with the consumer's metadata."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NO_TOPIC_ID = bytes(16)
 
 
 class OffsetAndMetadata(NamedTuple):
-    """The next offset to read; `topic_id` is zero where the commit did not know it."""
+    """The next offset to read; `topic_id` is zero if the commit did not have it."""
 
     offset: int
     leader_epoch: int
@@ -22,4 +22,4 @@ class OffsetAndMetadata(NamedTuple):
 
 
 NOT_COMMITTED = OffsetAndMetadata(INVALID_OFFSET, NO_LEADER_EPOCH, "", NO_TIMESTAMP)
-"""What is told of a partition without a committed offset."""
+"""The offset of a partition without a committed offset."""

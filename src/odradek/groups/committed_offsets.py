@@ -1,4 +1,4 @@
-"""All committed offsets of one shard, and those of transactions that have not ended."""
+"""All committed offsets of one shard, and those of open transactions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NOTHING: Offsets = MappingProxyType({})
 
 
 class CommittedOffsets:
-    """By group, then by partition. Owned by its shard's state; only replayed records change it."""
+    """Offsets by group and partition. Owned by its shard's state; only replayed records change it."""
 
     def __init__(self) -> None:
         self._by_group: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
@@ -21,7 +21,7 @@ class CommittedOffsets:
         self._pending: dict[int, dict[tuple[str, TopicPartition], OffsetAndMetadata | None]] = {}
 
     def __iter__(self) -> Iterator[str]:
-        """The groups that have any."""
+        """The groups that have committed offsets."""
         return iter(list(self._by_group))
 
     def of(self, group_id: str) -> Offsets:
@@ -29,7 +29,7 @@ class CommittedOffsets:
         return self._by_group.get(group_id, _NOTHING)
 
     def put(self, group_id: str, partition: TopicPartition, committed: OffsetAndMetadata | None) -> None:
-        """Set one offset; None forgets it."""
+        """Set one offset; None deletes it."""
         if committed is not None:
             self._by_group.setdefault(group_id, {})[partition] = committed
             return
@@ -43,20 +43,20 @@ class CommittedOffsets:
     def put_pending(
         self, producer_id: int, group_id: str, partition: TopicPartition, committed: OffsetAndMetadata | None
     ) -> None:
-        """Set one offset as soon as the producer's transaction is committed."""
+        """Set one offset when the producer's transaction is committed."""
         self._pending.setdefault(producer_id, {})[group_id, partition] = committed
 
     def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
-        """The producer's transaction has ended: its offsets count from now on, or never."""
+        """Apply or discard the offsets of a transaction that has ended."""
         pending = self._pending.pop(producer_id, {})
         if is_commit:
             for (group_id, partition), committed in pending.items():
                 self.put(group_id, partition, committed)
 
     def is_pending(self, group_id: str, partition: TopicPartition) -> bool:
-        """Whether a transaction that has not ended may change this offset."""
+        """Whether an open transaction may change this offset."""
         return any((group_id, partition) in pending for pending in self._pending.values())
 
     def has_pending(self, group_id: str) -> bool:
-        """Whether a transaction that has not ended may change an offset of this group."""
+        """Whether an open transaction may change an offset of this group."""
         return any(group_id == group for pending in self._pending.values() for group, _ in pending)

@@ -1,4 +1,4 @@
-"""Groups of the new protocol as administrators see them: members, what they have, what they should have."""
+"""Describes groups of the consumer protocol: members, current and target assignments."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _member(group: ConsumerGroup, member: ConsumerMember, topics: Topics) -> _Me
 
 
 def _named(partitions: Iterable[PartitionId], topics: Topics) -> Iterable[tuple[bytes, str, list[int]]]:
-    """By topic; those of topics that are gone are left out."""
+    """Grouped by topic; deleted topics are left out."""
     for topic_id, indexes in by_topic(partitions).items():
         name = topics.name_of(topic_id)
         if name is not None:

@@ -1,4 +1,4 @@
-"""The requests of the new protocol, each as one decision on the state of a shard."""
+"""The requests of the consumer protocol, each handled as one operation on the state of a shard."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from odradek.protocol.messages import ConsumerGroupHeartbeatResponse
 def heartbeat(
     state: GroupsState, group_id: str, beat: ConsumerHeartbeat, now_ms: int
 ) -> Result[ConsumerGroupHeartbeatResponse]:
-    """A member joins, is alive, or goes."""
+    """Handle a heartbeat of a member that joins, stays or leaves."""
     if not state.settings.is_consumer_protocol_enabled:
-        raise KafkaError("the consumer protocol is switched off", error_code=ErrorCode.UNSUPPORTED_VERSION)
+        raise KafkaError("the consumer protocol is disabled", error_code=ErrorCode.UNSUPPORTED_VERSION)
     consumer_protocol.check(group_id, beat, state.settings.consumer_assignors)
     if beat.is_leaving:
         return _leave(state, group_id, beat, now_ms)
-    turn = _turn_for(state, group_id, beat, now_ms)
-    response = consumer_protocol.heartbeat(turn, beat)
-    return turn.result(state.keep, response)
+    transition = _transition_for(state, group_id, beat, now_ms)
+    response = consumer_protocol.heartbeat(transition, beat)
+    return transition.result(state.keep, response)
 
 
-def _turn_for(
+def _transition_for(
     state: GroupsState, group_id: str, beat: ConsumerHeartbeat, now_ms: int
 ) -> ConsumerGroupTransition:
-    """The group that the member speaks of; a group comes into being, or is upgraded, by one that joins."""
+    """The member's group; a joining member creates it, or upgrades a classic one."""
     group = state.find(group_id)
     if isinstance(group, ConsumerGroup):
-        return state.consumer_turn(group, now_ms)
+        return state.consumer_transition(group, now_ms)
     if beat.member_epoch != JOIN_EPOCH:
         raise GroupIdNotFound(f"Group {group_id} not found.")
     if isinstance(group, Group) and group.members:
         return migration.upgrade(group, state.settings_of(group_id), state.topics, now_ms)
-    turn = state.consumer_turn(ConsumerGroup(group_id), now_ms)
+    transition = state.consumer_transition(ConsumerGroup(group_id), now_ms)
     if group is not None:
-        turn.write_before([group_tombstone(group_id)])
-    return turn
+        transition.write_before([group_tombstone(group_id)])
+    return transition
 
 
 def _leave(
@@ -56,7 +56,7 @@ def _leave(
     member = consumer_protocol.leaving_member(group, beat)
     response = ConsumerGroupHeartbeatResponse(member_id=beat.member_id, member_epoch=beat.member_epoch)
     if beat.member_epoch == LEAVE_STATIC_EPOCH:
-        turn = state.consumer_turn(group, now_ms)
-        consumer_protocol.go_for_a_while(turn, member)
-        return turn.result(state.keep, response)
+        transition = state.consumer_transition(group, now_ms)
+        consumer_protocol.leave_temporarily(transition, member)
+        return transition.result(state.keep, response)
     return state.remove(group, [member.member_id], now_ms, response)

@@ -1,4 +1,4 @@
-"""Why a group refuses a request; each has its number on the wire."""
+"""The errors of group requests, each with its error code."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from odradek.common.errors import KafkaError
 
 
 class UnknownMemberId(KafkaError):
-    """The group has no such member: it was dropped, or never joined."""
+    """The group has no such member: it was removed, or never joined."""
 
     error_code = ErrorCode.UNKNOWN_MEMBER_ID
 
 
 class FencedInstanceId(KafkaError):
-    """Another member has taken over this instance id."""
+    """Another member has this instance id."""
 
     error_code = ErrorCode.FENCED_INSTANCE_ID
 
 
 class IllegalGeneration(KafkaError):
-    """The member speaks of a generation that is over, or has not begun."""
+    """The request is of a generation other than the current one."""
 
     error_code = ErrorCode.ILLEGAL_GENERATION
 
@@ -30,7 +30,7 @@ class IllegalGeneration(KafkaError):
 
 
 class StaleMemberEpoch(KafkaError):
-    """The member speaks of an epoch that is over; it should heartbeat first."""
+    """The request is of an epoch other than the member's; the member should send a heartbeat first."""
 
     error_code = ErrorCode.STALE_MEMBER_EPOCH
 
@@ -41,13 +41,13 @@ class StaleMemberEpoch(KafkaError):
 
 
 class RebalanceInProgress(KafkaError):
-    """The members are just finding each other anew."""
+    """The group is rebalancing."""
 
     error_code = ErrorCode.REBALANCE_IN_PROGRESS
 
 
 class InconsistentGroupProtocol(KafkaError):
-    """The member has no protocol that all others have."""
+    """The member supports no protocol that all other members support."""
 
     error_code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 

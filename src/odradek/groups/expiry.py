@@ -1,13 +1,13 @@
-"""Which committed offsets have outlived their group.
+"""Which committed offsets have expired.
 
 | group | an offset expires |
 | --- | --- |
-| empty | `offsets.retention.minutes` after the last member went |
-| with members, of consumers | so long after its commit, where nobody subscribes to the topic any more |
-| of the new protocol | so long after its commit, where nobody subscribes to the topic |
-| never had members | so long after its commit |
+| empty | `offsets.retention.minutes` after the last member left |
+| with members, of consumers | that long after its commit, if no member subscribes to the topic any more |
+| consumer protocol | that long after its commit, if no member subscribes to the topic |
+| never had members | that long after its commit |
 
-Clients of long ago may have asked for an expiry of their own. A group without members and offsets goes, too.
+Old clients may have set their own expiry. A group without members and offsets is deleted, too.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from odradek.groups.classic_group import CONSUMER_PROTOCOL_TYPE, Group, GroupSta
 from odradek.groups.committed import OffsetAndMetadata
 from odradek.groups.committed_offsets import CommittedOffsets
 from odradek.groups.consumer.consumer_group import ConsumerGroup
-from odradek.groups.consumer.consumer_records import group_gone
+from odradek.groups.consumer.consumer_records import group_tombstones
 from odradek.groups.records import group_tombstone, offset_tombstone
 
 BaseTime = Callable[[TopicPartition, OffsetAndMetadata], int | None]
-"""When an offset began to age; None if it does not."""
+"""The time from which the retention of an offset counts; None if the offset does not expire."""
 
 
 def expire(
@@ -35,7 +35,7 @@ def expire(
     retention_ms: int,
     now_ms: int,
 ) -> list[CoordinatorRecord]:
-    """The tombstones of what is over in one group."""
+    """The tombstones of everything that has expired in one group."""
     base_time = _base_time(group)
     expired = [
         partition
@@ -46,13 +46,13 @@ def expire(
     records = [offset_tombstone(group_id, partition) for partition in expired]
     is_left = len(expired) < len(offsets.of(group_id)) or offsets.has_pending(group_id)
     if group is not None and not is_left:
-        records += _end_if_empty(group)
+        records += _delete_if_empty(group)
     return records
 
 
-def _end_if_empty(group: Group | ConsumerGroup) -> list[CoordinatorRecord]:
+def _delete_if_empty(group: Group | ConsumerGroup) -> list[CoordinatorRecord]:
     if isinstance(group, ConsumerGroup):
-        return [] if group.members else [change.record() for change in group_gone(group)]
+        return [] if group.members else [change.record() for change in group_tombstones(group)]
     is_empty = group.state is GroupState.EMPTY and not group.pending_members
     return [group_tombstone(group.group_id)] if is_empty else []
 

@@ -1,4 +1,4 @@
-"""Offsets committed, fetched and deleted: decisions on the state of a shard."""
+"""Commits, fetches and deletes offsets: operations on the state of a shard."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ from odradek.groups.errors import (
 from odradek.groups.records import offset_commit, offset_tombstone
 from odradek.groups.state import GroupsState
 
-Verdicts = Mapping[TopicPartition, ErrorCode]
+PartitionErrors = Mapping[TopicPartition, ErrorCode]
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """An OffsetCommit request, of topics that exist; without a member it comes from outside the group."""
+    """An OffsetCommit request for existing topics; without a member id it comes from outside the group."""
 
     group_id: str
     offsets: Mapping[TopicPartition, OffsetAndMetadata]
     generation_id: int = NO_GENERATION
     member_id: str = UNKNOWN_MEMBER_ID
     group_instance_id: str | None = None
-    # Version 9 and later can hear that there is no such group.
+    # Version 9 and later have an error code for an unknown group.
     knows_group_errors: bool = True
 
 
 class FetchedOffset(NamedTuple):
-    """What is committed, or why that cannot be told."""
+    """A committed offset, or an error code."""
 
     committed: OffsetAndMetadata
     error_code: ErrorCode = ErrorCode.NONE
@@ -58,8 +58,8 @@ class FetchedOffset(NamedTuple):
 NOTHING_COMMITTED = FetchedOffset(NOT_COMMITTED)
 
 
-def commit(state: GroupsState, request: Commit, now_ms: int) -> Result[Verdicts]:
-    """Write the offsets down, each unless its note is too long."""
+def commit(state: GroupsState, request: Commit, now_ms: int) -> Result[PartitionErrors]:
+    """Write the offsets; those with too much metadata are rejected."""
     timers = _validate_commit(state, request)
     limit = state.settings.offset_metadata_max_bytes
     verdicts: dict[TopicPartition, ErrorCode] = {}
@@ -73,7 +73,7 @@ def commit(state: GroupsState, request: Commit, now_ms: int) -> Result[Verdicts]
 
 
 def _validate_commit(state: GroupsState, request: Commit) -> tuple[StartTimer | StopTimer, ...]:
-    """Raise unless the commit is allowed; the session that it keeps alive."""
+    """Raise unless the commit is allowed; the timer changes that renew the member's session."""
     group = state.find(request.group_id)
     if group is None:
         if request.generation_id < 0:
@@ -94,7 +94,7 @@ def _validate_consumer_commit(
         return ()
     member = group.members.get(request.member_id)
     if member is None:
-        raise UnknownMemberId(f"{request.member_id!r} is no member of {request.group_id}")
+        raise UnknownMemberId(f"{request.member_id!r} is not a member of {request.group_id}")
     if member.classic is not None:
         if epoch != member.member_epoch:
             raise IllegalGeneration(epoch, member.member_epoch)
@@ -107,7 +107,7 @@ def _validate_consumer_commit(
 
 
 def _had_all_since(state: GroupsState, member: ConsumerMember, request: Commit) -> bool:
-    """Whether an epoch that is over will do: the member has had all these partitions in it, and still has."""
+    """Whether a commit in an older epoch is valid: the member has owned all these partitions since then."""
     if request.generation_id > member.member_epoch:
         return False
     for partition in request.offsets:
@@ -121,7 +121,7 @@ def _had_all_since(state: GroupsState, member: ConsumerMember, request: Commit) 
 def _validate_classic_commit(group: Group, request: Commit) -> tuple[StartTimer | StopTimer, ...]:
     is_empty = group.state is GroupState.EMPTY
     if request.generation_id < 0 and is_empty:
-        # An administrator, or a consumer that assigns itself.
+        # An administrator, or a consumer without group management.
         return ()
     names_member = request.member_id != UNKNOWN_MEMBER_ID or request.group_instance_id is not None
     if request.generation_id < 0 and not names_member:
@@ -130,19 +130,19 @@ def _validate_classic_commit(group: Group, request: Commit) -> tuple[StartTimer 
     if request.generation_id != group.generation_id:
         raise IllegalGeneration(request.generation_id, group.generation_id)
     if group.state is GroupState.COMPLETING_REBALANCE:
-        # It has heard of the generation, so that its commit may be for partitions that go to another.
+        # It knows the generation, so that the commit may be for partitions of another member by now.
         raise RebalanceInProgress
     return (StartTimer(SessionTimer(group.group_id, member.member_id), member.session_timeout_ms),)
 
 
 def check_member(state: GroupsState, group_id: str, member_id: str | None, member_epoch: int) -> None:
-    """Refuse a fetch by one who says it is a member of a consumer group, and is not in that epoch."""
+    """Raise unless the member of a consumer group is in that epoch."""
     group = state.find(group_id)
     if not isinstance(group, ConsumerGroup) or (member_id is None and member_epoch < 0):
         return
     member = group.members.get(member_id or UNKNOWN_MEMBER_ID)
     if member is None:
-        raise UnknownMemberId(f"{member_id!r} is no member of {group_id}")
+        raise UnknownMemberId(f"{member_id!r} is not a member of {group_id}")
     if member_epoch != member.member_epoch:
         raise StaleMemberEpoch(member_epoch, member.member_epoch)
 
@@ -152,7 +152,7 @@ def fetch(
 ) -> dict[TopicPartition, FetchedOffset]:
     """The committed offsets of these partitions, or of all that have one.
 
-    With `require_stable` an offset that an open transaction may change is not told.
+    With `require_stable` offsets that an open transaction may change get UNSTABLE_OFFSET_COMMIT.
     """
     committed = state.offsets.of(group_id)
     found: dict[TopicPartition, FetchedOffset] = {}
@@ -165,8 +165,8 @@ def fetch(
     return found
 
 
-def forget(state: GroupsState, partitions: Collection[TopicPartition]) -> Result[None]:
-    """Forget the offsets of partitions that are no more, in all groups."""
+def delete_partitions(state: GroupsState, partitions: Collection[TopicPartition]) -> Result[None]:
+    """Delete the offsets of deleted partitions in all groups."""
     records = [
         offset_tombstone(group_id, partition)
         for group_id in state.offsets
@@ -176,11 +176,13 @@ def forget(state: GroupsState, partitions: Collection[TopicPartition]) -> Result
     return Result(records=tuple(records))
 
 
-def delete(state: GroupsState, group_id: str, partitions: Iterable[TopicPartition]) -> Result[Verdicts]:
-    """Forget offsets of topics that the group does not read."""
+def delete(
+    state: GroupsState, group_id: str, partitions: Iterable[TopicPartition]
+) -> Result[PartitionErrors]:
+    """Delete offsets of topics that the group does not subscribe to."""
     group = state.get(group_id)
     if isinstance(group, Group) and group.members and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
-        raise NonEmptyGroup(f"{group_id} has members, and it is not known what they read")
+        raise NonEmptyGroup(f"{group_id} has members with unknown subscriptions")
     committed = state.offsets.of(group_id)
     verdicts: dict[TopicPartition, ErrorCode] = {}
     records = []

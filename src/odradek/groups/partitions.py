@@ -1,4 +1,4 @@
-"""Which partition of `__consumer_offsets` a group lives in: by Java's hash of its id."""
+"""Which partition of `__consumer_offsets` a group belongs to: by Java's hash of its id."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _INT32_MIN = -(1 << 31)
 def partition_for(group_id: str, partition_count: int) -> int:
     """The partition whose leader coordinates the group."""
     number = java_hash(group_id)
-    # Java's Math.abs leaves the smallest number negative; Kafka takes 0 then.
+    # Java's Math.abs leaves the smallest int negative; Kafka uses 0 then.
     return (0 if number == _INT32_MIN else abs(number)) % partition_count
 
 

@@ -20,7 +20,7 @@ CODEC = RecordCodec("consumer-offsets.txt")
 
 GROUP_METADATA_VERSION = 3
 OFFSET_COMMIT_VERSION = 4
-# The one version that has an expiry of its own; clients of long ago ask for one.
+# The only version with an expiry timestamp; old clients may set one.
 OFFSET_COMMIT_VERSION_WITH_EXPIRY = 1
 
 
@@ -53,12 +53,12 @@ def _member_value(member: Member, protocol_name: str | None) -> GroupMetadataVal
 
 
 def group_tombstone(group_id: str) -> CoordinatorRecord:
-    """The end of a classic group."""
+    """Delete a classic group."""
     return CODEC.encode(GroupMetadataKey(group=group_id), None)
 
 
 def group_of(group_id: str, value: GroupMetadataValue) -> Group:
-    """The group as its record has it: nobody waits for anything."""
+    """The group of a record; no requests are parked."""
     members = {
         told.member_id: Member(
             member_id=told.member_id,
@@ -90,7 +90,7 @@ def group_of(group_id: str, value: GroupMetadataValue) -> Group:
 def offset_commit(
     group_id: str, partition: TopicPartition, committed: OffsetAndMetadata
 ) -> CoordinatorRecord:
-    """How far a group has come in one partition."""
+    """A committed offset of a group."""
     expiry_ms = committed.expire_timestamp_ms
     has_expiry = expiry_ms is not None
     version = OFFSET_COMMIT_VERSION_WITH_EXPIRY if has_expiry else OFFSET_COMMIT_VERSION
@@ -106,7 +106,7 @@ def offset_commit(
 
 
 def offset_tombstone(group_id: str, partition: TopicPartition) -> CoordinatorRecord:
-    """The group's offset in that partition is forgotten."""
+    """Delete a committed offset."""
     return CODEC.encode(_offset_key(group_id, partition), None)
 
 
@@ -115,7 +115,7 @@ def _offset_key(group_id: str, partition: TopicPartition) -> OffsetCommitKey:
 
 
 def committed_of(value: OffsetCommitValue) -> OffsetAndMetadata:
-    """The committed offset as its record has it."""
+    """The committed offset of a record."""
     expiry_ms = value.expire_timestamp
     return OffsetAndMetadata(
         offset=value.offset,

@@ -1,4 +1,4 @@
-"""The face of the group coordinator: what the handlers call, each on the shard that the group belongs to."""
+"""The API of the group coordinator for the handlers; each request runs on the shard of its group."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from odradek.groups import offset_requests as offsets
 from odradek.groups.classic.membership import Joining
 from odradek.groups.classic_group import NO_GENERATION
 from odradek.groups.consumer.consumer_protocol import ConsumerHeartbeat
-from odradek.groups.offset_requests import Commit, FetchedOffset, Verdicts
+from odradek.groups.offset_requests import Commit, FetchedOffset, PartitionErrors
 from odradek.groups.partitions import partition_for
 from odradek.groups.state import GroupsState
 from odradek.protocol.messages import (
@@ -39,9 +39,9 @@ logger = logging.getLogger(__name__)
 
 
 class GroupService:
-    """Finds the shard, runs the decision there, waits for its commit. Lives on the broker's loop.
+    """Finds the shard, runs the operation there and waits for its commit. Used on the broker's event loop.
 
-    `partition_count` tells how many partitions `__consumer_offsets` has; faults of whole requests are raised.
+    `partition_count` is that of `__consumer_offsets`; errors of whole requests are raised.
     """
 
     def __init__(
@@ -55,57 +55,57 @@ class GroupService:
         self._new_id = new_id
 
     def close(self) -> None:
-        """Coordinate no group any more."""
+        """Stop coordinating all groups."""
         self._runtime.close()
 
     def new_uuid(self) -> str:
-        """An id for a member of the new protocol that did not make its own."""
+        """A member id for a member of the consumer protocol that has none."""
         return self._new_id()
 
     def new_member_id(self, prefix: str) -> str:
-        """An id for a classic member that has none."""
+        """A member id for a classic member that has none."""
         return f"{prefix}-{self._new_id()}"
 
     # The classic protocol
 
     async def join(self, group_id: str, joining: Joining) -> JoinGroupResponse:
-        """Join, and hear of the generation when all others have joined as well."""
+        """Join; returns when all members have joined."""
         _check_named(group_id)
         return await self._run(group_id, lambda state, now: classic.join(state, group_id, joining, now))
 
     async def sync(self, request: SyncGroupRequest) -> SyncGroupResponse:
-        """Bring or fetch the assignment."""
+        """Send or get the assignment."""
         _check_named(request.group_id)
         return await self._run(request.group_id, lambda state, now: classic.sync(state, request, now))
 
     async def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
-        """Stay a member."""
+        """Renew a member's session."""
         _check_named(request.group_id)
         return await self._run(request.group_id, lambda state, now: classic.heartbeat(state, request, now))
 
     async def leave(self, request: LeaveGroupRequest) -> LeaveGroupResponse:
-        """Be a member no more."""
+        """Remove members."""
         _check_named(request.group_id)
         return await self._run(request.group_id, lambda state, now: classic.leave(state, request, now))
 
-    # The new protocol
+    # The consumer protocol
 
     async def consumer_heartbeat(
         self, group_id: str, beat: ConsumerHeartbeat
     ) -> ConsumerGroupHeartbeatResponse:
-        """Join, stay, be told what to read, or leave."""
+        """Join, stay, get an assignment, or leave."""
         return await self._run(group_id, lambda state, now: consumer.heartbeat(state, group_id, beat, now))
 
     async def describe_consumer_group(self, group_id: str) -> ConsumerGroupDescribeResponse.Groups:
-        """One group of the new protocol with its members."""
+        """One group of the consumer protocol with its members."""
         return await self._runtime.read(
             self._partition_of(group_id), lambda state, _: consumer_admin.describe(state, group_id)
         )
 
     # Offsets
 
-    async def commit_offsets(self, commit: Commit) -> Verdicts:
-        """Write offsets down; each partition has its own verdict."""
+    async def commit_offsets(self, commit: Commit) -> PartitionErrors:
+        """Commit offsets; each partition has its own error code."""
         return await self._run(commit.group_id, lambda state, now: offsets.commit(state, commit, now))
 
     async def fetch_offsets(
@@ -117,25 +117,27 @@ class GroupService:
         member_epoch: int = NO_GENERATION,
         require_stable: bool = False,
     ) -> dict[TopicPartition, FetchedOffset]:
-        """The committed offsets of these partitions, or of all that have one; a member says who it is."""
+        """The committed offsets of these partitions, or all; members give their id and epoch."""
 
-        def look(state: GroupsState, _: int) -> dict[TopicPartition, FetchedOffset]:
+        def fetch(state: GroupsState, _: int) -> dict[TopicPartition, FetchedOffset]:
             offsets.check_member(state, group_id, member_id, member_epoch)
             return offsets.fetch(state, group_id, partitions, require_stable=require_stable)
 
-        return await self._runtime.read(self._partition_of(group_id), look)
+        return await self._runtime.read(self._partition_of(group_id), fetch)
 
-    async def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> Verdicts:
-        """Forget offsets; each partition has its own verdict."""
+    async def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> PartitionErrors:
+        """Delete offsets; each partition has its own error code."""
         return await self._run(group_id, lambda state, _: offsets.delete(state, group_id, partitions))
 
-    async def forget_partitions(self, partitions: Collection[TopicPartition]) -> None:
-        """The partitions are no more; a topic made anew under the name begins without offsets."""
+    async def on_partitions_deleted(self, partitions: Collection[TopicPartition]) -> None:
+        """Delete the offsets of deleted partitions; a new topic of the same name starts without offsets."""
         for partition in self._runtime.partitions():
             try:
-                await self._runtime.run(partition, lambda state, _: offsets.forget(state, partitions))
+                await self._runtime.run(
+                    partition, lambda state, _: offsets.delete_partitions(state, partitions)
+                )
             except KafkaError as error:
-                logger.warning("offsets of deleted partitions stay in partition %d: %s", partition, error)
+                logger.warning("offsets of deleted partitions remain in partition %d: %s", partition, error)
 
     # Administration
 
@@ -150,7 +152,7 @@ class GroupService:
                     partition, lambda state, _: admin.list_groups(state, states, types)
                 )
             except KafkaError as error:
-                # Another broker has taken over meanwhile, and lists them.
+                # Another broker is the coordinator by now, and lists them.
                 if error.error_code is not ErrorCode.NOT_COORDINATOR:
                     raise
         return listed
@@ -163,14 +165,14 @@ class GroupService:
         )
 
     async def delete(self, group_id: str) -> None:
-        """End a group without members."""
+        """Delete a group without members."""
         await self._run(group_id, lambda state, _: admin.delete(state, group_id))
 
     def _partition_of(self, group_id: str) -> int:
         count = self._partition_count()
         if count == 0:
             raise KafkaError(
-                "__consumer_offsets is not there yet", error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE
+                "__consumer_offsets does not exist yet", error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE
             )
         return partition_for(group_id, count)
 
@@ -180,4 +182,4 @@ class GroupService:
 
 def _check_named(group_id: str) -> None:
     if not group_id:
-        raise KafkaError("the empty string is not the id of a group", error_code=ErrorCode.INVALID_GROUP_ID)
+        raise KafkaError("the group id is empty", error_code=ErrorCode.INVALID_GROUP_ID)

@@ -1,4 +1,4 @@
-"""What the broker's configuration says of groups, in the words of this room."""
+"""The settings of the group coordinator."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ INT_MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """Limits and times; the defaults are Kafka's."""
+    """Limits and timeouts; the defaults are Kafka's."""
 
     min_session_timeout_ms: int = 6_000
     max_session_timeout_ms: int = 1_800_000
     max_size: int = INT_MAX
     initial_rebalance_delay_ms: int = 3_000
-    # A new member has no id to send heartbeats with; this is how long its first join may wait.
+    # A new member has no id to send heartbeats with; this is how long its first JoinGroup may wait.
     new_member_join_timeout_ms: int = 300_000
     is_consumer_protocol_enabled: bool = True
     consumer_session_timeout_ms: int = 45_000

@@ -1,4 +1,4 @@
-"""The groups and offsets of one partition of `__consumer_offsets`: replayed from records, kept by turns."""
+"""The groups and offsets of one partition of `__consumer_offsets`, replayed from its records."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ AnyGroup = Group | ConsumerGroup
 
 @dataclass(frozen=True, slots=True)
 class ExpiryTimer:
-    """Rings when the offsets are to be looked over."""
+    """Fires when expired offsets are to be removed."""
 
 
 class GroupsState:
-    """Groups and offsets by group id. Owned by its shard: decisions read it, their results change it."""
+    """Groups and offsets by group id. Owned by its shard: operations read it, their results change it."""
 
     def __init__(
         self,
@@ -60,11 +60,11 @@ class GroupsState:
 
     @property
     def settings(self) -> GroupSettings:
-        """The settings of now."""
+        """The current settings."""
         return self._settings()
 
     def settings_of(self, group_id: str) -> GroupSettings:
-        """The settings of now for one group, which may have some of its own for the new protocol."""
+        """The current settings for one group, which may override those of the consumer protocol."""
         return self._settings_of(group_id)
 
     def find(self, group_id: str) -> AnyGroup | None:
@@ -79,35 +79,35 @@ class GroupsState:
         return group
 
     def keep(self, group: AnyGroup) -> None:
-        """Take over what a decision made of a group."""
+        """Store the result of an operation."""
         self.groups[group.group_id] = group
 
-    def turn(self, group: Group, now_ms: int) -> GroupTransition:
-        """Begin an event in the life of a classic group."""
+    def transition(self, group: Group, now_ms: int) -> GroupTransition:
+        """Begin an event of a classic group."""
         return GroupTransition(group, self.settings, now_ms)
 
-    def consumer_turn(self, group: ConsumerGroup, now_ms: int) -> ConsumerGroupTransition:
-        """Begin an event in the life of a group of the new protocol."""
+    def consumer_transition(self, group: ConsumerGroup, now_ms: int) -> ConsumerGroupTransition:
+        """Begin an event of a group of the consumer protocol."""
         return ConsumerGroupTransition(group, self.settings_of(group.group_id), self.topics, now_ms)
 
     def remove(
         self, group: ConsumerGroup, member_ids: Collection[str], now_ms: int, response: Any = None
     ) -> Result[Any]:
-        """Members of a consumer group are gone; if only classic ones are left, so is the new protocol."""
+        """Remove members of a consumer group; it is downgraded if only classic members are left."""
         if migration.may_downgrade(group, self.settings, without=member_ids):
-            turn = migration.downgrade(group, self.settings, self.topics, now_ms, without=member_ids)
-            return turn.result(self.keep, response)
-        consumer_turn = self.consumer_turn(group, now_ms)
-        consumer_protocol.remove(consumer_turn, member_ids)
-        return consumer_turn.result(self.keep, response)
+            transition = migration.downgrade(group, self.settings, self.topics, now_ms, without=member_ids)
+            return transition.result(self.keep, response)
+        consumer_transition = self.consumer_transition(group, now_ms)
+        consumer_protocol.remove(consumer_transition, member_ids)
+        return consumer_transition.result(self.keep, response)
 
     # Replay
 
     def replay(self, record: CoordinatorRecord, producer_id: int | None) -> None:
-        """Take over one record of the log."""
+        """Apply one record of the log."""
         decoded = CODEC.decode(*record)
         if decoded is None:
-            logger.warning("a record of an unknown type is left out: key %s", record.key.hex())
+            logger.warning("skipped a record of unknown type: key %s", record.key.hex())
             return
         key: Any = decoded.key
         value: Any = decoded.value
@@ -123,7 +123,7 @@ class GroupsState:
         self, group_id: str, partition: TopicPartition, committed: Any, producer_id: int | None
     ) -> None:
         if committed is not None and group_id not in self.groups:
-            # Offsets of a consumer without group management; the group has no record of its own.
+            # Offsets of a consumer without group management; the group has no record.
             self.groups[group_id] = Group(group_id)
         if producer_id is None:
             self.offsets.put(group_id, partition, committed)
@@ -149,13 +149,13 @@ class GroupsState:
             self.groups[group_id] = after
 
     def replay_end_of_transaction(self, producer_id: int, *, is_commit: bool) -> None:
-        """A producer's transaction has ended."""
+        """Apply or discard the offsets of a transaction that has ended."""
         self.offsets.end_transaction(producer_id, is_commit=is_commit)
 
     # Time
 
     def on_loaded(self, now_ms: int) -> Result[None]:
-        """Every member has a whole session from now on; offsets are looked over by and by."""
+        """Start the sessions of all members, and the timer for expired offsets."""
         timers: list[StartTimer | StopTimer] = [self._next_expiry()]
         for group in self.groups.values():
             timers += self._timers_of(group)
@@ -177,7 +177,7 @@ class GroupsState:
         return timers
 
     def on_timer(self, key: Any, now_ms: int) -> Result[None]:
-        """A session, a phase of a rebalance, or the time between two looks at the offsets is over."""
+        """Handle a session, rebalance or expiry timer."""
         if isinstance(key, ExpiryTimer):
             return self._expire_offsets(now_ms)
         group = self.groups.get(key.group_id)
@@ -186,21 +186,21 @@ class GroupsState:
         return Result() if group is None else self._on_classic_timer(group, key, now_ms)
 
     def _on_classic_timer(self, group: Group, key: Any, now_ms: int) -> Result[None]:
-        turn = self.turn(group, now_ms)
+        transition = self.transition(group, now_ms)
         match key:
             case SessionTimer():
-                membership.session_over(turn, key.member_id)
+                membership.on_session_timeout(transition, key.member_id)
             case JoinTimer():
-                rebalance.join_time_over(turn)
+                rebalance.on_join_timeout(transition)
             case SyncTimer():
-                rebalance.sync_time_over(turn)
-        return turn.result(self.keep)
+                rebalance.on_sync_timeout(transition)
+        return transition.result(self.keep)
 
     def _on_consumer_timer(self, group: ConsumerGroup, key: Any, now_ms: int) -> Result[None]:
         if isinstance(key, AssignmentTimer):
-            turn = self.consumer_turn(group, now_ms)
-            consumer_protocol.assign_if_due(turn)
-            return turn.result(self.keep)
+            transition = self.consumer_transition(group, now_ms)
+            consumer_protocol.assign_if_due(transition)
+            return transition.result(self.keep)
         if isinstance(key, JoinTimer | SyncTimer) or key.member_id not in group.members:
             return Result()
         return self.remove(group, [key.member_id], now_ms)

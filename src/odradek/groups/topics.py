@@ -1,4 +1,4 @@
-"""What the coordinator of groups knows of topics; the broker fills it from its metadata image."""
+"""The topics as the group coordinator sees them; the broker fills this from its metadata image."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class TopicInfo(NamedTuple):
 
 
 class Topics(Protocol):
-    """The topics of now; an answer may be kept for as long as `version` stays."""
+    """The current topics; results may be cached for as long as `version` is the same."""
 
     @property
     def version(self) -> int:
-        """Counts the changes that matter: topics made, grown or deleted."""
+        """Incremented when topics are created, extended or deleted."""
         ...
 
     def find(self, name: str) -> TopicInfo | None:
@@ -36,7 +36,7 @@ class Topics(Protocol):
 
 
 class NoTopics:
-    """Nothing is known of topics; for those who have no use for them."""
+    """No topics, for states that do not need them."""
 
     version = 0
 

@@ -39,8 +39,8 @@ class EpochEnd(NamedTuple):
 class LeaderEpochs:
     """The epochs of one log, oldest first; owned by its PartitionLog.
 
-    A change is not known to the disk until the caller has written `encode()`: SPEC I2 wants that done, and
-    synced, before the first batch of an epoch is appended.
+    A change is not on the disk until the caller has written and synced
+    `encode()`; this must be done before the first batch of an epoch is appended.
     """
 
     __slots__ = ("_epochs", "_start_offsets")

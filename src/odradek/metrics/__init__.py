@@ -1,1 +1,1 @@
-"""Counters: plain integers where things happen, names and an exposition for whoever asks."""
+"""Metrics: counters, names, and the Prometheus exposition."""

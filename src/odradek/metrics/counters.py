@@ -1,5 +1,5 @@
 # cython: annotation_typing=False
-"""What is counted where it happens: plain numbers, added to by the event loop that owns them.
+"""Counters: plain numbers, incremented by the event loop that owns them.
 
 Compiled by Cython (counters.pxd has the C types), or interpreted as is.
 """
@@ -17,11 +17,11 @@ class RequestCounters:
         self.errors = 0
         self.request_bytes = 0
         self.response_bytes = 0
-        self.seconds = 0.0  # from the frame to the answer, the wait in purgatory included
+        self.seconds = 0.0  # from request to response, the time in purgatory included
 
 
 class TopicTraffic:
-    """What went in and out of the partitions of one topic on this broker."""
+    """The traffic of one topic on this broker."""
 
     __slots__ = ("bytes_in", "bytes_out", "messages_in")
 

@@ -1,4 +1,4 @@
-"""Every metric: its name, its labels, and what it tells. Values in, values out; nothing is counted here."""
+"""Every metric with its name, labels and help text."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import NamedTuple
 PREFIX = "odradek_"
 
 
-class Kind(StrEnum):
-    """How a value moves: only up, or both ways."""
+class MetricType(StrEnum):
+    """The type of a metric: a counter only increases."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
 
 
 class Metric(NamedTuple):
-    """One name with its help text; the name of a counter gets `_total` where it is shown."""
+    """One metric with its help text; Prometheus adds `_total` to the name of a counter."""
 
     name: str
-    kind: Kind
+    kind: MetricType
     labels: tuple[str, ...]
     help: str
 
 
 def _counter(name: str, labels: tuple[str, ...], help_text: str) -> Metric:
-    return Metric(PREFIX + name, Kind.COUNTER, labels, help_text)
+    return Metric(PREFIX + name, MetricType.COUNTER, labels, help_text)
 
 
 def _gauge(name: str, labels: tuple[str, ...], help_text: str) -> Metric:
-    return Metric(PREFIX + name, Kind.GAUGE, labels, help_text)
+    return Metric(PREFIX + name, MetricType.GAUGE, labels, help_text)
 
 
 _REQUEST = ("api", "listener")

@@ -1,11 +1,11 @@
-"""Samples as the text that Prometheus reads. The library is imported when somebody asks, never at a start."""
+"""Samples in Prometheus' text format. The library is imported on the first request, never at startup."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from odradek.metrics.names import Kind, Metric
+from odradek.metrics.names import Metric, MetricType
 from odradek.metrics.registry import Sample
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def expose(samples: Iterable[Sample]) -> bytes:
-    """The exposition of the samples; any thread, takes long for many of them."""
+    """The exposition of the samples; any thread, slow for many samples."""
     from prometheus_client import CollectorRegistry, generate_latest  # noqa: PLC0415
 
     registry = CollectorRegistry(auto_describe=False)
@@ -24,7 +24,7 @@ def expose(samples: Iterable[Sample]) -> bytes:
 
 
 class _Collector:
-    """What the library asks."""
+    """Passes the samples to the library."""
 
     def __init__(self, samples: Iterable[Sample]) -> None:
         self._samples = samples
@@ -42,5 +42,5 @@ class _Collector:
 def _family(metric: Metric) -> Any:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415
 
-    family = CounterMetricFamily if metric.kind is Kind.COUNTER else GaugeMetricFamily
+    family = CounterMetricFamily if metric.kind is MetricType.COUNTER else GaugeMetricFamily
     return family(metric.name, metric.help, labels=metric.labels)

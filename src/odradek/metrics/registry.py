@@ -1,4 +1,4 @@
-"""Who can tell numbers, and what they tell when they are asked."""
+"""The collectors of all metrics, and their samples."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ Collector = Callable[[], Iterable[Sample]]
 
 
 class Registry:
-    """The collectors of a broker. Owned by it, on the loop; asked there, because the numbers live there."""
+    """The collectors of a broker. Owned by it; called on its loop, which owns the values."""
 
     def __init__(self) -> None:
         self._collectors: list[Collector] = []
 
     def register(self, collector: Collector) -> None:
-        """Have it asked as well."""
+        """Add a collector."""
         self._collectors.append(collector)
 
     def samples(self) -> list[Sample]:
-        """Everything that can be told now."""
+        """The samples of all collectors."""
         return [sample for collector in self._collectors for sample in collector()]

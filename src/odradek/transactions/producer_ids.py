@@ -1,4 +1,4 @@
-"""Producer ids: each is given out once in the life of the cluster, from blocks taken from the store."""
+"""Producer ids: each is assigned once in the lifetime of the cluster, from blocks allocated in the store."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ MAX_PRODUCER_ID = 2**63 - 1
 
 
 class ProducerIdsExhausted(OdradekError):
-    """Nine quintillion producers have been here."""
+    """All producer ids have been assigned."""
 
 
 class ProducerIds:
-    """The ids of this broker. Owned by the broker, on the loop; the store is asked once per thousand."""
+    """The ids of this broker. Owned by the broker, on the loop; one store request per thousand ids."""
 
     def __init__(self, store: Callable[[], Store], broker_id: int) -> None:
-        """`store` gives the session of the moment: this object outlives sessions."""
+        """`store` returns the current session: this object is used by several sessions in turn."""
         self._store = store
         self._broker_id = broker_id
         self._next = 0
@@ -32,7 +32,7 @@ class ProducerIds:
         self._taking = asyncio.Lock()
 
     async def next(self) -> int:
-        """An id that nobody had and nobody will have."""
+        """An id that was never assigned before."""
         async with self._taking:
             if self._next > self._end:
                 block = await self._take_block()
@@ -42,7 +42,7 @@ class ProducerIds:
             return producer_id
 
     async def _take_block(self) -> ProducerIdBlock:
-        """The block after the last one; again if another broker took it in the same moment."""
+        """Allocate the next block; retries if another broker allocated it at the same time."""
         while True:
             node = await self._read()
             taken = ProducerIdBlock.decode(node.payload).last if node.payload else -1
@@ -54,7 +54,7 @@ class ProducerIds:
                 return block
 
     async def _read(self) -> Node:
-        """The node of the last block; empty if none was taken yet."""
+        """The node of the last block; empty if there is none yet."""
         store = self._store()
         with contextlib.suppress(NoNode):
             return await store.get(paths.LATEST_PRODUCER_ID_BLOCK)

@@ -26,15 +26,15 @@ TYPES = {
 }
 # Defaults and bounds that differ on purpose, each with the line that says so.
 OTHER_DEFAULT = {
-    "listeners": "SPEC I8: what authenticates nobody stays on this machine",
-    "group.coordinator.rebalance.protocols": "SPEC C6",
+    "listeners": "listeners without authentication stay on this machine",
+    "group.coordinator.rebalance.protocols": "neither share nor streams groups",
     "socket.receive.buffer.bytes": "ADR 6: Kafka's has a large request come in pieces, each with a waking",
     "socket.send.buffer.bytes": "ADR 6: Kafka's makes five calls of what the system's sends by one",
 }
 OTHER_BOUNDS = {
     "authorizer.class.name": "only Kafka's own authorizers mean something here",
     "replica.selector.class": "only Kafka's own selectors mean something here",
-    "group.coordinator.rebalance.protocols": "SPEC C6: neither share nor streams",
+    "group.coordinator.rebalance.protocols": "neither share nor streams groups",
     "internal.segment.bytes": "a segment has room for something",
     "inter.broker.protocol.version": "any, for it has no effect",
     "log.message.format.version": "any, for it has no effect",

@@ -114,9 +114,9 @@ class _Committed(CommitWaiter):
 class LoopTimer:
     """Time as the event loop has it."""
 
-    def call_later(self, delay_ms: int, ring: Callable[[], None]) -> RunningTimer:
-        """Call `ring` once, so long from now."""
-        return asyncio.get_running_loop().call_later(delay_ms / 1000, ring)
+    def call_later(self, delay_ms: int, callback: Callable[[], None]) -> RunningTimer:
+        """Call `callback` once after `delay_ms`."""
+        return asyncio.get_running_loop().call_later(delay_ms / 1000, callback)
 
 
 def follow_leadership(

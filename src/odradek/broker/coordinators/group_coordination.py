@@ -78,15 +78,15 @@ def coordinate_groups(services: Services) -> GroupService:
     )
     services.leaderships[CONSUMER_OFFSETS] = follow_leadership(runtime, services.replicas)
     service = GroupService(runtime, lambda: _partition_count(services))
-    forgetting: set[asyncio.Task[None]] = set()
+    deletions: set[asyncio.Task[None]] = set()
 
-    def forget(change: ImageChange) -> None:
+    def delete_offsets(change: ImageChange) -> None:
         if change.deleted:
-            task = services.loop.create_task(service.forget_partitions(change.deleted))
-            forgetting.add(task)
-            task.add_done_callback(forgetting.discard)
+            task = services.loop.create_task(service.on_partitions_deleted(change.deleted))
+            deletions.add(task)
+            task.add_done_callback(deletions.discard)
 
-    services.image.listeners.append(forget)
+    services.image.listeners.append(delete_offsets)
     return service
 
 

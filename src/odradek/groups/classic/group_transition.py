@@ -1,4 +1,4 @@
-"""One event in the life of one group: what it changes, writes, answers and times is collected here.
+"""Collects what one event does to one group: new state, records, responses and timers.
 
 The keys of parked requests and timers are dataclasses, since tuples of different classes are equal.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from odradek.coordinator.result import Answer, CoordinatorRecord, Result, StartTimer, StopTimer
+from odradek.coordinator.result import CoordinatorRecord, ParkedResponse, Result, StartTimer, StopTimer
 from odradek.groups.classic_group import Group, Member
 from odradek.groups.settings import GroupSettings
 from odradek.protocol.messages import JoinGroupResponse, SyncGroupResponse
@@ -17,7 +17,7 @@ from odradek.protocol.messages import JoinGroupResponse, SyncGroupResponse
 
 @dataclass(frozen=True, slots=True)
 class WaitingJoin:
-    """A JoinGroup that is parked."""
+    """Key of a parked JoinGroup."""
 
     group_id: str
     member_id: str
@@ -25,7 +25,7 @@ class WaitingJoin:
 
 @dataclass(frozen=True, slots=True)
 class WaitingSync:
-    """A SyncGroup that is parked."""
+    """Key of a parked SyncGroup."""
 
     group_id: str
     member_id: str
@@ -33,7 +33,7 @@ class WaitingSync:
 
 @dataclass(frozen=True, slots=True)
 class SessionTimer:
-    """Rings when a member, or one who was given an id, was silent for too long."""
+    """Fires when a member, or a pending member id, sent nothing for the session timeout."""
 
     group_id: str
     member_id: str
@@ -41,39 +41,39 @@ class SessionTimer:
 
 @dataclass(frozen=True, slots=True)
 class JoinTimer:
-    """Rings when the members have had their time to join."""
+    """Fires when the time to join is over."""
 
     group_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class SyncTimer:
-    """Rings when the members have had their time to ask for their assignment."""
+    """Fires when the time to sync is over."""
 
     group_id: str
 
 
 class TransitionResult:
-    """What one event writes, answers and times, collected step by step. Made for one event and thrown away.
+    """The records, responses and timers of one event, collected step by step; used for one event only.
 
-    Nothing outside changes until it is carried out, so that an exception in between leaves no trace.
+    Nothing else changes until the runtime applies the result, so that an exception leaves no trace.
     """
 
-    __slots__ = ("_answers", "_records", "_timers", "now_ms", "settings")
+    __slots__ = ("_records", "_responses", "_timers", "now_ms", "settings")
 
     def __init__(self, settings: GroupSettings, now_ms: int) -> None:
         self.settings = settings
         self.now_ms = now_ms
         self._records: list[CoordinatorRecord] = []
-        self._answers: list[Answer] = []
+        self._responses: list[ParkedResponse] = []
         self._timers: list[StartTimer | StopTimer] = []
 
     def write_before(self, records: Iterable[CoordinatorRecord]) -> None:
-        """Have records written ahead of all others, such as the end of another group."""
+        """Write records before all others, such as the tombstone of another group."""
         self._records[:0] = records
 
     def start_timer(self, key: Hashable, delay_ms: int) -> None:
-        """Start a timer anew."""
+        """Start or restart a timer."""
         self._timers.append(StartTimer(key, delay_ms))
 
     def stop_timer(self, key: Hashable) -> None:
@@ -81,20 +81,20 @@ class TransitionResult:
         self._timers.append(StopTimer(key))
 
     def _result(
-        self, on_written: Callable[[], None], response: Any, parks_under: Hashable | None = None
+        self, on_written: Callable[[], None], response: Any, parked_under: Hashable | None = None
     ) -> Result[Any]:
         return Result(
             response=response,
             records=tuple(self._records),
             on_written=on_written,
             timers=tuple(self._timers),
-            answers=tuple(self._answers),
-            parks_under=parks_under,
+            parked_responses=tuple(self._responses),
+            parked_under=parked_under,
         )
 
 
 class GroupTransition(TransitionResult):
-    """What happens to `group`, which is replaced step by step."""
+    """An event of `group`, which is replaced step by step."""
 
     __slots__ = ("group",)
 
@@ -103,30 +103,30 @@ class GroupTransition(TransitionResult):
         self.group = group
 
     def write(self, record: CoordinatorRecord) -> None:
-        """Have a record written."""
+        """Write a record."""
         self._records.append(record)
 
     def start_session(self, member: Member) -> None:
-        """The member was heard of: its session begins anew."""
+        """Restart the session of a member that sent a request."""
         self.start_timer(SessionTimer(self.group.group_id, member.member_id), member.session_timeout_ms)
 
-    def answer_join(self, member: Member, response: JoinGroupResponse) -> None:
-        """Answer a member's parked JoinGroup."""
-        self._answers.append(Answer(WaitingJoin(self.group.group_id, member.member_id), response))
+    def respond_to_join(self, member: Member, response: JoinGroupResponse) -> None:
+        """Respond to a member's parked JoinGroup."""
+        self._responses.append(ParkedResponse(WaitingJoin(self.group.group_id, member.member_id), response))
         self.update(replace(member, is_awaiting_join=False))
 
-    def answer_sync(self, member: Member, response: SyncGroupResponse) -> None:
-        """Answer a member's parked SyncGroup."""
-        self._answers.append(Answer(WaitingSync(self.group.group_id, member.member_id), response))
+    def respond_to_sync(self, member: Member, response: SyncGroupResponse) -> None:
+        """Respond to a member's parked SyncGroup."""
+        self._responses.append(ParkedResponse(WaitingSync(self.group.group_id, member.member_id), response))
         self.update(replace(member, is_awaiting_sync=False))
 
     def update(self, member: Member) -> None:
-        """Put this value in the place of the member."""
+        """Replace a member."""
         self.group = self.group.with_member(member)
 
     def result(
-        self, keep: Callable[[Group], None], response: Any = None, parks_under: Hashable | None = None
+        self, keep: Callable[[Group], None], response: Any = None, parked_under: Hashable | None = None
     ) -> Result[Any]:
-        """All of it, for the runtime; `keep` is given the group as it is then."""
+        """The result for the runtime; `keep` is called with the group's final value."""
         group = self.group
-        return self._result(lambda: keep(group), response, parks_under)
+        return self._result(lambda: keep(group), response, parked_under)

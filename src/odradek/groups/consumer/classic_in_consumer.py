@@ -1,7 +1,7 @@
-"""Members of the classic protocol in a consumer group, while the group moves from one protocol to the other.
+"""Classic members in a consumer group, while the group migrates from one protocol to the other.
 
-To them the coordinator is the leader: a join tells them an epoch as their generation, a sync what they have
-in it, and a heartbeat asks them to join again whenever they could make a step towards the target.
+The coordinator acts as their leader: JoinGroup returns an epoch as the generation, SyncGroup the assignment
+in it, and a heartbeat asks them to rejoin whenever they can get closer to the target assignment.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from odradek.groups.classic_group import CONSUMER_PROTOCOL_TYPE, UNKNOWN_MEMBER_
 from odradek.groups.consumer.consumer_group import ClassicMetadata, ConsumerGroup, ConsumerMember, MemberState
 from odradek.groups.consumer.consumer_protocol import (
     bring_up_to_date,
-    check_room,
+    check_group_size,
     replace_static,
     static_member,
     step,
@@ -39,12 +39,12 @@ from odradek.protocol.messages import (
 )
 
 
-def join(turn: ConsumerGroupTransition, joining: Joining) -> JoinGroupResponse:
-    """A classic member joins, or joins again."""
-    _check_protocols(turn.group, joining)
+def join(transition: ConsumerGroupTransition, joining: Joining) -> JoinGroupResponse:
+    """Handle a JoinGroup of a classic member."""
+    _check_protocols(transition.group, joining)
     is_unknown = joining.member_id == UNKNOWN_MEMBER_ID
     member_id = joining.new_member_id if is_unknown else joining.member_id
-    check_room(turn, member_id)
+    check_group_size(transition, member_id)
     if is_unknown and joining.group_instance_id is None and joining.requires_known_member_id:
         return JoinGroupResponse(
             error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id, protocol_name=None
@@ -52,7 +52,7 @@ def join(turn: ConsumerGroupTransition, joining: Joining) -> JoinGroupResponse:
     subscription = read_subscription(joining.protocols[0][1])
     if subscription is None:
         raise InconsistentGroupProtocol("the metadata of the consumer cannot be read")
-    member = _find_or_make(turn, joining, member_id, is_unknown)
+    member = _find_or_make(transition, joining, member_id, is_unknown)
     updated = replace(
         member,
         instance_id=joining.group_instance_id or member.instance_id,
@@ -64,12 +64,14 @@ def join(turn: ConsumerGroupTransition, joining: Joining) -> JoinGroupResponse:
         server_assignor=None,
         classic=ClassicMetadata(joining.session_timeout_ms, joining.protocols),
     )
-    bring_up_to_date(turn, member, updated)
-    now = step(turn, turn.group.members[member_id], owned_partitions(subscription, turn.topics))
-    group_id = turn.group.group_id
-    turn.stop_timer(RejoinTimer(group_id, member_id))
-    turn.start_session(now)
-    turn.start_timer(MemberSyncTimer(group_id, member_id), joining.rebalance_timeout_ms)
+    bring_up_to_date(transition, member, updated)
+    now = step(
+        transition, transition.group.members[member_id], owned_partitions(subscription, transition.topics)
+    )
+    group_id = transition.group.group_id
+    transition.stop_timer(RejoinTimer(group_id, member_id))
+    transition.start_session(now)
+    transition.start_timer(MemberSyncTimer(group_id, member_id), joining.rebalance_timeout_ms)
     return JoinGroupResponse(
         member_id=member_id,
         generation_id=now.member_epoch,
@@ -88,47 +90,47 @@ def _check_protocols(group: ConsumerGroup, joining: Joining) -> None:
 
 
 def _find_or_make(
-    turn: ConsumerGroupTransition, joining: Joining, member_id: str, is_unknown: bool
+    transition: ConsumerGroupTransition, joining: Joining, member_id: str, is_unknown: bool
 ) -> ConsumerMember:
     instance_id = joining.group_instance_id
     if instance_id is None:
-        return turn.group.members.get(member_id) or ConsumerMember(member_id)
+        return transition.group.members.get(member_id) or ConsumerMember(member_id)
     if not is_unknown:
-        return static_member(turn.group, member_id, instance_id)
-    holder = turn.group.static_member(instance_id)
-    return ConsumerMember(member_id) if holder is None else replace_static(turn, holder, member_id)
+        return static_member(transition.group, member_id, instance_id)
+    holder = transition.group.static_member(instance_id)
+    return ConsumerMember(member_id) if holder is None else replace_static(transition, holder, member_id)
 
 
-def sync(turn: ConsumerGroupTransition, request: SyncGroupRequest) -> SyncGroupResponse:
-    """A classic member fetches what it has in its epoch."""
+def sync(transition: ConsumerGroupTransition, request: SyncGroupRequest) -> SyncGroupResponse:
+    """Return the member's assignment in its epoch."""
     member, classic = _validate(
-        turn.group, request.member_id, request.group_instance_id, request.generation_id
+        transition.group, request.member_id, request.group_instance_id, request.generation_id
     )
     names = {name for name, _ in classic.protocols}
     if request.protocol_type not in (None, CONSUMER_PROTOCOL_TYPE) or (
         request.protocol_name is not None and request.protocol_name not in names
     ):
         raise InconsistentGroupProtocol(f"{request.protocol_type} {request.protocol_name}")
-    is_behind = turn.group.group_epoch > member.member_epoch
+    is_behind = transition.group.group_epoch > member.member_epoch
     if is_behind and member.state is not MemberState.UNREVOKED_PARTITIONS:
         raise RebalanceInProgress
-    turn.stop_timer(MemberSyncTimer(turn.group.group_id, member.member_id))
-    turn.start_session(member)
+    transition.stop_timer(MemberSyncTimer(transition.group.group_id, member.member_id))
+    transition.start_session(member)
     return SyncGroupResponse(
         protocol_type=request.protocol_type,
         protocol_name=request.protocol_name,
-        assignment=write_assignment(member.assigned, classic.protocols[0][1], turn.topics),
+        assignment=write_assignment(member.assigned, classic.protocols[0][1], transition.topics),
     )
 
 
-def heartbeat(turn: ConsumerGroupTransition, request: HeartbeatRequest) -> HeartbeatResponse:
-    """A classic member is alive; it is asked to join again if it could make a step."""
-    group = turn.group
+def heartbeat(transition: ConsumerGroupTransition, request: HeartbeatRequest) -> HeartbeatResponse:
+    """Handle a heartbeat; REBALANCE_IN_PROGRESS if the member should rejoin."""
+    group = transition.group
     member, _ = _validate(group, request.member_id, request.group_instance_id, request.generation_id)
-    turn.start_session(member)
+    transition.start_session(member)
     if not _should_rejoin(group, member):
         return HeartbeatResponse()
-    turn.start_timer_unless_running(
+    transition.start_timer_unless_running(
         RejoinTimer(group.group_id, member.member_id), member.rebalance_timeout_ms
     )
     return HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
@@ -144,7 +146,7 @@ def _should_rejoin(group: ConsumerGroup, member: ConsumerMember) -> bool:
 
 
 def leaving(group: ConsumerGroup, request: LeaveGroupRequest) -> tuple[list[str], LeaveGroupResponse]:
-    """Members go, or are removed by an administrator, whatever they speak: who, and each one's verdict."""
+    """Handle a LeaveGroup for members of either protocol: the members that leave, and the response."""
     rows, gone = [], []
     for told in request.members:
         row = LeaveGroupResponse.Members(member_id=told.member_id, group_instance_id=told.group_instance_id)
@@ -177,7 +179,7 @@ def _classic_member(
 ) -> tuple[ConsumerMember, ClassicMetadata]:
     member = _member(group, member_id, instance_id)
     if member.classic is None:
-        raise UnknownMemberId(f"{member_id!r} does not speak the classic protocol")
+        raise UnknownMemberId(f"{member_id!r} does not use the classic protocol")
     return member, member.classic
 
 
@@ -185,5 +187,5 @@ def _member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Co
     if instance_id is not None:
         return static_member(group, member_id, instance_id)
     if member_id not in group.members:
-        raise UnknownMemberId(f"{member_id!r} is no member of {group.group_id}")
+        raise UnknownMemberId(f"{member_id!r} is not a member of {group.group_id}")
     return group.members[member_id]

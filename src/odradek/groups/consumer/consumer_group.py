@@ -1,13 +1,13 @@
-"""The state of one group of the new protocol (KIP-848), as values that are replaced and never changed.
+"""The state of one group of the consumer protocol (KIP-848), as immutable values.
 
-The group has an epoch, raised by whatever changes what should be assigned. The target assignment belongs to
-an epoch, too, and each member walks towards it at its own pace: it gives up what it has to, then moves to the
-target's epoch, then gets what others have given up.
+The group has an epoch, incremented by every change that affects the assignment. The target assignment has an
+epoch, too. Each member moves towards it independently: it revokes partitions, then advances to the target
+epoch, then gets the partitions that other members have revoked.
 
     Empty          no members
     Assigning      the group's epoch is ahead of the target's
-    Reconciling    a member is not where the target wants it
-    Stable         all are
+        Reconciling    a member has not reached the target assignment
+        Stable         all members have reached it
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ LEAVE_EPOCH = -1
 LEAVE_STATIC_EPOCH = -2
 
 PartitionId = tuple[bytes, int]
-"""Topic id and number."""
+"""Topic id and partition number."""
 
 Value = TypeVar("Value")
 _NONE: Mapping[Any, Any] = MappingProxyType({})
 
 
 class ConsumerGroupState(Enum):
-    """Named as the wire names them."""
+    """Names as in the protocol."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
@@ -42,23 +42,23 @@ class ConsumerGroupState(Enum):
 
 
 class MemberState(IntEnum):
-    """How far a member is on its way to the target, numbered as in its record."""
+    """How far a member has got towards the target assignment, numbered as in its record."""
 
     STABLE = 0
-    UNREVOKED_PARTITIONS = 1  # it has to give up partitions, and has not said yet that it did
-    UNRELEASED_PARTITIONS = 2  # it waits for partitions that others have not given up yet
+    UNREVOKED_PARTITIONS = 1  # has to revoke partitions, and has not confirmed it
+    UNRELEASED_PARTITIONS = 2  # waits for partitions that other members have not revoked
     UNKNOWN = 127
 
 
 class ClassicMetadata(NamedTuple):
-    """What a member that speaks the classic protocol said when it joined."""
+    """What a classic member sent when it joined."""
 
     session_timeout_ms: int
     protocols: Protocols
 
 
 class ResolvedRegex(NamedTuple):
-    """The topics that a pattern stands for, as of a version of the topics."""
+    """The topics that match a pattern, as of a version of the topics."""
 
     topics: frozenset[str]
     version: int
@@ -67,7 +67,7 @@ class ResolvedRegex(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMember:
-    """One member. Partitions are kept with the epoch in which they were assigned to it."""
+    """One member. Partitions are mapped to the epoch in which they were assigned."""
 
     member_id: str
     instance_id: str | None = None
@@ -86,11 +86,11 @@ class ConsumerMember:
     revoking: Mapping[PartitionId, int] = field(default_factory=lambda: _NONE)
 
     def is_reconciled_to(self, epoch: int) -> bool:
-        """Whether it has all that the target of that epoch gives it, and nothing else."""
+        """Whether it has exactly the partitions of the target assignment of that epoch."""
         return self.state is MemberState.STABLE and self.member_epoch == epoch
 
     def in_epoch(self, epoch: int) -> ConsumerMember:
-        """In that epoch; where it was before is remembered, since our answer may get lost."""
+        """In that epoch; the previous epoch is kept, because the response may get lost."""
         if epoch == self.member_epoch:
             return self
         return replace(self, member_epoch=epoch, previous_member_epoch=self.member_epoch)
@@ -98,11 +98,11 @@ class ConsumerMember:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroup:
-    """One group between two events."""
+    """One group."""
 
     group_id: str
     group_epoch: int = FIRST_EPOCH
-    # Of the topics that the group reads: another hash means another assignment.
+    # Hash of the subscribed topics: a change triggers a new assignment.
     metadata_hash: int = 0
     assignment_epoch: int = FIRST_EPOCH
     assignment_timestamp_ms: int = 0
@@ -112,7 +112,7 @@ class ConsumerGroup:
 
     @property
     def state(self) -> ConsumerGroupState:
-        """Where the group stands."""
+        """The state, derived from the epochs and the members."""
         if not self.members:
             return ConsumerGroupState.EMPTY
         if self.group_epoch > self.assignment_epoch:
@@ -129,24 +129,24 @@ class ConsumerGroup:
         return None
 
     def with_member(self, member: ConsumerMember) -> ConsumerGroup:
-        """With this member in place of what was under its id."""
+        """With this member added or replaced."""
         return replace(self, members=with_item(self.members, member.member_id, member))
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
-        """What it subscribes to, by name and by pattern."""
+        """The topics it subscribes to, by name and by pattern."""
         resolved = self.regexes.get(member.regex)
         return member.topics if resolved is None else member.topics | resolved.topics
 
     def subscribed_topics(self) -> frozenset[str]:
-        """What anybody subscribes to."""
+        """The topics that any member subscribes to."""
         return frozenset().union(*(self.topics_of(member) for member in self.members.values()))
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether anybody reads that topic."""
+        """Whether any member subscribes to that topic."""
         return topic in self.subscribed_topics()
 
     def held_by_others(self, member_id: str) -> set[PartitionId]:
-        """What other members have, or have not said yet that they gave it up."""
+        """The partitions that other members own, or have not confirmed to have revoked."""
         return {
             partition
             for other in self.members.values()

@@ -1,14 +1,14 @@
-"""The heartbeat of the new protocol (KIP-848): join, stay, be told what to read, leave.
+"""The heartbeat of the consumer protocol (KIP-848): join, stay, get an assignment, leave.
 
 | member epoch | the member |
 | --- | --- |
-| 0 | joins, or joins again after it was fenced |
-| > 0 | is where it was told to be |
+| 0 | joins, or rejoins after it was fenced |
+| > 0 | is in that epoch |
 | -1 | leaves |
-| -2 | leaves for a while: a static member that is about to come back |
+| -2 | leaves temporarily: a static member that will rejoin |
 
-A heartbeat brings the group up to date: the member's subscription, the topics behind its patterns, the
-group's epoch, the target assignment; then the member makes one step towards the target.
+A heartbeat updates the group: the member's subscription, the topics that match its patterns, the group's
+epoch, the target assignment; then the member takes one step towards the target.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ _Assignment = ConsumerGroupHeartbeatResponse.Assignment
 
 
 MayDescribe = Callable[[str], bool]
-"""Whether the client may know of a topic."""
+"""Whether the client may describe a topic."""
 
 
-def _everything(_: str) -> bool:
+def _describes_all(_: str) -> bool:
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerHeartbeat:
-    """A ConsumerGroupHeartbeat, with what its connection adds to it; None is what has not changed."""
+    """A ConsumerGroupHeartbeat, with what its connection adds; None for fields that have not changed."""
 
     member_id: str
     member_epoch: int
@@ -66,16 +66,16 @@ class ConsumerHeartbeat:
     owned: frozenset[PartitionId] | None = None
     client_id: str = ""
     client_host: str = ""
-    may_describe: MayDescribe = _everything
+    may_describe: MayDescribe = _describes_all
 
     @property
     def is_leaving(self) -> bool:
-        """Whether the member goes."""
+        """Whether the member leaves."""
         return self.member_epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH)
 
     @property
     def is_full(self) -> bool:
-        """Whether it says everything: when it joins, and after an error. Then it is told everything, too."""
+        """Whether all fields are set: when joining and after an error. Then the response is complete, too."""
         is_complete = self.rebalance_timeout_ms != -1 and self.owned is not None
         return self.member_epoch == JOIN_EPOCH or (
             is_complete and (self.topics is not None or self.regex is not None)
@@ -83,7 +83,7 @@ class ConsumerHeartbeat:
 
 
 def check(group_id: str, beat: ConsumerHeartbeat, assignors: Collection[str]) -> None:
-    """Refuse a heartbeat that makes no sense."""
+    """Raise if the heartbeat is not valid."""
     for name, text in (("GroupId", group_id), ("InstanceId", beat.instance_id), ("RackId", beat.rack_id)):
         if text is not None and not text.strip():
             _refuse(f"{name} can't be empty.")
@@ -119,49 +119,51 @@ def _refuse(problem: str) -> None:
 # Staying
 
 
-def heartbeat(turn: ConsumerGroupTransition, beat: ConsumerHeartbeat) -> ConsumerGroupHeartbeatResponse:
-    """A member joins or is alive."""
-    check_room(turn, beat.member_id)
-    member = _find_member(turn, beat)
+def heartbeat(transition: ConsumerGroupTransition, beat: ConsumerHeartbeat) -> ConsumerGroupHeartbeatResponse:
+    """Handle a heartbeat of a member that joins or stays."""
+    check_group_size(transition, beat.member_id)
+    member = _find_member(transition, beat)
     updated = _updated(member, beat)
-    bring_up_to_date(turn, member, updated, beat.may_describe)
-    now = step(turn, turn.group.members[beat.member_id], beat.owned)
-    turn.start_session(now)
+    bring_up_to_date(transition, member, updated, beat.may_describe)
+    now = step(transition, transition.group.members[beat.member_id], beat.owned)
+    transition.start_session(now)
     response = ConsumerGroupHeartbeatResponse(
         member_id=now.member_id,
         member_epoch=now.member_epoch,
-        heartbeat_interval_ms=turn.settings.consumer_heartbeat_interval_ms,
+        heartbeat_interval_ms=transition.settings.consumer_heartbeat_interval_ms,
     )
     if beat.is_full or now.assigned.keys() != member.assigned.keys():
-        response.assignment = _told(now)
+        response.assignment = _assignment_of(now)
     return response
 
 
-def check_room(turn: ConsumerGroupTransition, member_id: str) -> None:
-    """Refuse one member too many."""
-    max_size = turn.settings.consumer_max_size
-    if len(turn.group.members) >= max_size and member_id not in turn.group.members:
+def check_group_size(transition: ConsumerGroupTransition, member_id: str) -> None:
+    """Raise if the group is full."""
+    max_size = transition.settings.consumer_max_size
+    if len(transition.group.members) >= max_size and member_id not in transition.group.members:
         raise KafkaError(
             f"The consumer group has reached its maximum capacity of {max_size} members.",
             error_code=ErrorCode.GROUP_MAX_SIZE_REACHED,
         )
 
 
-def _find_member(turn: ConsumerGroupTransition, beat: ConsumerHeartbeat) -> ConsumerMember:
-    """The member that speaks, a new one if it joins; it must be in the epoch that we know of."""
+def _find_member(transition: ConsumerGroupTransition, beat: ConsumerHeartbeat) -> ConsumerMember:
+    """The member that sent the heartbeat, or a new one if it joins; its epoch is checked."""
     if beat.instance_id is not None:
-        return _find_static(turn, beat, beat.instance_id)
-    member = turn.group.members.get(beat.member_id)
+        return _find_static(transition, beat, beat.instance_id)
+    member = transition.group.members.get(beat.member_id)
     if member is None:
         if beat.member_epoch != JOIN_EPOCH:
-            raise UnknownMemberId(f"{beat.member_id} is no member of {turn.group.group_id}")
+            raise UnknownMemberId(f"{beat.member_id} is not a member of {transition.group.group_id}")
         return ConsumerMember(beat.member_id)
     _check_epoch(member, beat)
     return member
 
 
-def _find_static(turn: ConsumerGroupTransition, beat: ConsumerHeartbeat, instance_id: str) -> ConsumerMember:
-    holder = turn.group.static_member(instance_id)
+def _find_static(
+    transition: ConsumerGroupTransition, beat: ConsumerHeartbeat, instance_id: str
+) -> ConsumerMember:
+    holder = transition.group.static_member(instance_id)
     if beat.member_epoch == JOIN_EPOCH:
         if holder is None:
             return ConsumerMember(beat.member_id)
@@ -173,14 +175,14 @@ def _find_static(turn: ConsumerGroupTransition, beat: ConsumerHeartbeat, instanc
                 f"because the instance id is owned by {holder.member_id} member.",
                 error_code=ErrorCode.UNRELEASED_INSTANCE_ID,
             )
-        return replace_static(turn, holder, beat.member_id)
-    member = static_member(turn.group, beat.member_id, instance_id)
+        return replace_static(transition, holder, beat.member_id)
+    member = static_member(transition.group, beat.member_id, instance_id)
     _check_epoch(member, beat)
     return member
 
 
 def static_member(group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerMember:
-    """The member that has this instance id, if it is who it says."""
+    """The member with this instance id; raises if its member id is another one."""
     holder = group.static_member(instance_id)
     if holder is None:
         raise UnknownMemberId(f"Instance id {instance_id} is unknown.")
@@ -192,29 +194,31 @@ def static_member(group: ConsumerGroup, member_id: str, instance_id: str) -> Con
     return holder
 
 
-def replace_static(turn: ConsumerGroupTransition, holder: ConsumerMember, member_id: str) -> ConsumerMember:
-    """A static member has come back under another id: it inherits what its former life had."""
-    group_id = turn.group.group_id
+def replace_static(
+    transition: ConsumerGroupTransition, holder: ConsumerMember, member_id: str
+) -> ConsumerMember:
+    """Replace a static member that rejoins under another id; the new one inherits its assignment."""
+    group_id = transition.group.group_id
     heir = replace(holder, member_id=member_id, member_epoch=JOIN_EPOCH, previous_member_epoch=JOIN_EPOCH)
-    target = turn.group.targets.get(holder.member_id, frozenset())
-    turn.stop_member_timers(holder.member_id)
-    turn.write_all(records.member_gone(group_id, holder.member_id))
-    turn.write(records.member_metadata(group_id, heir))
-    turn.write(records.target_member(group_id, member_id, target))
-    turn.write(records.current_assignment(group_id, heir))
+    target = transition.group.targets.get(holder.member_id, frozenset())
+    transition.stop_member_timers(holder.member_id)
+    transition.write_all(records.member_tombstones(group_id, holder.member_id))
+    transition.write(records.member_metadata(group_id, heir))
+    transition.write(records.target_member(group_id, member_id, target))
+    transition.write(records.current_assignment(group_id, heir))
     return heir
 
 
 def _check_epoch(member: ConsumerMember, beat: ConsumerHeartbeat) -> None:
-    known, told = member.member_epoch, beat.member_epoch
-    if told in (known, JOIN_EPOCH):
+    known, sent = member.member_epoch, beat.member_epoch
+    if sent in (known, JOIN_EPOCH):
         return
-    # Our answer with the new epoch may have got lost: then the member has no more than we gave it.
-    is_behind = told == member.previous_member_epoch and told < known
+    # The response with the new epoch may have got lost: then the member owns no more than it was assigned.
+    is_behind = sent == member.previous_member_epoch and sent < known
     if is_behind and beat.owned is not None and beat.owned <= member.assigned.keys():
         return
     raise KafkaError(
-        f"The consumer group member has another member epoch ({told}) than the one known by the group "
+        f"The consumer group member has another member epoch ({sent}) than the one known by the group "
         f"coordinator ({known}). The member must abandon all its partitions and rejoin.",
         error_code=ErrorCode.FENCED_MEMBER_EPOCH,
     )
@@ -240,86 +244,88 @@ def _updated(member: ConsumerMember, beat: ConsumerHeartbeat) -> ConsumerMember:
 
 
 def bring_up_to_date(
-    turn: ConsumerGroupTransition,
+    transition: ConsumerGroupTransition,
     member: ConsumerMember,
     updated: ConsumerMember,
     may_describe: MayDescribe | None = None,
 ) -> None:
-    """Subscription, patterns, the group's epoch and the target assignment, as they should be now.
+    """Update the patterns, the group's epoch and the target assignment.
 
-    Patterns are matched only in a heartbeat, on behalf of a client that may describe some topics.
+    Patterns are resolved only in a heartbeat, with the permissions of its client.
     """
-    group_id = turn.group.group_id
-    is_new = updated.member_id not in turn.group.members
+    group_id = transition.group.group_id
+    is_new = updated.member_id not in transition.group.members
     if is_new or updated != member:
-        turn.write(records.member_metadata(group_id, updated))
+        transition.write(records.member_metadata(group_id, updated))
     has_new_topics = updated.topics != member.topics or updated.regex != member.regex
-    has_new_matches = may_describe is not None and resolve_patterns(turn, may_describe)
-    drop_unused_patterns(turn)
-    refresh_epoch(turn, must_bump=has_new_topics or has_new_matches)
-    assign_if_due(turn)
+    has_new_matches = may_describe is not None and resolve_patterns(transition, may_describe)
+    drop_unused_patterns(transition)
+    refresh_epoch(transition, must_bump=has_new_topics or has_new_matches)
+    assign_if_due(transition)
 
 
-def resolve_patterns(turn: ConsumerGroupTransition, may_describe: MayDescribe) -> bool:
-    """Match the patterns that are new, or older than the topics; whether that changed anybody's topics."""
-    group = turn.group
+def resolve_patterns(transition: ConsumerGroupTransition, may_describe: MayDescribe) -> bool:
+    """Resolve the patterns that are new or outdated; True if that changed the topics of any member."""
+    group = transition.group
     used = {member.regex for member in group.members.values() if member.regex}
     has_changed = False
     for regex in sorted(used):
         known = group.regexes.get(regex)
-        if known is not None and known.version == turn.topics.version:
+        if known is not None and known.version == transition.topics.version:
             continue
-        names = filter(may_describe, matching(regex, turn.topics.names()))
-        found = ResolvedRegex(frozenset(names), turn.topics.version, turn.now_ms)
+        names = filter(may_describe, matching(regex, transition.topics.names()))
+        found = ResolvedRegex(frozenset(names), transition.topics.version, transition.now_ms)
         if known is None or known.topics != found.topics:
             has_changed = True
-            turn.write(records.resolved_regex(group.group_id, regex, found))
+            transition.write(records.resolved_regex(group.group_id, regex, found))
     return has_changed
 
 
-def drop_unused_patterns(turn: ConsumerGroupTransition) -> None:
-    """Forget the patterns that no member has any more."""
-    used = {member.regex for member in turn.group.members.values()}
-    for regex in sorted(turn.group.regexes.keys() - used):
-        turn.write(records.regex_gone(turn.group.group_id, regex))
+def drop_unused_patterns(transition: ConsumerGroupTransition) -> None:
+    """Remove the patterns that no member uses any more."""
+    used = {member.regex for member in transition.group.members.values()}
+    for regex in sorted(transition.group.regexes.keys() - used):
+        transition.write(records.regex_tombstone(transition.group.group_id, regex))
 
 
-def refresh_epoch(turn: ConsumerGroupTransition, *, must_bump: bool) -> None:
-    """Raise the group's epoch if it must be, or if the topics that it reads have changed."""
-    known = target_assignment.metadata_hash(turn.group, turn.topics)
-    if must_bump or known != turn.group.metadata_hash:
-        turn.write(records.group_epoch(turn.group.group_id, turn.group.group_epoch + 1, known))
+def refresh_epoch(transition: ConsumerGroupTransition, *, must_bump: bool) -> None:
+    """Increment the group's epoch if it must be, or if the subscribed topics have changed."""
+    known = target_assignment.metadata_hash(transition.group, transition.topics)
+    if must_bump or known != transition.group.metadata_hash:
+        transition.write(
+            records.group_epoch(transition.group.group_id, transition.group.group_epoch + 1, known)
+        )
 
 
-def assign_if_due(turn: ConsumerGroupTransition) -> None:
-    """Compute the target of the group's epoch, or, shortly after the last one, let that wait."""
-    group, interval_ms = turn.group, turn.settings.consumer_assignment_interval_ms
+def assign_if_due(transition: ConsumerGroupTransition) -> None:
+    """Compute the target assignment of the group's epoch, or delay it if the last one is recent."""
+    group, interval_ms = transition.group, transition.settings.consumer_assignment_interval_ms
     if group.group_epoch <= group.assignment_epoch or not group.members:
         return
-    wait_ms = group.assignment_timestamp_ms + interval_ms - turn.now_ms
-    # A clock that went back must not keep a group waiting.
+    wait_ms = group.assignment_timestamp_ms + interval_ms - transition.now_ms
+    # A clock that was set back must not delay the assignment.
     if 0 < wait_ms <= interval_ms:
-        turn.start_timer(AssignmentTimer(group.group_id), wait_ms)
+        transition.start_timer(AssignmentTimer(group.group_id), wait_ms)
         return
-    turn.stop_timer(AssignmentTimer(group.group_id))
-    assign(turn)
+    transition.stop_timer(AssignmentTimer(group.group_id))
+    assign(transition)
 
 
-def assign(turn: ConsumerGroupTransition) -> None:
-    """Compute the target of the group's epoch; only what has changed is written."""
-    group = turn.group
-    assignor = target_assignment.preferred_assignor(group, turn.settings.consumer_assignors)
-    for member_id, target in sorted(target_assignment.compute(group, turn.topics, assignor).items()):
+def assign(transition: ConsumerGroupTransition) -> None:
+    """Compute the target assignment of the group's epoch; only changes are written."""
+    group = transition.group
+    assignor = target_assignment.preferred_assignor(group, transition.settings.consumer_assignors)
+    for member_id, target in sorted(target_assignment.compute(group, transition.topics, assignor).items()):
         if target != group.targets.get(member_id):
-            turn.write(records.target_member(group.group_id, member_id, target))
-    turn.write(records.target_epoch(group.group_id, group.group_epoch, turn.now_ms))
+            transition.write(records.target_member(group.group_id, member_id, target))
+    transition.write(records.target_epoch(group.group_id, group.group_epoch, transition.now_ms))
 
 
 def step(
-    turn: ConsumerGroupTransition, member: ConsumerMember, owned: Collection[PartitionId] | None
+    transition: ConsumerGroupTransition, member: ConsumerMember, owned: Collection[PartitionId] | None
 ) -> ConsumerMember:
-    """The member's next step towards the target, written down if it made one."""
-    group = turn.group
+    """The member's next step towards the target; written if it changes anything."""
+    group = transition.group
     if member.is_reconciled_to(group.assignment_epoch):
         return member
     now = reconcile(
@@ -330,21 +336,21 @@ def step(
         owned,
     )
     if now != member:
-        turn.write(records.current_assignment(group.group_id, now))
+        transition.write(records.current_assignment(group.group_id, now))
         if now.classic is None:
-            _time_revocation(turn, now)
+            _time_revocation(transition, now)
     return now
 
 
-def _time_revocation(turn: ConsumerGroupTransition, member: ConsumerMember) -> None:
-    key = RevocationTimer(turn.group.group_id, member.member_id)
+def _time_revocation(transition: ConsumerGroupTransition, member: ConsumerMember) -> None:
+    key = RevocationTimer(transition.group.group_id, member.member_id)
     if member.state is MemberState.UNREVOKED_PARTITIONS:
-        turn.start_timer(key, member.rebalance_timeout_ms)
+        transition.start_timer(key, member.rebalance_timeout_ms)
     else:
-        turn.stop_timer(key)
+        transition.stop_timer(key)
 
 
-def _told(member: ConsumerMember) -> _Assignment:
+def _assignment_of(member: ConsumerMember) -> _Assignment:
     return _Assignment(
         topic_partitions=[
             _Assignment.TopicPartitions(topic_id=topic_id, partitions=indexes)
@@ -357,24 +363,24 @@ def _told(member: ConsumerMember) -> _Assignment:
 
 
 def leaving_member(group: ConsumerGroup, beat: ConsumerHeartbeat) -> ConsumerMember:
-    """The member that wants to go."""
+    """The member that leaves; raises if there is none."""
     if beat.instance_id is not None:
         return static_member(group, beat.member_id, beat.instance_id)
     if beat.member_id not in group.members:
-        raise UnknownMemberId(f"{beat.member_id} is no member of {group.group_id}")
+        raise UnknownMemberId(f"{beat.member_id} is not a member of {group.group_id}")
     return group.members[beat.member_id]
 
 
-def go_for_a_while(turn: ConsumerGroupTransition, member: ConsumerMember) -> None:
-    """A static member will be back before its session ends: it keeps its place."""
+def leave_temporarily(transition: ConsumerGroupTransition, member: ConsumerMember) -> None:
+    """Keep the assignment of a static member that will rejoin before its session expires."""
     away = replace(member, member_epoch=LEAVE_STATIC_EPOCH, revoking={})
-    turn.write(records.current_assignment(turn.group.group_id, away))
+    transition.write(records.current_assignment(transition.group.group_id, away))
 
 
-def remove(turn: ConsumerGroupTransition, member_ids: Collection[str]) -> None:
-    """Members are gone: what they had is free, and the others are assigned anew as they are heard of."""
+def remove(transition: ConsumerGroupTransition, member_ids: Collection[str]) -> None:
+    """Remove members; the others get a new assignment with their next heartbeats."""
     for member_id in member_ids:
-        turn.write_all(records.member_gone(turn.group.group_id, member_id))
-        turn.stop_member_timers(member_id)
-    drop_unused_patterns(turn)
-    refresh_epoch(turn, must_bump=True)
+        transition.write_all(records.member_tombstones(transition.group.group_id, member_id))
+        transition.stop_member_timers(member_id)
+    drop_unused_patterns(transition)
+    refresh_epoch(transition, must_bump=True)

@@ -1,15 +1,15 @@
-"""The records of groups of the new protocol: how they are written, and what each does when replayed.
+"""The records of groups of the consumer protocol: how they are written and replayed.
 
-A decision applies the records that it makes by the very function that replays them, so that a coordinator
-that loads the log comes to the same group.
+An operation applies the records it makes with the same function that replays them, so that a coordinator
+that loads the log gets the same group.
 
 | type | key | value |
 | --- | --- | --- |
-| 3 | group | its epoch, the hash of its topics |
-| 5 | group, member | what the member said of itself |
+| 3 | group | group epoch, hash of the topics |
+| 5 | group, member | the member's metadata |
 | 6 | group | epoch and time of the target assignment |
-| 7 | group, member | the member's part of the target |
-| 8 | group, member | its epoch, what it has, what it has to give up |
+| 7 | group, member | the member's target assignment |
+| 8 | group, member | member epoch, current assignment, partitions to revoke |
 | 16 | group, pattern | the topics that match |
 """
 
@@ -71,7 +71,7 @@ class Change(NamedTuple):
     value: Message | None
 
     def record(self) -> CoordinatorRecord:
-        """As the log keeps it."""
+        """The encoded record."""
         return _CODEC.encode(self.key, self.value)
 
 
@@ -79,7 +79,7 @@ class Change(NamedTuple):
 
 
 def member_metadata(group_id: str, member: ConsumerMember) -> Change:
-    """What a member said of itself."""
+    """A member's metadata."""
     classic = None
     if member.classic is not None:
         classic = _Classic(
@@ -104,13 +104,13 @@ def member_metadata(group_id: str, member: ConsumerMember) -> Change:
 
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> Change:
-    """Another epoch of the group."""
+    """A new epoch of the group."""
     value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
     return Change(ConsumerGroupMetadataKey(group_id=group_id), value)
 
 
 def target_member(group_id: str, member_id: str, partitions: Iterable[PartitionId]) -> Change:
-    """A member's part of the target assignment."""
+    """A member's target assignment."""
     value = ConsumerGroupTargetAssignmentMemberValue(
         topic_partitions=[
             ConsumerGroupTargetAssignmentMemberValue.TopicPartitions(topic_id=topic_id, partitions=indexes)
@@ -121,7 +121,7 @@ def target_member(group_id: str, member_id: str, partitions: Iterable[PartitionI
 
 
 def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> Change:
-    """The target assignment belongs to this epoch."""
+    """The epoch of the target assignment."""
     value = ConsumerGroupTargetAssignmentMetadataValue(
         assignment_epoch=epoch, assignment_timestamp=timestamp_ms
     )
@@ -129,7 +129,7 @@ def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> Change:
 
 
 def current_assignment(group_id: str, member: ConsumerMember) -> Change:
-    """What a member has, and what it has to give up."""
+    """A member's current assignment, and the partitions it has to revoke."""
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.member_epoch,
         previous_member_epoch=member.previous_member_epoch,
@@ -152,20 +152,20 @@ def current_assignment(group_id: str, member: ConsumerMember) -> Change:
 
 
 def resolved_regex(group_id: str, regex: str, resolved: ResolvedRegex) -> Change:
-    """The topics that a pattern stands for."""
+    """The topics that match a pattern."""
     value = ConsumerGroupRegularExpressionValue(
         topics=sorted(resolved.topics), version=resolved.version, timestamp=resolved.timestamp_ms
     )
     return Change(_regex_key(group_id, regex), value)
 
 
-def regex_gone(group_id: str, regex: str) -> Change:
-    """Nobody subscribes to the pattern any more."""
+def regex_tombstone(group_id: str, regex: str) -> Change:
+    """Delete a pattern."""
     return Change(_regex_key(group_id, regex), None)
 
 
-def member_gone(group_id: str, member_id: str) -> list[Change]:
-    """All that is known of a member, deleted; in this order, so that a half-read log makes sense."""
+def member_tombstones(group_id: str, member_id: str) -> list[Change]:
+    """Delete everything about a member; in this order, so that a partly read log is consistent."""
     names = {"group_id": group_id, "member_id": member_id}
     return [
         Change(ConsumerGroupCurrentMemberAssignmentKey(**names), None),
@@ -174,11 +174,11 @@ def member_gone(group_id: str, member_id: str) -> list[Change]:
     ]
 
 
-def group_gone(group: ConsumerGroup) -> list[Change]:
-    """All that is known of a group, deleted."""
+def group_tombstones(group: ConsumerGroup) -> list[Change]:
+    """Delete everything about a group."""
     group_id = group.group_id
-    changes = [change for member_id in group.members for change in member_gone(group_id, member_id)]
-    changes += [regex_gone(group_id, regex) for regex in group.regexes]
+    changes = [change for member_id in group.members for change in member_tombstones(group_id, member_id)]
+    changes += [regex_tombstone(group_id, regex) for regex in group.regexes]
     return [
         *changes,
         Change(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None),
@@ -210,7 +210,7 @@ def _with_epochs(partitions: Mapping[PartitionId, int]) -> list[tuple[bytes, lis
 
 
 def apply(group: ConsumerGroup, key: Any, value: Any) -> ConsumerGroup | None:
-    """The group after a record; None when it is gone. Tombstones of what is not there change nothing."""
+    """The group after a record; None if it is deleted. Tombstones of unknown keys change nothing."""
     match key:
         case ConsumerGroupMetadataKey():
             if value is None:
@@ -229,7 +229,7 @@ def apply(group: ConsumerGroup, key: Any, value: Any) -> ConsumerGroup | None:
             return _apply_current(group, key.member_id, value)
         case ConsumerGroupRegularExpressionKey():
             return _apply_regex(group, key.regular_expression, value)
-    # Type 4 is what older brokers kept of the topics.
+    # Type 4 is the topic metadata that older brokers wrote.
     return group
 
 
@@ -303,7 +303,7 @@ def _partitions(topics: Iterable[Any]) -> Iterable[PartitionId]:
 
 
 def _read_epochs(topics: Iterable[Any], default: int) -> Mapping[PartitionId, int]:
-    """Partitions with the epochs of their assignment; older brokers did not write those."""
+    """Partitions with their assignment epochs; older brokers did not write those."""
     found: dict[PartitionId, int] = {}
     for topic in topics:
         epochs = topic.assignment_epochs or [default] * len(topic.partitions)

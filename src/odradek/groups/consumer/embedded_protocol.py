@@ -1,4 +1,4 @@
-"""What classic consumers put into their metadata and assignments: int16 version, then the message."""
+"""The metadata and assignments of classic consumers: int16 version, then the message."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def read_subscription(metadata: bytes) -> ConsumerProtocolSubscription | None:
 
 
 def owned_partitions(subscription: ConsumerProtocolSubscription, topics: Topics) -> frozenset[PartitionId]:
-    """What the consumer says it has, as far as the topics still exist."""
+    """The partitions that the consumer claims to own, if their topics still exist."""
     return _ids(((one.topic, one.partitions) for one in subscription.owned_partitions), topics)
 
 
 def read_assignment(assignment: bytes, topics: Topics) -> frozenset[PartitionId]:
-    """The partitions in an assignment, as far as the topics still exist; nothing if it cannot be read."""
+    """The partitions in an assignment, if their topics still exist; empty if it cannot be read."""
     version = _version(assignment, ConsumerProtocolAssignment.SPEC.versions.high)
     try:
         read, _ = ConsumerProtocolAssignment.decode(assignment, version, _INT16_BYTES)
@@ -38,7 +38,7 @@ def read_assignment(assignment: bytes, topics: Topics) -> frozenset[PartitionId]
 
 
 def write_assignment(partitions: Mapping[PartitionId, int], metadata: bytes, topics: Topics) -> bytes:
-    """An assignment in the version that the member's metadata has."""
+    """An assignment in the version of the member's metadata."""
     version = _version(metadata, ConsumerProtocolAssignment.SPEC.versions.high)
     by_topic: dict[str, list[int]] = {}
     for topic_id, index in sorted(partitions):
@@ -56,7 +56,7 @@ def write_assignment(partitions: Mapping[PartitionId, int], metadata: bytes, top
 
 
 def _version(content: bytes, newest: int) -> int:
-    # A later version only adds fields at the end.
+    # Later versions only add fields at the end.
     return min(max(int.from_bytes(content[:_INT16_BYTES], "big", signed=True), 0), newest)
 
 

@@ -1,9 +1,9 @@
 """A group changes its protocol while it has members (`group.consumer.migration.policy`).
 
-Upgrade: the first member of the new protocol joins a classic group. It becomes a consumer group, whose other
-members go on with the classic protocol.
+Upgrade: the first member of the consumer protocol joins a classic group. It becomes a consumer group, whose
+other members continue with the classic protocol.
 
-Downgrade: the last member of the new protocol goes. The others make a classic group again, and rebalance.
+Downgrade: the last member of the consumer protocol leaves. The group becomes a classic group and rebalances.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from odradek.common.error_codes import ErrorCode
-from odradek.coordinator.result import Answer
+from odradek.coordinator.result import ParkedResponse
 from odradek.groups.classic.group_transition import (
     GroupTransition,
     JoinTimer,
@@ -45,24 +45,24 @@ logger = logging.getLogger(__name__)
 
 
 def upgrade(group: Group, settings: GroupSettings, topics: Topics, now_ms: int) -> ConsumerGroupTransition:
-    """The classic group as a consumer group, for its first member of the new protocol to join."""
+    """Convert a classic group to a consumer group, for its first member of the consumer protocol to join."""
     _check_upgrade(group, settings)
     epoch = max(group.generation_id, 1)
-    turn = ConsumerGroupTransition(ConsumerGroup(group.group_id), settings, topics, now_ms)
+    transition = ConsumerGroupTransition(ConsumerGroup(group.group_id), settings, topics, now_ms)
     members = [_as_consumer_member(group, member, epoch, topics) for member in group.members.values()]
     for member in members:
-        turn.write(records.member_metadata(group.group_id, member))
-    known_hash = 0  # it is computed with the member that joins
-    turn.write(records.group_epoch(group.group_id, epoch, known_hash))
+        transition.write(records.member_metadata(group.group_id, member))
+    known_hash = 0  # computed when the member joins
+    transition.write(records.group_epoch(group.group_id, epoch, known_hash))
     for member in members:
-        turn.write(records.target_member(group.group_id, member.member_id, member.assigned))
-    turn.write(records.target_epoch(group.group_id, epoch, 0))
+        transition.write(records.target_member(group.group_id, member.member_id, member.assigned))
+    transition.write(records.target_epoch(group.group_id, epoch, 0))
     for member in members:
-        turn.write(records.current_assignment(group.group_id, member))
-        turn.start_session(member)
-    turn.write_before([group_tombstone(group.group_id)])
-    _send_away(turn, group)
-    return turn
+        transition.write(records.current_assignment(group.group_id, member))
+        transition.start_session(member)
+    transition.write_before([group_tombstone(group.group_id)])
+    _reject_waiting(transition, group)
+    return transition
 
 
 def _check_upgrade(group: Group, settings: GroupSettings) -> None:
@@ -99,25 +99,25 @@ def _as_consumer_member(group: Group, member: Member, epoch: int, topics: Topics
     )
 
 
-def _send_away(turn: ConsumerGroupTransition, group: Group) -> None:
-    """Those who wait for the classic rebalance have to join again."""
+def _reject_waiting(transition: ConsumerGroupTransition, group: Group) -> None:
+    """Make the members that wait for the classic rebalance rejoin."""
     code = ErrorCode.REBALANCE_IN_PROGRESS
     for member in group.members.values():
         names = (group.group_id, member.member_id)
         if member.is_awaiting_join:
             response = JoinGroupResponse(error_code=code, member_id=member.member_id, protocol_name=None)
-            turn.answer(Answer(WaitingJoin(*names), response))
+            transition.answer(ParkedResponse(WaitingJoin(*names), response))
         if member.is_awaiting_sync:
-            turn.answer(Answer(WaitingSync(*names), SyncGroupResponse(error_code=code)))
-    turn.stop_timer(JoinTimer(group.group_id))
-    turn.stop_timer(SyncTimer(group.group_id))
+            transition.answer(ParkedResponse(WaitingSync(*names), SyncGroupResponse(error_code=code)))
+    transition.stop_timer(JoinTimer(group.group_id))
+    transition.stop_timer(SyncTimer(group.group_id))
 
 
 # Downgrade
 
 
 def may_downgrade(group: ConsumerGroup, settings: GroupSettings, without: Collection[str] = ()) -> bool:
-    """Whether all members, but for those that go, speak the classic protocol, and may be alone."""
+    """Whether all members, except for those that leave, use the classic protocol and downgrade is enabled."""
     staying = [member for member in group.members.values() if member.member_id not in without]
     return (
         bool(staying)
@@ -130,23 +130,23 @@ def may_downgrade(group: ConsumerGroup, settings: GroupSettings, without: Collec
 def downgrade(
     group: ConsumerGroup, settings: GroupSettings, topics: Topics, now_ms: int, without: Collection[str] = ()
 ) -> GroupTransition:
-    """The consumer group as a classic one; if somebody goes, the others rebalance."""
+    """Convert a consumer group to a classic group; if members leave, the others rebalance."""
     staying = [member for member in group.members.values() if member.member_id not in without]
     classic = _as_classic_group(group, staying, topics, now_ms)
-    turn = GroupTransition(classic, settings, now_ms)
-    for change in records.group_gone(group):
-        turn.write(change.record())
-    turn.write(group_metadata(classic))
-    turn.stop_timer(AssignmentTimer(group.group_id))
+    transition = GroupTransition(classic, settings, now_ms)
+    for change in records.group_tombstones(group):
+        transition.write(change.record())
+    transition.write(group_metadata(classic))
+    transition.stop_timer(AssignmentTimer(group.group_id))
     for member_id in group.members:
         for timer in MEMBER_TIMERS:
-            turn.stop_timer(timer(group.group_id, member_id))
+            transition.stop_timer(timer(group.group_id, member_id))
     for member in classic.members.values():
-        turn.start_session(member)
+        transition.start_session(member)
     if without:
-        prepare(turn)
-    logger.info("group %s is a classic group again", group.group_id)
-    return turn
+        prepare(transition)
+    logger.info("group %s was downgraded to a classic group", group.group_id)
+    return transition
 
 
 def _as_classic_group(

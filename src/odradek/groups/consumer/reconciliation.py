@@ -1,7 +1,7 @@
-"""One member's next step towards the target: give up first, then move to the target's epoch, then take.
+"""A member's next step towards the target: revoke, then advance to the target epoch, then assign.
 
-A partition is never given to a member while another has it, or has not said that it gave it up: so nobody
-ever reads what another still reads.
+A partition is never assigned while another member owns it or has not confirmed its revocation, so that no two
+members read it at the same time.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ def reconcile(
     held_by_others: Collection[PartitionId],
     owned: Collection[PartitionId] | None,
 ) -> ConsumerMember:
-    """The member after one step; as it was if it can make none.
+    """The member after one step; unchanged if no step is possible.
 
-    `owned` is what it says it has, None where it said nothing: then it is taken to have everything still.
+    `owned` are the partitions that it reported, None if it reported none: then it still owns all it had.
     """
     if member.is_reconciled_to(target_epoch):
         return member
@@ -35,9 +35,7 @@ def reconcile(
         epoch += 1
     elif member.state is MemberState.UNKNOWN:
         if owned is None or owned:
-            raise KafkaError(
-                "the member is in a state that is not known here", error_code=ErrorCode.FENCED_MEMBER_EPOCH
-            )
+            raise KafkaError("the member is in an unknown state", error_code=ErrorCode.FENCED_MEMBER_EPOCH)
         epoch = target_epoch
     return _step(member, epoch, target, target_epoch, held_by_others, owned)
 

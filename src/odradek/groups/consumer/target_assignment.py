@@ -1,4 +1,4 @@
-"""The target assignment of a group: what a server-side assignor makes of its members and topics."""
+"""The target assignment of a group, computed by a server-side assignor."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _HASH_BYTES = 8
 
 
 def subscribed_infos(group: ConsumerGroup, topics: Topics) -> dict[str, TopicInfo]:
-    """The topics that the group reads and that exist, by name."""
+    """The existing topics that the group subscribes to, by name."""
     found = ((name, topics.find(name)) for name in sorted(group.subscribed_topics()))
     return {name: info for name, info in found if info is not None}
 
 
 def metadata_hash(group: ConsumerGroup, topics: Topics) -> int:
-    """A number that changes when the group's topics do: their ids, and how many partitions they have.
+    """A hash of the ids and partition counts of the group's topics.
 
-    0 for no topics at all. Kafka's own hash is another one; a group that moves between the two brokers is
-    assigned anew once.
+    0 for no topics. Kafka uses another hash; a group that moves between the two brokers is assigned again
+    once.
     """
     infos = subscribed_infos(group, topics)
     if not infos:
@@ -37,7 +37,7 @@ def metadata_hash(group: ConsumerGroup, topics: Topics) -> int:
 
 
 def preferred_assignor(group: ConsumerGroup, offered: Sequence[str]) -> str:
-    """The assignor that most members ask for; the broker's first one if nobody asks for any."""
+    """The assignor that most members request; the broker's first one if none is requested."""
     votes = Counter(
         member.server_assignor for member in group.members.values() if member.server_assignor in offered
     )
@@ -45,7 +45,7 @@ def preferred_assignor(group: ConsumerGroup, offered: Sequence[str]) -> str:
 
 
 def compute(group: ConsumerGroup, topics: Topics, assignor: str) -> dict[str, frozenset[PartitionId]]:
-    """The partitions that each member should have; it keeps those of the former target as far as possible."""
+    """The partitions of each member; it keeps those of the previous target where possible."""
     infos = subscribed_infos(group, topics)
     names = {info.topic_id: name for name, info in infos.items()}
     members = {

@@ -1,1 +1,1 @@
-"""Compaction: keep the last value of each key, forget the rest (SPEC B9)."""
+"""Compaction: keep the last value of each key, forget the rest."""

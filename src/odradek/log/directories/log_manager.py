@@ -415,7 +415,7 @@ class LogManager:
         return lambda: self._leaving.give_up(move.source.partition, move.path, move.copy, now_ms)
 
     def quarantine(self, partition: TopicPartition) -> str:
-        """Set a damaged partition aside so that it can be copied anew (SPEC I3); where it is now."""
+        """Set a damaged partition aside so that it can be copied anew; where it is now."""
         del self.report.corrupted[partition]
         self._retained.pop(partition, None)
         directory = self._homes.pop(partition)

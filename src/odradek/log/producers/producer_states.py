@@ -1,7 +1,7 @@
 # cython: annotation_typing=False
 """What a partition knows of its producers: sequences, open transactions, the last stable offset. Pure.
 
-The rules, as a table (SPEC E3, E4):
+The rules, as a table:
 
     producer's batch                                  answer
     same epoch, sequences of one of the last five     duplicate: acknowledged with its old offsets

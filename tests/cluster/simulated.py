@@ -59,11 +59,11 @@ class SimulatedBroker:
     async def start(self) -> None:
         self.fence = ControlFence()
         self.image = MetadataImage("")
-        self.local = LocalChannel(self.obey)
+        self.local = LocalChannel(self.handle_request)
         hooks = NodeHooks(
             connect=self._connect,
             on_registered=self._registered,
-            on_brokers=lambda brokers: self.image.learn_broker_epochs(
+            on_brokers=lambda brokers: self.image.set_broker_epochs(
                 {id_: broker.epoch for id_, broker in brokers.items()}
             ),
             on_config_change=self._config_changed,
@@ -105,7 +105,7 @@ class SimulatedBroker:
             return self.local
         return RemoteChannel(self.cluster, broker.broker_id)
 
-    async def obey(self, request: ControlRequest) -> ControlResponse:
+    async def handle_request(self, request: ControlRequest) -> ControlResponse:
         await asyncio.sleep(self.cluster.dice.random() / 100)
         refused = self.fence.admit(request.controller_epoch, request.broker_epoch)
         if isinstance(request, UpdateMetadataRequest):

@@ -4,7 +4,7 @@ from odradek.cluster.control_fence import ControlFence
 from odradek.common.error_codes import ErrorCode
 
 
-def test_a_deposed_controller_is_not_obeyed():
+def test_requests_of_a_former_controller_are_refused():
     fence = ControlFence(broker_epoch=5)
     assert fence.admit(controller_epoch=3, broker_epoch=5) is ErrorCode.NONE
     assert fence.admit(controller_epoch=2, broker_epoch=5) is ErrorCode.STALE_CONTROLLER_EPOCH

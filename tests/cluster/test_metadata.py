@@ -46,7 +46,7 @@ def test_an_update_adds_to_what_is_known():
 
 def test_live_brokers_are_replaced_as_a_whole_and_keep_their_epochs():
     image = MetadataImage("cluster")
-    image.learn_broker_epochs({0: 77})
+    image.set_broker_epochs({0: 77})
     image.update(an_update())
     assert image.brokers[0].epoch == 77
 

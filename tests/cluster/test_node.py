@@ -40,7 +40,7 @@ class Member:
         self.peers = peers
         self.fence = ControlFence()
         self.image = MetadataImage("")
-        self.local = LocalChannel(self.obey)
+        self.local = LocalChannel(self.handle_request)
         self.changed: list[ConfigEntity] = []
         hooks = NodeHooks(
             connect=self.connect,
@@ -67,7 +67,7 @@ class Member:
     async def config_changed(self, entity: ConfigEntity) -> None:
         self.changed.append(entity)
 
-    async def obey(self, request: ControlRequest) -> ControlResponse:
+    async def handle_request(self, request: ControlRequest) -> ControlResponse:
         refused = self.fence.admit(request.controller_epoch, request.broker_epoch)
         if isinstance(request, LeaderAndIsrRequest):
             return LeaderAndIsrResponse(error_code=refused)

@@ -18,7 +18,7 @@ def test_a_task_is_over_when_its_end_returns() -> None:
 
         task = asyncio.create_task(work())
         await asyncio.sleep(0)
-        await tasks.end(task)
+        await tasks.cancel(task)
         assert task.cancelled()
         return done
 
@@ -28,7 +28,7 @@ def test_a_task_is_over_when_its_end_returns() -> None:
 def test_what_never_began_need_not_end_and_others_go_on() -> None:
     async def scenario() -> None:
         other = asyncio.create_task(asyncio.Event().wait())
-        await tasks.end(None)
+        await tasks.cancel(None)
         await asyncio.sleep(0)
         assert not other.done()
         other.cancel()

@@ -10,7 +10,7 @@ from odradek.cluster.control_fence import ControlFence
 from odradek.cluster.controller.channels import BrokerChannel, DeliveryFailed, LocalChannel
 from odradek.cluster.controller.events import ControlResponse
 from odradek.cluster.controller.requests import ControlRequest
-from odradek.cluster.log_dir_events import note_log_dir_event
+from odradek.cluster.log_dir_events import notify_log_dir_event
 from odradek.cluster.node import NodeHooks
 from odradek.coordination.errors import StoreError
 from odradek.coordination.paths import ConfigEntity, EntityType
@@ -67,7 +67,7 @@ class ClusterEvents:
             return
         logger.warning("Retrying %d partitions that could not be created on a full disk", len(waiting))
         try:
-            await note_log_dir_event(self.node.store, self.node.broker_id)
+            await notify_log_dir_event(self.node.store, self.node.broker_id)
         except StoreError as error:
             logger.warning("Cannot ask the controller to retry the partitions yet: %s", error)
 
@@ -95,7 +95,7 @@ class ClusterEvents:
 
     def _brokers_changed(self, brokers: dict[int, Broker]) -> None:
         if self.services is not None:
-            self.services.image.learn_broker_epochs(
+            self.services.image.set_broker_epochs(
                 {broker_id: broker.epoch for broker_id, broker in brokers.items()}
             )
 

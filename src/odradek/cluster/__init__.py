@@ -1,1 +1,1 @@
-"""Who is alive and who leads: membership, the controller, replica placement, topics, the metadata image."""
+"""Membership, the controller, replica placement, topics, the metadata image."""

@@ -33,14 +33,14 @@ from odradek.coordination.store import Create, Delete, Operation, SetData, Store
 
 logger = logging.getLogger(__name__)
 
-# What holds where a node cannot be read: nobody but a super user may do anything.
+# Used where a node cannot be read: only super users are authorized.
 DENY_EVERYTHING = (
     AccessControlEntry(WILDCARD_PRINCIPAL, WILDCARD_HOST, AclOperation.ALL, AclPermissionType.DENY),
 )
 
 
 class AclListener(Protocol):
-    """Told what the store has; called on the broker's loop."""
+    """Notified of the ACLs in the store; called on the broker's loop."""
 
     def replace_all(self, acls: Mapping[ResourcePattern, Entries]) -> None:
         """Every ACL there is."""
@@ -52,14 +52,16 @@ class AclListener(Protocol):
 
 
 async def read_acls(store: Store, pattern: ResourcePattern) -> Entries:
-    """The ACLs of one pattern; of a node that is damaged, that nobody may do anything."""
+    """The ACLs of one pattern; a damaged node denies everything to everyone."""
     path = paths.acls(pattern)
     try:
         return decode_acls((await store.get(path)).payload)
     except NoNode:
         return ()
     except DamagedPayload as damage:
-        logger.error("%s cannot be read, so everything is denied there; mend or delete it: %s", path, damage)
+        logger.error(
+            "%s cannot be read, so everything is denied there; repair or delete it: %s", path, damage
+        )
         return DENY_EVERYTHING
 
 
@@ -79,7 +81,7 @@ async def change_acls(
 ) -> Entries:
     """Replace the ACLs of a pattern by what `change` makes of them, and notify every broker.
 
-    `change` is called again when somebody else wrote in between.
+    `change` is called again after a concurrent write.
     """
     path = paths.acls(pattern)
     while True:
@@ -113,7 +115,7 @@ class ClusterAcls:
     """Reads and changes the ACLs in the store, and keeps a listener up to date with them.
 
     Owned by the broker's event loop; `store` returns the present session. Reads are made one at a time, so
-    that the listener is never left with the older of two answers.
+    that the listener never keeps the older of two results.
     """
 
     def __init__(self, store: Callable[[], Store], listener: AclListener) -> None:
@@ -138,7 +140,7 @@ class ClusterAcls:
 
 
 class AclChanges:
-    """Has ACLs read again when they were changed. Owned by the broker's event loop; made for one session."""
+    """Reads ACLs again after they were changed. Owned by the broker's event loop; made for one session."""
 
     def __init__(self, store: Store, acls: ClusterAcls, clock: Clock | None = None) -> None:
         self._store = store
@@ -157,7 +159,7 @@ class AclChanges:
         await self._acls.load_all()
 
     async def stop(self) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         for one in self._notifications:
             await one.stop()
 

@@ -9,7 +9,7 @@ UNKNOWN_BROKER_EPOCH = -1
 
 
 class SecurityProtocol(IntEnum):
-    """What is spoken on a listener, numbered as UpdateMetadata numbers it."""
+    """The security protocol of a listener, with the numbers of UpdateMetadata."""
 
     PLAINTEXT = 0
     SSL = 1
@@ -27,7 +27,7 @@ class Endpoint(NamedTuple):
 
 
 class Broker(NamedTuple):
-    """One registered broker; `epoch` tells two lives under one id apart (KIP-380)."""
+    """One registered broker; `epoch` changes with every registration of the id (KIP-380)."""
 
     broker_id: int
     endpoints: tuple[Endpoint, ...] = ()

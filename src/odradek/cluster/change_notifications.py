@@ -14,7 +14,7 @@ from odradek.coordination.store import Store, WatchEvent
 
 logger = logging.getLogger(__name__)
 
-# Kafka's: whoever was away longer has read everything anew when it came back.
+# As in Kafka: a broker that was disconnected for longer has read everything again.
 NOTIFICATION_LIFETIME_MS = 15 * 60 * 1000
 RETRY_BACKOFF_S = 0.1
 
@@ -49,8 +49,8 @@ class ChangeNotifications:
         self._task = asyncio.create_task(self._watch())
 
     async def stop(self) -> None:
-        """Watch no longer."""
-        await tasks.end(self._task)
+        """Stop watching."""
+        await tasks.cancel(self._task)
 
     async def _watch(self) -> None:
         while True:

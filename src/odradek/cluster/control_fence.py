@@ -1,4 +1,4 @@
-"""Whether a broker obeys a controller's request: not a deposed controller's, not one for its earlier life."""
+"""Rejects requests of an earlier controller, and requests for an earlier registration of this broker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ControlFence:
     controller_epoch: int = 0
 
     def admit(self, controller_epoch: int, broker_epoch: int) -> ErrorCode:
-        """NONE when the request is to be obeyed; its controller epoch counts from then on (A3, KIP-380)."""
+        """NONE if the request is accepted; lower controller epochs are refused then (KIP-380)."""
         if broker_epoch != UNKNOWN_BROKER_EPOCH and broker_epoch < self.broker_epoch:
             return ErrorCode.STALE_BROKER_EPOCH
         if controller_epoch < self.controller_epoch:

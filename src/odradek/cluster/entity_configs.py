@@ -1,4 +1,4 @@
-"""Settings that are kept in the store: of a topic, a broker, a user, a client; with a note of each change."""
+"""Settings in the store: of topics, brokers, users and clients, with a notification of each change."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ async def read_configs(store: Store, entity: ConfigEntity) -> Configs:
 async def change_configs(
     store: Store, entity: ConfigEntity, change: Callable[[Configs], Mapping[str, str]]
 ) -> Configs:
-    """Replace the settings by what `change` makes of them, and leave a note for every broker.
+    """Replace the settings by what `change` makes of them, and notify every broker.
 
-    `change` may raise to refuse; it is called again when somebody else wrote in between.
+    `change` may raise to refuse; it is called again after a concurrent write.
     """
     while True:
         try:

@@ -1,4 +1,4 @@
-"""This broker's place in the cluster: its id, its registration, its view of the others (A1, A2)."""
+"""This broker's membership: its id, its registration, and the other brokers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def ensure_persistent_paths(store: Store) -> None:
     try:
         await store.multi([Create(path) for path in missing])
     except NodeExists:
-        # Another broker starts at the same moment.
+        # Another broker is starting at the same time.
         for path in missing:
             await store.ensure_path(path)
 
@@ -63,7 +63,7 @@ def _with_parents(path: str) -> list[str]:
 async def ensure_cluster_id(
     store: Store, known_id: str | None = None, new_id: Callable[[], UUID] = random_uuid
 ) -> str:
-    """The cluster's id; the first broker ever draws it, unless its log directories have one from before."""
+    """The cluster id; the first broker generates it, unless its log directories already have one."""
     try:
         return decode_cluster_id((await store.get(paths.CLUSTER_ID)).payload)
     except NoNode:
@@ -76,7 +76,7 @@ async def ensure_cluster_id(
 
 
 async def generate_broker_id(store: Store, reserved_broker_max_id: int = 1000) -> int:
-    """An id that no broker had before, above those that people may configure.
+    """An id that no broker had before, above those that may be configured.
 
     The number is the version of /brokers/seqid, which every write raises.
     """
@@ -104,7 +104,7 @@ async def register_broker(
         if stat is None:
             continue
         if stat.ephemeral_owner == store.session_id:
-            # Our own: an earlier try whose answer got lost.
+            # Our own: an earlier attempt whose response was lost.
             await store.set(path, registration.encode())
             return stat.czxid
         if not is_announced and wait_s > 0:
@@ -141,22 +141,22 @@ class Membership:
         self._task: asyncio.Task[None] | None = None
 
     def epochs(self) -> dict[int, int]:
-        """Which life of each broker is registered."""
+        """The epoch of each registered broker."""
         return {id_: broker.epoch for id_, broker in self.brokers.items()}
 
     def epoch(self, broker_id: int) -> int:
-        """Which life of one broker is registered."""
+        """The epoch of one registered broker."""
         broker = self.brokers.get(broker_id)
         return UNKNOWN_BROKER_EPOCH if broker is None else broker.epoch
 
     async def start(self) -> None:
-        """Read who is there and keep watching."""
+        """Read the registered brokers and watch for changes."""
         await self._read()
         self._task = asyncio.create_task(self._watch())
 
     async def stop(self) -> None:
-        """Watch no longer."""
-        await tasks.end(self._task)
+        """Stop watching."""
+        await tasks.cancel(self._task)
 
     async def _watch(self) -> None:
         while True:

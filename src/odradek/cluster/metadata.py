@@ -1,7 +1,7 @@
 """The image of the cluster that every broker answers clients from, kept by UpdateMetadata requests.
 
-A partition whose leader is -2 goes: its topic is being deleted. A request of type FULL holds everything, so
-that topics it does not name go as well; a broker that missed a deletion is mended by it.
+A partition whose leader is -2 is removed: its topic is being deleted. A request of type FULL has everything:
+topics that are not in it are removed as well, in case the broker missed a deletion.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ UPDATE_TYPE_FULL = 2
 
 
 class PartitionMetadata(NamedTuple):
-    """What clients and brokers are told of one partition."""
+    """The metadata of one partition."""
 
     leader: int
     leader_epoch: int
@@ -33,7 +33,7 @@ class PartitionMetadata(NamedTuple):
     offline_replicas: tuple[int, ...] = ()
     partition_epoch: int = -1
     controller_epoch: int = -1
-    # UpdateMetadata has no room for these two (KIP-966); the broker may fill them from the store.
+    # UpdateMetadata has no fields for these two (KIP-966); the broker may fill them from the store.
     eligible_leader_replicas: tuple[int, ...] = ()
     last_known_elr: tuple[int, ...] = ()
 
@@ -47,7 +47,7 @@ class TopicMetadata(NamedTuple):
 
 
 class ImageChange(NamedTuple):
-    """What one update has done."""
+    """The effect of one update."""
 
     changed: frozenset[str]
     deleted: frozenset[TopicPartition]
@@ -55,10 +55,10 @@ class ImageChange(NamedTuple):
 
 @dataclass(slots=True, eq=False, repr=False)
 class MetadataImage:
-    """Brokers, controller and topics as last told by the controller.
+    """Brokers, controller and topics as last sent by the controller.
 
-    Owned by the event loop of its broker: `update` is called by the UpdateMetadata handler alone, everybody
-    else reads. `listeners` are called after each update.
+    Owned by the event loop of its broker: `update` is called by the UpdateMetadata handler alone, all others
+    only read. `listeners` are called after each update.
     """
 
     cluster_id: str
@@ -66,7 +66,7 @@ class MetadataImage:
     brokers: dict[int, Broker] = field(default_factory=dict)
     topics: dict[str, TopicMetadata] = field(default_factory=dict)
     names_by_id: dict[bytes, str] = field(default_factory=dict)
-    # Counts updates; whoever caches something made from the image compares it.
+    # Counts updates; caches derived from the image compare it.
     version: int = 0
     listeners: list[Callable[[ImageChange], None]] = field(default_factory=list)
     _broker_epochs: dict[int, int] = field(default_factory=dict)
@@ -86,34 +86,34 @@ class MetadataImage:
         broker = self.brokers.get(broker_id)
         return broker is not None and broker.endpoint(listener) is not None
 
-    def learn_broker_epochs(self, epochs: dict[int, int]) -> None:
-        """Take the epochs from the registrations; UpdateMetadata does not carry them."""
+    def set_broker_epochs(self, epochs: dict[int, int]) -> None:
+        """Set the epochs from the registrations; UpdateMetadata does not have them."""
         self._broker_epochs = dict(epochs)
         self.brokers = {id_: self._with_epoch(broker) for id_, broker in self.brokers.items()}
 
     def update(self, request: UpdateMetadataRequest) -> ImageChange:
-        """Take over what the controller says; the caller has checked its epoch."""
+        """Apply the controller's request; the caller has checked its epoch."""
         self.controller_id = request.controller_id
         self.brokers = {told.id: self._with_epoch(_broker(told)) for told in request.live_brokers}
         told = {topic.topic_name: topic for topic in request.topic_states}
         deleted: set[TopicPartition] = set()
         if request.type == UPDATE_TYPE_FULL:
             for name in self.topics.keys() - told.keys():
-                deleted.update(self._forget(name))
+                deleted.update(self._remove(name))
         for topic in told.values():
-            deleted.update(self._take(topic))
+            deleted.update(self._merge(topic))
         self.version += 1
         change = ImageChange(frozenset(told), frozenset(deleted))
         for listener in self.listeners:
             listener(change)
         return change
 
-    def _take(self, told: UpdateMetadataRequest.TopicStates) -> Iterable[TopicPartition]:
-        """Merge one topic; the partitions that went."""
+    def _merge(self, told: UpdateMetadataRequest.TopicStates) -> Iterable[TopicPartition]:
+        """Merge one topic; returns the removed partitions."""
         known = self.topics.get(told.topic_name)
         deleted: list[TopicPartition] = []
         if known is not None and _is_another(known.topic_id, told.topic_id):
-            deleted.extend(self._forget(told.topic_name))
+            deleted.extend(self._remove(told.topic_name))
             known = None
         partitions = dict(known.partitions) if known is not None else {}
         for state in told.partition_states:
@@ -127,10 +127,10 @@ class MetadataImage:
             if topic_id != NO_TOPIC_ID:
                 self.names_by_id[topic_id] = told.topic_name
         else:
-            self._forget(told.topic_name)
+            self._remove(told.topic_name)
         return deleted
 
-    def _forget(self, name: str) -> Iterable[TopicPartition]:
+    def _remove(self, name: str) -> Iterable[TopicPartition]:
         topic = self.topics.pop(name, None)
         if topic is None:
             return []
@@ -142,7 +142,7 @@ class MetadataImage:
 
 
 def _is_another(known_id: bytes, told_id: bytes) -> bool:
-    """Whether a topic was deleted and made anew under its old name; a missing id proves nothing."""
+    """Whether a topic was deleted and created again with the same name; a missing id proves nothing."""
     return NO_TOPIC_ID not in (known_id, told_id) and known_id != told_id
 
 

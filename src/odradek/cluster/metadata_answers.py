@@ -1,6 +1,6 @@
-"""What the metadata image says to clients: Metadata, DescribeCluster and DescribeTopicPartitions.
+"""Responses from the metadata image: Metadata, DescribeCluster and DescribeTopicPartitions.
 
-Authorisation and automatic creation are the handlers' business; they pass the names that may be told.
+The handlers do authorization and automatic creation; they pass the authorized names.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
-# From this version on a leader without the client's listener is told apart from a dead one.
+# From this version on there is an own error for a leader without the client's listener.
 _FIRST_WITH_LISTENER_NOT_FOUND = 6
-# Only this version is told of dead replicas by an error; later ones have offline_replicas or no wish to know.
+# Only this version reports offline replicas by an error; later ones have offline_replicas.
 _VERSION_WITH_REPLICA_ERRORS = 0
 
 MAX_TOPICS_DESCRIBED = 10_000
@@ -33,7 +33,7 @@ PartitionAnswer = MetadataResponse.Topics.Partitions
 
 
 class Cursor(NamedTuple):
-    """Where a description in pieces goes on."""
+    """Where the next page of a description begins."""
 
     topic_name: str
     partition_index: int
@@ -82,7 +82,7 @@ class MetadataAnswers:
         return self.topic(topic.name, version)
 
     def metadata(self, names: Iterable[str] | None, version: int) -> MetadataResponse:
-        """The whole answer for these topics, all of them for None."""
+        """The whole response for these topics, or for all if None."""
         wanted = self.image.topics if names is None else names
         return self.envelope([self.topic(name, version) for name in wanted])
 
@@ -193,7 +193,7 @@ class MetadataAnswers:
         return PartitionAnswer(
             error_code=error,
             partition_index=index,
-            leader_id=self._leader_told(partition.leader),
+            leader_id=self._visible_leader(partition.leader),
             leader_epoch=partition.leader_epoch,
             replica_nodes=replicas,
             isr_nodes=isr,
@@ -216,7 +216,7 @@ class MetadataAnswers:
         return messages.DescribeTopicPartitionsResponse.Topics.Partitions(
             error_code=self._leader_error(partition.leader, _FIRST_WITH_LISTENER_NOT_FOUND),
             partition_index=index,
-            leader_id=self._leader_told(partition.leader),
+            leader_id=self._visible_leader(partition.leader),
             leader_epoch=partition.leader_epoch,
             replica_nodes=list(partition.replicas),
             isr_nodes=list(partition.isr),
@@ -225,7 +225,7 @@ class MetadataAnswers:
             offline_replicas=list(partition.offline_replicas),
         )
 
-    def _leader_told(self, leader: int) -> int:
+    def _visible_leader(self, leader: int) -> int:
         return leader if self.image.is_alive(leader, self.listener) else NO_LEADER
 
     def _leader_error(self, leader: int, version: int) -> ErrorCode:
@@ -240,7 +240,7 @@ class MetadataAnswers:
 
 
 def unknown_topic_error(name: str) -> ErrorCode:
-    """What to say of a topic that is not there: whether it ever could be."""
+    """The error for a topic that does not exist: its name may be invalid, too."""
     if topic_name_problem(name) is not None:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -1,4 +1,4 @@
-"""Whether a topic may be made as it was asked for, and where its replicas go: decisions, no store."""
+"""Validates new topics and assigns their replicas; does not use the store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNSPECIFIED = -1
 
 
 class NewTopic(NamedTuple):
-    """A wish. -1 stands for the broker's default; a manual assignment excludes both numbers."""
+    """A new topic. -1 stands for the broker's default; a manual assignment excludes both numbers."""
 
     name: str
     partition_count: int = UNSPECIFIED
@@ -25,7 +25,7 @@ class NewTopic(NamedTuple):
 
 
 class PlacementSeed(NamedTuple):
-    """The two random numbers of placement, thrown by the caller."""
+    """The two random numbers of placement, chosen by the caller."""
 
     start_index: int
     shift: int

@@ -1,8 +1,8 @@
-"""This broker in the cluster, over all its sessions: registered, watching, running for controller.
+"""This broker in the cluster, over all its sessions: registration, watches and controller election.
 
     connect()   a session at the store; the cluster's id and ours     before the logs are opened
-    join()      registered, watching, running for controller          when the listeners are bound
-    leave()     everything ended, the registration gone at once
+    join()      registration, watches, controller election            when the listeners are bound
+    leave()     everything stopped, the registration removed at once
 
 When a session expires, the node opens a new one and joins again: with a new broker epoch, under its old id.
 """
@@ -41,7 +41,7 @@ REJOIN_BACKOFF_S = 0.5
 
 
 class NodeSettings(NamedTuple):
-    """What a broker's configuration says of its place in the cluster; an id of None is generated."""
+    """The node's part of the broker's configuration; an id of None is generated."""
 
     broker_id: int | None = None
     reserved_broker_max_id: int = 1000
@@ -51,16 +51,16 @@ class NodeSettings(NamedTuple):
 
 
 class NodeHooks(NamedTuple):
-    """What the broker wants to hear, and what it lends to the controller. All are called on its loop."""
+    """Callbacks into the broker, and what the controller uses of it. All are called on its loop."""
 
     connect: Connect
     on_registered: Callable[[int], None]
     on_brokers: Callable[[dict[int, Broker]], None]
     on_config_change: Callable[[ConfigEntity], Awaitable[None]]
-    # The broker cannot go on: its id is another's now.
+    # The broker must stop: another one has its id now.
     on_fatal: Callable[[Exception], None]
     allows_unclean: Callable[[str], bool] = never_unclean
-    # None without an authorizer: then nobody reads the ACLs.
+    # None without an authorizer: ACLs are not read then.
     acls: ClusterAcls | None = None
 
 
@@ -88,13 +88,13 @@ class ClusterNode:
 
     @property
     def store(self) -> Store:
-        """The session of the moment; only after `connect`."""
+        """The current session; only after `connect`."""
         assert self._store is not None, "not connected"
         return self._store
 
     @property
     def controller(self) -> Controller:
-        """The controller of the session of the moment; only after `join`."""
+        """The controller of the current session; only after `join`."""
         assert self._parts is not None, "not joined"
         return self._parts.controller
 
@@ -105,10 +105,10 @@ class ClusterNode:
         return self._parts.membership
 
     async def connect(self, known_broker_id: int | None = None, known_cluster_id: str | None = None) -> None:
-        """Open a session and learn both ids.
+        """Open a session and determine both ids.
 
         `known_broker_id` is the one in meta.properties: a broker whose id was generated keeps it. A given id
-        goes first, so that the log directories refuse to be used by another broker. A store without a cluster
+        has precedence, so that log directories of another broker are refused. A store without a cluster
         id gets `known_cluster_id`.
         """
         self._store = await self._open_store()
@@ -121,13 +121,13 @@ class ClusterNode:
         self.broker_id = broker_id
 
     async def join(self, listeners: tuple[Listener, ...]) -> None:
-        """Register and take part; BrokerIdInUse when a live broker has our id."""
+        """Register and start the parts; BrokerIdInUse if a live broker has this id."""
         self._listeners = listeners
         await self._join(self.store)
 
     async def leave(self) -> None:
-        """Take no more part; the session ends, and with it the registration and the office."""
-        await tasks.end(self._rejoining)
+        """Stop the parts; the session ends, and with it the registration and the controllership."""
+        await tasks.cancel(self._rejoining)
         await self._stop_parts()
         if self._store is not None:
             await self._store.close()
@@ -169,7 +169,7 @@ class ClusterNode:
 
 @dataclass(slots=True, eq=False, repr=False)
 class _Parts:
-    """What lives as long as one session."""
+    """The parts that exist for one session."""
 
     membership: Membership
     config_changes: ConfigChanges

@@ -6,7 +6,7 @@ Without racks, brokers sorted by id, n of them, partition p:
     replica j  = (first + 1 + (shift + j) mod (n - 1)) mod n        j = 0 for the second replica
 
 `shift` grows by one each time p passes a multiple of n, so that brokers that share one partition do not share
-all of them. With racks the brokers stand in an order that changes rack at every step, and a replica skips a
+all of them. With racks the brokers are in an order that changes rack at every step, and a replica skips a
 broker whose rack already has one while another rack has none.
 """
 
@@ -22,7 +22,7 @@ Assignment = dict[int, tuple[int, ...]]
 
 
 class BrokerLocation(NamedTuple):
-    """A broker as far as placement cares."""
+    """The rack of a broker."""
 
     broker_id: int
     rack: str | None = None
@@ -37,11 +37,11 @@ def place_replicas(
     shift: int,
     start_partition: int = 0,
 ) -> Assignment:
-    """Replicas of partitions `start_partition` and following; the caller throws the two dice."""
+    """Replicas of partitions `start_partition` and following; the caller chooses the two random numbers."""
     ordered = sorted(sites)
     _check(len(ordered), partition_count, replication_factor)
     racks = {site.broker_id: site.rack for site in ordered if site.rack is not None}
-    # A cluster half-way through getting racks places as if it had none (Kafka's safe mode).
+    # If only some brokers have racks, racks are ignored (Kafka's safe mode).
     is_rack_aware = bool(racks) and len(racks) == len(ordered)
     brokers = alternate_racks(ordered) if is_rack_aware else [site.broker_id for site in ordered]
 
@@ -61,7 +61,7 @@ def place_replicas(
 def place_more_replicas(
     sites: Iterable[BrokerLocation], existing: Assignment, added_count: int
 ) -> Assignment:
-    """Replicas of partitions added to a topic, in step with its first partition and not by dice."""
+    """Replicas of partitions added to a topic, continuing from its first partition, not at random."""
     ordered = sorted(sites)
     first_replicas = existing[0]
     following = (index for index, site in enumerate(ordered) if site.broker_id >= first_replicas[0])

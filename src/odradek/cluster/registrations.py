@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 async def read_brokers(
     store: Store, watcher: Watcher, watcher_of: Callable[[int], Watcher]
 ) -> dict[int, Broker]:
-    """Every registered broker by id; `watcher` hears who comes and goes, `watcher_of` an id what changed."""
+    """Every registered broker by id; `watcher` watches the list of ids, `watcher_of` one registration."""
     names = await store.children(paths.BROKER_IDS, watcher)
     broker_ids = [int(name) for name in names if name.isdecimal()]
     found = await asyncio.gather(*(read_broker(store, id_, watcher_of(id_)) for id_ in broker_ids))
@@ -26,7 +26,7 @@ async def read_brokers(
 
 
 async def read_broker(store: Store, broker_id: int, watcher: Watcher) -> Broker | None:
-    """One registered broker; None when it is gone or nobody can make sense of what it wrote."""
+    """One registered broker; None if it does not exist or is damaged."""
     try:
         return _broker(broker_id, await store.get(paths.broker_id(broker_id), watcher))
     except NoNode:

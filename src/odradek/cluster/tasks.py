@@ -1,4 +1,4 @@
-"""Tasks that run until they are told to end."""
+"""Tasks that run until they are cancelled."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 
 
-async def end(task: asyncio.Task[None] | None) -> None:
-    """Cancel a task, if there is one, and wait until it is over."""
+async def cancel(task: asyncio.Task[None] | None) -> None:
+    """Cancel a task, if there is one, and wait until it has stopped."""
     if task is not None:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):

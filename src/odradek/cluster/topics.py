@@ -1,7 +1,7 @@
-"""Topics in the hands of administrators: made, grown, deleted, configured.
+"""Topic administration: creation, more partitions, deletion, settings.
 
-All of it is written into nodes that the controller watches. Nothing here needs the controller's office: any
-broker may write a topic's node, as foreign tools do.
+All of it is written into nodes that the controller watches. This does not need to be the controller:
+any broker may write a topic's node, as Kafka's tools do.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CheckConfigs = Callable[[str, Mapping[str, str]], None]
 
 
 def accept_any_configs(topic: str, configs: Mapping[str, str]) -> None:
-    """For those who have checked them already."""
+    """For callers that have checked them already."""
 
 
 class TopicDefaults(NamedTuple):
@@ -55,7 +55,7 @@ class CreatedTopic(NamedTuple):
 class TopicAdmin:
     """Owned by the broker's event loop. `sites` are the live brokers; `check_configs` raises to refuse.
 
-    `store` gives the session of the moment: this object outlives sessions.
+    `store` returns the current session: this object outlives sessions.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class TopicAdmin:
         self._new_topic_id = new_topic_id
 
     async def create_topic(self, topic: NewTopic, *, validate_only: bool = False) -> CreatedTopic:
-        """Make a topic with its settings in one transaction; a KafkaError says why not."""
+        """Create a topic with its settings in one transaction; KafkaError if refused."""
         await self._check_name(topic.name)
         self._check_configs(topic.name, topic.configs)
         assignment = self._place(topic)
@@ -90,7 +90,7 @@ class TopicAdmin:
                 await self._store().multi(operations)
             except (NodeExists, NoNode) as refusal:
                 if refusal.operation_index == 0:
-                    continue  # the settings of an earlier topic of that name came or went
+                    continue  # the settings of an earlier topic of that name were created or removed
                 await self._check_name(topic.name)
                 continue
             return CreatedTopic(topic.name, topic_id, assignment)
@@ -122,14 +122,14 @@ class TopicAdmin:
         return SetData(path, payload)
 
     async def topic_id(self, name: str, watcher: Watcher | None = None) -> UUID | None:
-        """The id of a topic that exists; None for one made by a tool that gives none.
+        """The id of a topic that exists; None if a tool created it without one.
 
         The watcher is called when the topic is changed or deleted.
         """
         return TopicAssignment.decode((await self._read(name, watcher)).payload).topic_id
 
     async def delete_topic(self, name: str) -> None:
-        """Ask for a topic's deletion; the controller carries it out. Harmless the second time."""
+        """Request a topic's deletion; the controller does it. Idempotent."""
         if not self._defaults.is_delete_topic_enabled:
             raise KafkaError(
                 "Topic deletion is disabled (delete.topic.enable=false).",
@@ -177,7 +177,7 @@ class TopicAdmin:
     async def change_configs(
         self, name: str, change: Callable[[Configs], Mapping[str, str]], *, validate_only: bool = False
     ) -> Configs:
-        """Replace a topic's settings by what `change` makes of them; every broker is noted."""
+        """Replace a topic's settings by what `change` makes of them; every broker is notified."""
         await self._read(name)
 
         def checked(configs: Configs) -> Mapping[str, str]:
@@ -190,7 +190,7 @@ class TopicAdmin:
         return await change_configs(self._store(), paths.topic_entity(name), checked)
 
     async def _read(self, name: str, watcher: Watcher | None = None) -> Node:
-        # A name with a slash in it would reach nodes that are no topics.
+        # A name with a slash would lead to nodes that are not topics.
         if topic_name_problem(name) is None:
             try:
                 return await self._store().get(paths.topic(name), watcher)

@@ -95,7 +95,7 @@ def partition_state(partition: TopicPartition) -> str:
 
 
 def delete_topic(name: str) -> str:
-    """The wish that a topic be deleted."""
+    """The request to delete a topic."""
     return f"{DELETE_TOPICS}/{name}"
 
 

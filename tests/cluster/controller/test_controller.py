@@ -1,4 +1,4 @@
-"""The controller over a store in memory, with brokers that obey it."""
+"""The controller over a store in memory, with brokers that handle its requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cluster.virtual_time import run_in_virtual_time
 from odradek.cluster.controller.fenced_store import ControllerMoved, FencedStore
 from odradek.cluster.controller.state.context import ReplicaState
 from odradek.cluster.controller.state.election import Election
-from odradek.cluster.log_dir_events import note_log_dir_event
+from odradek.cluster.log_dir_events import notify_log_dir_event
 from odradek.cluster.new_topics import NewTopic
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
@@ -513,17 +513,17 @@ def test_replicas_on_a_failed_disk_are_offline_until_they_are_back():
     async def scenario() -> None:
         cluster = await a_cluster(2, NewTopic("t", assignment={0: [1, 0]}))
         broker = cluster.brokers[1]
-        obey = broker._host
+        host = broker._host
 
         broker._host = refusing  # type: ignore[method-assign]
-        await note_log_dir_event(broker.store, 1)
+        await notify_log_dir_event(broker.store, 1)
         await cluster.settle()
         assert await state_of(cluster) == PartitionStateNode(0, 1, (0,), 1)
         assert cluster.brokers[0].image.partition("t", 0).offline_replicas == (1,)
         context = controller_of(cluster).node.controller.context
         assert ReplicaState.OFFLINE in context.replica_states.values()
 
-        broker._host = obey  # type: ignore[method-assign]
+        broker._host = host  # type: ignore[method-assign]
         await broker.stop()
         await cluster.settle()
         await broker.start()
@@ -539,14 +539,14 @@ def test_a_replica_that_found_no_room_is_led_once_its_broker_notes_that_there_is
     async def scenario() -> None:
         cluster = await a_cluster(1)
         broker = cluster.brokers[0]
-        obey = broker._host
+        host = broker._host
         broker._host = refusing  # type: ignore[method-assign]
         await cluster.admin().create_topic(NewTopic("t", assignment={0: [0]}))
         await cluster.settle()
         assert broker.image.partition("t", 0).leader == -1
 
-        broker._host = obey  # type: ignore[method-assign]
-        await note_log_dir_event(broker.store, 0)
+        broker._host = host  # type: ignore[method-assign]
+        await notify_log_dir_event(broker.store, 0)
         await cluster.settle()
         assert broker.image.partition("t", 0).leader == 0
         assert broker.image.partition("t", 0).offline_replicas == ()

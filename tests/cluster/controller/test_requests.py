@@ -17,11 +17,11 @@ def test_each_broker_gets_one_request_of_each_kind_in_order():
     two = put(context, "b", 0, (2, 1), leader=2, isr=(1, 2))
     batch = a_batch()
     batch.stop_replica(2, two, delete=False)
-    batch.tell_metadata([1, 2], [one, two])
-    batch.tell_leader([1, 2], one)
-    batch.tell_leader([2], two, is_new=True)
+    batch.add_update_metadata([1, 2], [one, two])
+    batch.add_leader_and_isr([1, 2], one)
+    batch.add_leader_and_isr([2], two, is_new=True)
 
-    taken = batch.take(context)
+    taken = batch.drain(context)
 
     assert [(id_, type(request).__name__) for id_, request in taken] == [
         (1, "LeaderAndIsrRequest"),
@@ -39,7 +39,7 @@ def test_each_broker_gets_one_request_of_each_kind_in_order():
         ("b", [True]),
     ]
     assert [leader.host_name for leader in leaders.live_leaders] == ["host1", "host2"]
-    assert batch.take(context) == []
+    assert batch.drain(context) == []
 
 
 def test_a_broker_that_is_told_everything_deletes_before_it_looks_for_strays():
@@ -48,10 +48,10 @@ def test_a_broker_that_is_told_everything_deletes_before_it_looks_for_strays():
     doomed = put(context, "doomed", 0, (1,), leader=1, isr=(1,))
     context.deletions.queued.add("doomed")
     batch = a_batch()
-    batch.tell_everything([1])
+    batch.add_full_state([1])
     batch.stop_replica(1, doomed, delete=True)
 
-    assert [type(request).__name__ for _, request in batch.take(context)] == [
+    assert [type(request).__name__ for _, request in batch.drain(context)] == [
         "StopReplicaRequest",
         "LeaderAndIsrRequest",
         "UpdateMetadataRequest",
@@ -62,10 +62,10 @@ def test_dead_brokers_are_told_nothing():
     context = a_context(live=[1])
     partition = put(context, "a", 0, (1, 2), leader=1, isr=(1,))
     batch = a_batch()
-    batch.tell_leader([1, 2], partition)
+    batch.add_leader_and_isr([1, 2], partition)
     batch.stop_replica(2, partition, delete=True)
 
-    assert {broker_id for broker_id, _ in batch.take(context)} == {1}
+    assert {broker_id for broker_id, _ in batch.drain(context)} == {1}
 
 
 def test_everything_names_all_topics_and_only_the_brokers_own_replicas():
@@ -73,9 +73,9 @@ def test_everything_names_all_topics_and_only_the_brokers_own_replicas():
     put(context, "a", 0, (1,), leader=1, isr=(1,))
     put(context, "b", 0, (2,), leader=2, isr=(2,))
     batch = a_batch()
-    batch.tell_everything([1])
+    batch.add_full_state([1])
 
-    (_, leaders), (_, metadata) = batch.take(context)
+    (_, leaders), (_, metadata) = batch.drain(context)
 
     assert isinstance(leaders, LeaderAndIsrRequest)
     assert isinstance(metadata, UpdateMetadataRequest)
@@ -90,16 +90,16 @@ def test_a_topic_in_deletion_vanishes_from_the_image_that_is_told():
     never_led = TopicPartition("a", 1)
     image = MetadataImage("cluster")
     batch = a_batch()
-    batch.tell_metadata([1], [partition])
-    for _, request in batch.take(context):
+    batch.add_update_metadata([1], [partition])
+    for _, request in batch.drain(context):
         image.update(request)  # type: ignore[arg-type]
     assert "a" in image.topics
 
     context.deletions.queued.add("a")
-    batch.tell_metadata([1], [partition, never_led])
-    batch.tell_leader([1], partition)
+    batch.add_update_metadata([1], [partition, never_led])
+    batch.add_leader_and_isr([1], partition)
     batch.stop_replica(1, partition, delete=True)
-    (_, leaders), (_, metadata), (_, stop) = batch.take(context)
+    (_, leaders), (_, metadata), (_, stop) = batch.drain(context)
 
     assert isinstance(leaders, LeaderAndIsrRequest)
     assert leaders.topic_states == []
@@ -117,9 +117,9 @@ def test_requests_go_through_the_wire_unchanged():
     context = a_context(live=[1, 2])
     partition = put(context, "a", 0, (1, 2), leader=1, isr=(1,))
     batch = a_batch()
-    batch.tell_everything([2])
+    batch.add_full_state([2])
     batch.stop_replica(2, partition, delete=False)
 
-    for _, request in batch.take(context):
+    for _, request in batch.drain(context):
         version = request.SPEC.versions[1]
         assert type(request).decode(request.encode(version), version)[0] == request

@@ -1,1 +1,1 @@
-"""The one broker that decides for all: leaders, in-sync replicas, topics that come and go."""
+"""The controller: elects leaders, changes in-sync replicas, creates and deletes topics."""

@@ -1,4 +1,4 @@
-"""One term of office: what an elected controller reads first, and what it does with each event."""
+"""The elected controller: what it reads first, and how it handles each event."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from odradek.cluster.controller.fenced_store import ControllerMoved
 from odradek.cluster.controller.notification_znodes import NotificationZnodes
 from odradek.cluster.controller.state.context import PartitionReplica, PartitionState, ReplicaState
 from odradek.cluster.controller.state.election import Election
-from odradek.cluster.controller.state.rebalance import strayed_partitions
+from odradek.cluster.controller.state.rebalance import imbalanced_partitions
 from odradek.cluster.controller.state.state_nodes import read_states
 from odradek.cluster.controller.topic_changes import TopicChanges
 from odradek.cluster.controller.topic_deletion_manager import TopicDeletionManager
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 
 class ActiveControllerSettings(NamedTuple):
-    """What the controller needs to know of the broker's configuration."""
+    """The part of the broker's configuration that the controller uses."""
 
     is_delete_topic_enabled: bool = True
     leader_imbalance_per_broker_percentage: int = 10
@@ -42,27 +42,27 @@ class ActiveController:
     """Owned by the controller's loop, which calls one method at a time."""
 
     def __init__(
-        self, office: ControllerSession, settings: ActiveControllerSettings, new_topic_id: Callable[[], UUID]
+        self, session: ControllerSession, settings: ActiveControllerSettings, new_topic_id: Callable[[], UUID]
     ) -> None:
-        self.office = office
-        self.context = office.context
+        self.session = session
+        self.context = session.context
         self._settings = settings
-        self._deleting = TopicDeletionManager(office, is_enabled=settings.is_delete_topic_enabled)
-        self._brokers = BrokerChanges(office, self._deleting)
-        self._topics = TopicChanges(office, self._deleting, new_topic_id)
-        self._notes = NotificationZnodes(office)
-        self._wishes = AdminRequests(office)
+        self._deleting = TopicDeletionManager(session, is_enabled=settings.is_delete_topic_enabled)
+        self._brokers = BrokerChanges(session, self._deleting)
+        self._topics = TopicChanges(session, self._deleting, new_topic_id)
+        self._notes = NotificationZnodes(session)
+        self._admin_requests = AdminRequests(session)
 
     async def begin(self) -> None:
-        """Read everything, find leaders for what has none, and tell every broker all it should know."""
+        """Read the whole state, elect missing leaders, and send the full state to every broker."""
         await self._notes.clear()
         self.context.brokers.update(await self._brokers.read_registered())
         for broker in self.context.brokers.values():
-            self.office.channels.add(broker)
-        partitions = await self._topics.take_up(await self._topics.read_names())
-        self.context.leadership.update(await read_states(self.office.store, partitions))
+            self.session.channels.add(broker)
+        partitions = await self._topics.load_topics(await self._topics.read_names())
+        self.context.leadership.update(await read_states(self.session.store, partitions))
         self._set_initial_states()
-        self.office.batch.tell_everything(self.context.brokers)
+        self.session.batch.add_full_state(self.context.brokers)
         dead = [
             one
             for one, state in self.context.replica_states.items()
@@ -70,8 +70,8 @@ class ActiveController:
         ]
         await self._brokers.replicas_failed(dead)
         await self._deleting.deletions_changed()
-        await self._notes.preferred_election_changed(self._wishes)
-        self.office.send_requests()
+        await self._notes.preferred_election_changed(self._admin_requests)
+        self.session.send_requests()
         logger.info(
             "controller of epoch %d: %d brokers, %d topics, %d partitions",
             self.context.epoch,
@@ -81,7 +81,7 @@ class ActiveController:
         )
 
     def _set_initial_states(self) -> None:
-        """Where everything stands as far as the nodes tell; a topic without states yet is new."""
+        """The states according to the store; a topic without partition states is new."""
         context = self.context
         for partition in context.partitions():
             if partition not in context.leadership:
@@ -93,14 +93,14 @@ class ActiveController:
             context.set_partition_state(partition, state)
         for replica in context.replicas_of(context.partitions()):
             is_online = context.is_replica_online(replica.broker_id, replica.partition)
-            # From there the table leads to Offline, which takes the dead out of every ISR.
+            # The table leads from there to Offline, which removes dead brokers from every ISR.
             state_of_dead = ReplicaState.DELETION_INELIGIBLE
             context.set_replica_state(replica, ReplicaState.ONLINE if is_online else state_of_dead)
 
     async def handle(self, event: events.Event) -> None:
-        """Do what an event asks for, then send what is to be told."""
+        """Handle an event, then send the resulting requests."""
         await self._react(event)
-        self.office.send_requests()
+        self.session.send_requests()
 
     async def _react(self, event: events.Event) -> None:
         match event:
@@ -115,10 +115,10 @@ class ActiveController:
             case events.DeletionsChanged():
                 await self._deleting.deletions_changed()
             case events.PreferredElectionChanged():
-                await self._notes.preferred_election_changed(self._wishes)
-            case events.IsrChangesNoted():
-                await self._notes.isr_changes_noted()
-            case events.LogDirEventsNoted():
+                await self._notes.preferred_election_changed(self._admin_requests)
+            case events.IsrChangesNotified():
+                await self._notes.isr_changes_notified()
+            case events.LogDirEventsNotified():
                 for broker_id in await self._notes.log_dir_events():
                     await self._brokers.directories_changed(broker_id)
             case events.TopicConfigChanged():
@@ -127,19 +127,21 @@ class ActiveController:
                 await self._rebalance()
             case events.ResponseReceived():
                 await self._response_received(event)
-            case events.AlterPartitionAsked():
-                event.reply(await self._wishes.alter_partition(event.request))
-            case events.ControlledShutdownAsked():
-                event.reply(await self._wishes.controlled_shutdown(event.request))
-            case events.ElectionAsked():
-                event.reply(await self._wishes.elect_leaders(event.election, event.partitions))
+            case events.AlterPartitionRequested():
+                event.reply(await self._admin_requests.alter_partition(event.request))
+            case events.ControlledShutdownRequested():
+                event.reply(await self._admin_requests.controlled_shutdown(event.request))
+            case events.ElectionRequested():
+                event.reply(await self._admin_requests.elect_leaders(event.election, event.partitions))
 
     async def _rebalance(self) -> None:
-        """Hand leaders back to the preferred replicas where too many have strayed (A7)."""
-        strayed = strayed_partitions(self.context, self._settings.leader_imbalance_per_broker_percentage)
-        if strayed:
-            logger.info("%d partitions go back to their preferred leaders", len(strayed))
-            await self.office.transitions.bring_online(strayed, Election.PREFERRED)
+        """Elect preferred leaders where the imbalance exceeds the limit."""
+        imbalanced = imbalanced_partitions(
+            self.context, self._settings.leader_imbalance_per_broker_percentage
+        )
+        if imbalanced:
+            logger.info("electing the preferred leaders of %d partitions", len(imbalanced))
+            await self.session.transitions.bring_online(imbalanced, Election.PREFERRED)
 
     async def _response_received(self, event: events.ResponseReceived) -> None:
         request, response = event.request, event.response
@@ -147,7 +149,7 @@ class ActiveController:
             response.error_code == ErrorCode.STALE_CONTROLLER_EPOCH
             and request.controller_epoch == self.context.epoch
         ):
-            raise ControllerMoved(f"broker {event.broker_id} obeys a newer controller")
+            raise ControllerMoved(f"broker {event.broker_id} follows a newer controller")
         is_current = (
             request.controller_epoch == self.context.epoch
             and request.broker_epoch == self.context.broker_epoch(event.broker_id)
@@ -157,7 +159,7 @@ class ActiveController:
         if isinstance(request, StopReplicaRequest) and isinstance(response, StopReplicaResponse):
             await self._replicas_stopped(event.broker_id, request, response)
         elif isinstance(request, LeaderAndIsrRequest) and isinstance(response, LeaderAndIsrResponse):
-            await self._leaders_told(event.broker_id, request, response)
+            await self._leader_and_isr_answered(event.broker_id, request, response)
 
     async def _replicas_stopped(
         self, broker_id: int, request: StopReplicaRequest, response: StopReplicaResponse
@@ -179,10 +181,10 @@ class ActiveController:
                 [PartitionReplica(one, broker_id) for one in asked if one in failed],
             )
 
-    async def _leaders_told(
+    async def _leader_and_isr_answered(
         self, broker_id: int, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse
     ) -> None:
-        """A storage error means a failed disk; every other partition told is served."""
+        """A storage error means a failed disk; all other partitions of the request are served."""
         names = {topic.topic_id: topic.topic_name for topic in request.topic_states}
         failed = {
             TopicPartition(names[topic.topic_id], row.partition_index)
@@ -191,9 +193,9 @@ class ActiveController:
             for row in topic.partition_errors
             if row.error_code == ErrorCode.KAFKA_STORAGE_ERROR
         }
-        told = {
+        requested = {
             TopicPartition(topic.topic_name, state.partition_index)
             for topic in request.topic_states
             for state in topic.partition_states
         }
-        await self._brokers.directories_told(broker_id, failed, told - failed)
+        await self._brokers.replica_errors_received(broker_id, failed, requested - failed)

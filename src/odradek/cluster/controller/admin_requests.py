@@ -1,4 +1,4 @@
-"""What brokers and administrators ask of the controller: other in-sync replicas, a shutdown, an election."""
+"""Requests to the controller: AlterPartition, ControlledShutdown, ElectLeaders."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from odradek.cluster.controller.controller_session import ControllerSession
 from odradek.cluster.controller.events import ElectionResults
-from odradek.cluster.controller.state.alter_partition import IsrChange, IsrDecision, judge
+from odradek.cluster.controller.state.alter_partition import IsrChange, IsrDecision, decide_isr_change
 from odradek.cluster.controller.state.context import (
     LeaderAndIsr,
     LeaderRecoveryState,
@@ -26,39 +26,41 @@ from odradek.protocol.messages import (
 
 logger = logging.getLogger(__name__)
 
-# No topic is called so; nothing is known of its partitions.
+# No topic has this name, so its partitions are unknown.
 UNKNOWN_NAME = ""
 
-_Wished = AlterPartitionRequest.Topics.Partitions
-_Row = AlterPartitionResponse.Topics.Partitions
+_RequestRow = AlterPartitionRequest.Topics.Partitions
+_ResponseRow = AlterPartitionResponse.Topics.Partitions
 
 
 class AdminRequests:
     """Owned by the controller's event loop, for one term."""
 
-    def __init__(self, office: ControllerSession) -> None:
-        self._office = office
-        self._context = office.context
+    def __init__(self, session: ControllerSession) -> None:
+        self._session = session
+        self._context = session.context
 
     async def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
-        """Grant what can be granted, in as few writes as possible, and tell every broker (KIP-497)."""
+        """Write the valid changes in as few transactions as possible, and notify every broker (KIP-497)."""
         if request.broker_epoch != self._context.broker_epoch(request.broker_id):
             return AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
-        verdicts: dict[TopicPartition, IsrDecision] = {}
+        decisions: dict[TopicPartition, IsrDecision] = {}
         for topic in request.topics:
-            for wished in topic.partitions:
-                partition = TopicPartition(self._name(topic), wished.partition_index)
-                verdicts[partition] = judge(self._context, partition, _wish(request.broker_id, wished))
-        await self._write(verdicts)
+            for row in topic.partitions:
+                partition = TopicPartition(self._name(topic), row.partition_index)
+                decisions[partition] = decide_isr_change(
+                    self._context, partition, _isr_change(request.broker_id, row)
+                )
+        await self._write(decisions)
         response = AlterPartitionResponse()
         for topic in request.topics:
             name = self._name(topic)
             answered = AlterPartitionResponse.Topics(topic_name=topic.topic_name, topic_id=topic.topic_id)
-            for wished in topic.partitions:
-                verdict = verdicts[TopicPartition(name, wished.partition_index)]
+            for row in topic.partitions:
+                decision = decisions[TopicPartition(name, row.partition_index)]
                 if name == UNKNOWN_NAME:
-                    verdict = IsrDecision(ErrorCode.UNKNOWN_TOPIC_ID)
-                answered.partitions.append(_row(wished.partition_index, verdict))
+                    decision = IsrDecision(ErrorCode.UNKNOWN_TOPIC_ID)
+                answered.partitions.append(_row(row.partition_index, decision))
             response.topics.append(answered)
         return response
 
@@ -66,24 +68,24 @@ class AdminRequests:
         """From version 2 on a topic is named by its id."""
         return topic.topic_name or self._context.topic_named(topic.topic_id) or UNKNOWN_NAME
 
-    async def _write(self, verdicts: dict[TopicPartition, IsrDecision]) -> None:
-        """Write the granted states; a verdict over a state that others changed meanwhile becomes an error."""
+    async def _write(self, decisions: dict[TopicPartition, IsrDecision]) -> None:
+        """Write the new states; one that was changed concurrently becomes an error."""
         granted = {
-            partition: verdict.state
-            for partition, verdict in verdicts.items()
-            if verdict.is_new and verdict.state is not None
+            partition: decision.state
+            for partition, decision in decisions.items()
+            if decision.is_new and decision.state is not None
         }
-        written = await change_states(self._office.fenced, granted)
+        written = await change_states(self._session.fenced, granted)
         for partition, state in written.states.items():
             self._context.leadership[partition] = state
-            verdicts[partition] = IsrDecision(ErrorCode.NONE, state)
-        self._context.leadership.update(await read_states(self._office.store, written.conflicts))
+            decisions[partition] = IsrDecision(ErrorCode.NONE, state)
+        self._context.leadership.update(await read_states(self._session.store, written.conflicts))
         for partition in written.conflicts:
-            verdicts[partition] = IsrDecision(ErrorCode.INVALID_UPDATE_VERSION)
-        self._office.batch.tell_metadata(self._context.brokers, written.states)
+            decisions[partition] = IsrDecision(ErrorCode.INVALID_UPDATE_VERSION)
+        self._session.batch.add_update_metadata(self._context.brokers, written.states)
 
     async def controlled_shutdown(self, request: ControlledShutdownRequest) -> ControlledShutdownResponse:
-        """Take lead and ISR membership from a broker; what it still leads has no other replica to go to."""
+        """Move leaders from a broker and remove it from ISRs, except where it is the only replica."""
         broker_id = request.broker_id
         if broker_id not in self._context.brokers:
             return ControlledShutdownResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED)
@@ -92,9 +94,9 @@ class AdminRequests:
         self._context.shutting_down.add(broker_id)
         held = [one for one in self._context.replicas_on([broker_id]) if self._is_replicated(one.partition)]
         led = [one.partition for one in held if self._is_led_by(one.partition, broker_id)]
-        await self._office.transitions.bring_online(led, Election.CONTROLLED_SHUTDOWN)
+        await self._session.transitions.bring_online(led, Election.CONTROLLED_SHUTDOWN)
         followed = [one for one in held if not self._is_led_by(one.partition, broker_id)]
-        await self._office.transitions.move_replicas(followed, ReplicaState.OFFLINE)
+        await self._session.transitions.move_replicas(followed, ReplicaState.OFFLINE)
         remaining = [one.partition for one in held if self._is_led_by(one.partition, broker_id)]
         logger.info("broker %d shuts down; it still leads %d partitions", broker_id, len(remaining))
         return ControlledShutdownResponse(
@@ -119,11 +121,11 @@ class AdminRequests:
     async def elect_leaders(
         self, election: Election, partitions: Iterable[TopicPartition] | None
     ) -> ElectionResults:
-        """Preferred or unclean elections on demand; None asks all, and hears only of those that changed."""
+        """Preferred or unclean elections; None means all partitions, and returns only those that changed."""
         asked = list(self._context.partitions() if partitions is None else partitions)
         results = {one: self._why_no_election(election, one) for one in asked}
         needed = [one for one, error in results.items() if error is ErrorCode.NONE]
-        results.update(await self._office.transitions.bring_online(needed, election))
+        results.update(await self._session.transitions.bring_online(needed, election))
         if partitions is None:
             results = {
                 one: error for one, error in results.items() if error is not ErrorCode.ELECTION_NOT_NEEDED
@@ -143,25 +145,25 @@ class AdminRequests:
         return ErrorCode.ELECTION_NOT_NEEDED if is_fine else ErrorCode.NONE
 
 
-def _wish(broker_id: int, wished: _Wished) -> IsrChange:
-    epochs = {one.broker_id: one.broker_epoch for one in wished.new_isr_with_epochs}
+def _isr_change(broker_id: int, row: _RequestRow) -> IsrChange:
+    epochs = {one.broker_id: one.broker_epoch for one in row.new_isr_with_epochs}
     return IsrChange(
         leader=broker_id,
-        leader_epoch=wished.leader_epoch,
-        partition_epoch=wished.partition_epoch,
-        isr=epochs or dict.fromkeys(wished.new_isr, -1),
-        recovery_state=LeaderRecoveryState(wished.leader_recovery_state),
+        leader_epoch=row.leader_epoch,
+        partition_epoch=row.partition_epoch,
+        isr=epochs or dict.fromkeys(row.new_isr, -1),
+        recovery_state=LeaderRecoveryState(row.leader_recovery_state),
     )
 
 
-def _row(partition_index: int, verdict: IsrDecision) -> _Row:
-    row = _Row(partition_index=partition_index, error_code=verdict.error)
-    if verdict.state is not None:
-        _fill(row, verdict.state)
+def _row(partition_index: int, decision: IsrDecision) -> _ResponseRow:
+    row = _ResponseRow(partition_index=partition_index, error_code=decision.error)
+    if decision.state is not None:
+        _fill(row, decision.state)
     return row
 
 
-def _fill(row: _Row, state: LeaderAndIsr) -> None:
+def _fill(row: _ResponseRow, state: LeaderAndIsr) -> None:
     row.leader_id = state.leader
     row.leader_epoch = state.leader_epoch
     row.isr = list(state.isr)

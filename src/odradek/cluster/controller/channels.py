@@ -1,4 +1,4 @@
-"""Requests from the controller to each broker: in order, one at a time, again until they arrive."""
+"""Requests from the controller to each broker: in order, one at a time, retried until delivered."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ RETRY_BACKOFF_S = 0.1
 
 
 class DeliveryFailed(OdradekError):
-    """A request did not reach its broker, or its answer did not come back; it will be sent again."""
+    """A request or its response was lost; the request is sent again."""
 
 
 class BrokerChannel(Protocol):
-    """A way to one broker."""
+    """The connection to one broker."""
 
     async def send(self, request: ControlRequest) -> ControlResponse:
-        """Deliver one request and wait for its answer; DeliveryFailed when either got lost."""
+        """Send one request and wait for its response; DeliveryFailed if either is lost."""
 
     async def close(self) -> None:
-        """Give up the way; nothing is sent afterwards."""
+        """Close the connection; nothing is sent afterwards."""
 
 
 Connect = Callable[[Broker], BrokerChannel]
@@ -36,26 +36,26 @@ OnResponse = Callable[[int, ControlRequest, ControlResponse], None]
 
 
 class LocalChannel:
-    """The way to our own broker: a call. One instance serves all terms of office of this process.
+    """Calls the broker of this process. One instance serves every controller epoch of this process.
 
-    A request that was begun is carried out to its end, even if the controller that sent it has resigned: half
-    an obeyed request would leave the broker in a state that nobody told it.
+    A request that was started is completed even if the controller that sent it has resigned: otherwise the
+    broker would be left in a state that was never sent.
     """
 
-    def __init__(self, obey: Callable[[ControlRequest], Awaitable[ControlResponse]]) -> None:
-        self._obey = obey
+    def __init__(self, handle: Callable[[ControlRequest], Awaitable[ControlResponse]]) -> None:
+        self._handle = handle
         self._turn = asyncio.Lock()
 
     async def send(self, request: ControlRequest) -> ControlResponse:
-        """Let the broker obey, one request after the other."""
+        """Let the broker handle the request; one at a time."""
         return await asyncio.shield(asyncio.ensure_future(self._in_turn(request)))
 
     async def close(self) -> None:
-        """Nothing to give up."""
+        """Nothing to close."""
 
     async def _in_turn(self, request: ControlRequest) -> ControlResponse:
         async with self._turn:
-            return await self._obey(request)
+            return await self._handle(request)
 
 
 class Channels:
@@ -73,39 +73,39 @@ class Channels:
         self._is_open.set()
 
     def add(self, broker: Broker) -> None:
-        """Open the way to a broker; an earlier one with that id must have been removed."""
+        """Connect to a broker; an earlier channel with that id must have been removed."""
         queue: asyncio.Queue[ControlRequest] = asyncio.Queue()
         self._queues[broker.broker_id] = queue
         self._senders[broker.broker_id] = asyncio.create_task(self._deliver(broker, queue))
 
     def remove(self, broker_id: int) -> None:
-        """Close the way; what was not delivered is dropped."""
+        """Close the channel; requests that were not delivered are dropped."""
         self._queues.pop(broker_id, None)
         sender = self._senders.pop(broker_id, None)
         if sender is not None:
             sender.cancel()
 
     def send(self, broker_id: int, request: ControlRequest) -> None:
-        """Queue a request; dropped when the broker is not there, since its return is told everything."""
+        """Queue a request; dropped if the broker is offline, as it gets the full state when it starts."""
         queue = self._queues.get(broker_id)
         if queue is not None:
             queue.put_nowait(request)
 
     def pause(self) -> None:
-        """Send nothing more until `resume`: the controller is not sure of its office."""
+        """Send nothing until `resume`: the session may have expired."""
         self._is_open.clear()
 
     def resume(self) -> None:
-        """Go on with what is queued."""
+        """Continue with the queued requests."""
         self._is_open.set()
 
     def abandon(self) -> None:
-        """Close every way at once: the office is lost."""
+        """Close every channel without waiting: the controller has resigned."""
         for broker_id in list(self._senders):
             self.remove(broker_id)
 
     async def close(self) -> None:
-        """Close every way and wait for the senders to end."""
+        """Close every channel and wait for the senders to stop."""
         senders = list(self._senders.values())
         self.abandon()
         await asyncio.gather(*senders, return_exceptions=True)
@@ -131,6 +131,6 @@ class Channels:
             except DeliveryFailed as error:
                 logger.warning("%s to broker %d failed: %s", type(request).__name__, broker_id, error)
                 await asyncio.sleep(self._retry_backoff_s)
-            except Exception:  # a task root: one bad request must not close the way for the rest
+            except Exception:  # a task root: one bad request must not stop the others
                 logger.exception("%s to broker %d is dropped", type(request).__name__, broker_id)
                 return None

@@ -1,12 +1,12 @@
-"""The controller of this broker: runs for the office, and while it holds it handles one event at a time.
+"""The controller of this broker: takes part in elections and, while active, handles one event at a time.
 
 The first to create the ephemeral /controller wins; in the same transaction it raises /controller_epoch, and
-every write of a predecessor, which checks that node's version, fails from then on (A3, I1).
+every write of a predecessor, which checks that node's version, fails from then on.
 
-    SUSPENDED   not sure: no event is handled, no request is sent
-    ... for 2/3 of the session time-out: the office is given up
-    CONNECTED   looks whether the office is still ours, then goes on, or runs again
-    EXPIRED     the office is lost; a new Controller on a new session runs again
+    SUSPENDED   no event is handled, no request is sent
+    ... for 2/3 of the session time-out: the controller resigns
+    CONNECTED   continues if /controller is still ours, else takes part in the election
+    EXPIRED     resigned; a new Controller on a new session takes part in the election
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ Answer = TypeVar("Answer")
 
 
 def never_unclean(topic: str) -> bool:
-    """The default: rather no leader than one that lost records."""
+    """The default: no leader rather than one that lost records."""
     return False
 
 
 class ControllerSettings(NamedTuple):
-    """What the configuration says of the office."""
+    """The controller's part of the configuration."""
 
     inter_broker_listener: str = "PLAINTEXT"
     is_auto_leader_rebalance_enabled: bool = True
@@ -100,19 +100,19 @@ class Controller:
         self._new_topic_id = new_topic_id
         self._clock = clock or SystemClock()
         self._events: asyncio.Queue[events.Event] = asyncio.Queue()
-        self._is_sure = asyncio.Event()
-        self._is_sure.set()
+        self._is_connected = asyncio.Event()
+        self._is_connected.set()
         self._term: ActiveController | None = None
         self._task: asyncio.Task[None] | None = None
         self._rebalance_timer: asyncio.TimerHandle | None = None
         self._resign_timer: asyncio.TimerHandle | None = None
         self._is_handling = False
 
-    # The owner's handles
+    # Called by the owner
 
     @property
     def is_active(self) -> bool:
-        """Whether this broker holds the office, as far as it knows."""
+        """Whether this broker is the controller, as far as it knows."""
         return self._term is not None
 
     @property
@@ -122,48 +122,48 @@ class Controller:
 
     @property
     def context(self) -> ControllerContext | None:
-        """What the controller knows, for metrics and tests to read; None while another holds the office."""
+        """The controller's state, for metrics and tests; None while another broker is controller."""
         return None if self._term is None else self._term.context
 
     async def start(self) -> None:
-        """Run for the office; returns once it was won or is another's."""
+        """Take part in the election; returns once a controller is elected."""
         self._store.add_listener(self._on_session)
         await self._elect()
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Stop acting. The office falls vacant when the session ends."""
-        await tasks.end(self._task)
+        """Stop acting. Another broker is elected when the session ends."""
+        await tasks.cancel(self._task)
         term = self._term
         self._give_up("the broker stops")
         self._refuse_all()
         if term is not None:
-            await term.office.channels.close()
+            await term.session.channels.close()
 
     async def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
-        """A leader's wish to change its in-sync replicas."""
+        """A leader's request to change its in-sync replicas."""
         answer: asyncio.Future[AlterPartitionResponse] = asyncio.get_running_loop().create_future()
-        self._ask(events.AlterPartitionAsked(request, _resolve(answer)))
+        self._ask(events.AlterPartitionRequested(request, _resolve(answer)))
         return await answer
 
     async def controlled_shutdown(self, request: ControlledShutdownRequest) -> ControlledShutdownResponse:
-        """A broker's wish to lead nothing, because it will stop."""
+        """A broker's request to move its leaders, because it will stop."""
         answer: asyncio.Future[ControlledShutdownResponse] = asyncio.get_running_loop().create_future()
-        self._ask(events.ControlledShutdownAsked(request, _resolve(answer)))
+        self._ask(events.ControlledShutdownRequested(request, _resolve(answer)))
         return await answer
 
     async def elect_leaders(
         self, election: Election, partitions: tuple[TopicPartition, ...] | None
     ) -> events.ElectionResults | ErrorCode:
-        """An administrator's wish; an error when this broker is not the controller."""
+        """An administrator's request; an error if this broker is not the controller."""
         answer: asyncio.Future[events.ElectionResults | ErrorCode] = (
             asyncio.get_running_loop().create_future()
         )
-        self._ask(events.ElectionAsked(election, partitions, _resolve(answer)))
+        self._ask(events.ElectionRequested(election, partitions, _resolve(answer)))
         return await answer
 
     def topic_config_changed(self, topic: str) -> None:
-        """A topic may now allow what it did not."""
+        """A topic may now allow an unclean election."""
         self._events.put_nowait(events.TopicConfigChanged(topic))
 
     # The loop
@@ -172,14 +172,14 @@ class Controller:
         while True:
             event = await self._events.get()
             self._is_handling = True
-            await self._is_sure.wait()
+            await self._is_connected.wait()
             try:
                 await self._handle(event)
             except ControllerMoved as moved:
                 self._give_up(str(moved))
                 self._events.put_nowait(events.ElectController())
             except StoreUnavailable as error:
-                # A write may or may not have happened: whoever holds the office next reads everything.
+                # A write may or may not have happened: the next controller reads everything.
                 self._give_up(str(error))
                 await asyncio.sleep(RETRY_BACKOFF_S)
                 self._events.put_nowait(events.ElectController())
@@ -208,21 +208,21 @@ class Controller:
             self._events.put_nowait(event)
 
     def _refuse_all(self) -> None:
-        """Nobody who asked waits for ever."""
+        """Answer all pending requests."""
         while not self._events.empty():
             _refuse(self._events.get_nowait())
 
-    # The office
+    # Election
 
     async def _elect(self) -> None:
-        """Take the office if it is vacant; else wait for the watch."""
+        """Become the controller if there is none; else wait for the watch."""
         while True:
             stat = await self._store.exists(paths.CONTROLLER, self._on_controller)
             is_ours = stat is not None and stat.ephemeral_owner == self._store.session_id
             if is_ours and self._term is not None:
-                self._term.office.channels.resume()
+                self._term.session.channels.resume()
                 return
-            self._give_up("another broker holds the office")
+            self._give_up("another broker is controller")
             if stat is not None and not is_ours:
                 if await self._is_damaged(stat):
                     continue
@@ -233,7 +233,7 @@ class Controller:
                 return
 
     async def _is_damaged(self, stat: NodeStat) -> bool:
-        """Whether nobody can tell who the controller is; then the node is removed, and all run again."""
+        """Whether the node is damaged; then it is removed, and a new election starts."""
         try:
             ControllerRegistration.decode((await self._store.get(paths.CONTROLLER)).payload)
             return False
@@ -246,7 +246,7 @@ class Controller:
         return True
 
     async def _raise_epoch(self, *, is_ours: bool) -> ControllerContext | None:
-        """Create /controller and raise the epoch in one step; None when another was faster."""
+        """Create /controller and raise the epoch in one step; None if another broker was elected."""
         operations: list[Operation] = []
         if not is_ours:
             registration = ControllerRegistration(self._broker_id, self._clock.now_ms())
@@ -273,8 +273,8 @@ class Controller:
         batch = RequestBatch(self._broker_id, settings.inter_broker_listener)
         transitions = Transitions(context, fenced, batch, self._allows_unclean)
         channels = Channels(self._connect, self._on_response)
-        office = ControllerSession(context, fenced, batch, channels, transitions, self._events.put_nowait)
-        self._term = ActiveController(office, settings.term, self._new_topic_id)
+        session = ControllerSession(context, fenced, batch, channels, transitions, self._events.put_nowait)
+        self._term = ActiveController(session, settings.term, self._new_topic_id)
         await self._term.begin()
         self._schedule_rebalance()
 
@@ -286,9 +286,9 @@ class Controller:
         if self._term is None:
             return
         logger.info("controller of epoch %d resigns: %s", self._term.context.epoch, reason)
-        self._term.office.fenced.revoke()
-        self._term.office.batch.clear()
-        self._term.office.channels.abandon()
+        self._term.session.fenced.revoke()
+        self._term.session.batch.clear()
+        self._term.session.channels.abandon()
         self._term = None
 
     def _schedule_rebalance(self) -> None:
@@ -300,7 +300,7 @@ class Controller:
         self._events.put_nowait(events.RebalanceDue())
         self._schedule_rebalance()
 
-    # Called back
+    # Callbacks
 
     def _on_controller(self, _: WatchEvent) -> None:
         self._events.put_nowait(events.ElectController())
@@ -310,9 +310,9 @@ class Controller:
 
     def _on_session(self, state: SessionState) -> None:
         if state is SessionState.SUSPENDED:
-            self._is_sure.clear()
+            self._is_connected.clear()
             if self._term is not None:
-                self._term.office.channels.pause()
+                self._term.session.channels.pause()
             delay_s = self._session_timeout_ms * 2 / 3 / 1000
             reason = "no contact with the store for too long"
             self._resign_timer = asyncio.get_running_loop().call_later(delay_s, self._give_up, reason)
@@ -320,14 +320,14 @@ class Controller:
             if self._resign_timer is not None:
                 self._resign_timer.cancel()
             self._events.put_nowait(events.ElectController())
-            self._is_sure.set()
+            self._is_connected.set()
         else:
             self._give_up("the session has expired")
-            self._is_sure.set()
+            self._is_connected.set()
 
 
 def _resolve(answer: asyncio.Future[Answer]) -> Callable[[Answer], None]:
-    """A reply that counts once; later ones, and those to a caller that has left, are dropped."""
+    """Sets the result once; later ones, and those of a cancelled caller, are dropped."""
 
     def reply(response: Answer) -> None:
         if not answer.done():
@@ -337,11 +337,11 @@ def _resolve(answer: asyncio.Future[Answer]) -> Callable[[Answer], None]:
 
 
 def _refuse(event: events.Event) -> None:
-    """Answer a wish that was not answered: this broker is not the controller."""
+    """Answer a request that was not answered: this broker is not the controller."""
     match event:
-        case events.AlterPartitionAsked():
+        case events.AlterPartitionRequested():
             event.reply(AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER))
-        case events.ControlledShutdownAsked():
+        case events.ControlledShutdownRequested():
             event.reply(ControlledShutdownResponse(error_code=ErrorCode.NOT_CONTROLLER))
-        case events.ElectionAsked():
+        case events.ElectionRequested():
             event.reply(ErrorCode.NOT_CONTROLLER)

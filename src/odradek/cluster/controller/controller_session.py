@@ -1,4 +1,4 @@
-"""What the parts of one term of office share: knowledge, fenced writes, requests, watches."""
+"""What the parts of the active controller share: context, fenced writes, requests, watches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from odradek.coordination.store import Store, Watcher, WatchEvent
 
 @dataclass(slots=True, eq=False, repr=False)
 class ControllerSession:
-    """One term. Owned by the controller's event loop; useless once the epoch was raised by another."""
+    """One controller epoch. Owned by the controller's event loop; writes fail once the epoch is raised."""
 
     context: ControllerContext
     fenced: FencedStore
@@ -28,11 +28,11 @@ class ControllerSession:
 
     @property
     def store(self) -> Store:
-        """For reading; whoever writes goes through `fenced`."""
+        """For reading; writes go through `fenced`."""
         return self.fenced.store
 
     def watcher(self, event: Event) -> Watcher:
-        """A watcher that puts this event into the queue; one per event, so that watches do not pile up."""
+        """A watcher that puts this event into the queue; one per event, so that watches do not accumulate."""
         if event not in self._watchers:
 
             def on_change(_: WatchEvent) -> None:
@@ -42,6 +42,6 @@ class ControllerSession:
         return self._watchers[event]
 
     def send_requests(self) -> None:
-        """Hand what was gathered to the channels."""
-        for broker_id, request in self.batch.take(self.context):
+        """Send the collected requests to the channels."""
+        for broker_id, request in self.batch.drain(self.context):
             self.channels.send(broker_id, request)

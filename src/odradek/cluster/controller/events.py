@@ -1,4 +1,4 @@
-"""What can happen to the controller: changes seen in the store, answers of brokers, wishes of brokers."""
+"""The controller's events: changes in the store, responses of brokers, requests of brokers."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ ControlResponse = LeaderAndIsrResponse | StopReplicaResponse | UpdateMetadataRes
 ElectionResults = dict[TopicPartition, ErrorCode]
 
 
-class _Notice:
-    """An event that says all by its class; watchers are kept by what they tell, so equal ones are one."""
+class _SignalEvent:
+    """An event without fields; all of one class are equal, so that they share a watcher."""
 
     __slots__ = ()
 
@@ -39,23 +39,23 @@ class _Notice:
         return f"{type(self).__name__}()"
 
 
-class ElectController(_Notice):
-    """The office may be vacant: try to take it."""
+class ElectController(_SignalEvent):
+    """There may be no controller: take part in the election."""
 
 
-class BrokersChanged(_Notice):
-    """A broker came or went, below /brokers/ids."""
+class BrokersChanged(_SignalEvent):
+    """A broker was added or removed below /brokers/ids."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerChanged:
-    """A broker wrote its registration anew: other listeners, another rack."""
+    """A broker changed its registration: its listeners or its rack."""
 
     broker_id: int
 
 
-class TopicsChanged(_Notice):
-    """A topic was made or is gone, below /brokers/topics."""
+class TopicsChanged(_SignalEvent):
+    """A topic was created or removed below /brokers/topics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +65,20 @@ class PartitionsChanged:
     topic: str
 
 
-class DeletionsChanged(_Notice):
-    """A topic is to be deleted, below /admin/delete_topics."""
+class DeletionsChanged(_SignalEvent):
+    """A deletion was requested below /admin/delete_topics."""
 
 
-class PreferredElectionChanged(_Notice):
-    """Somebody wrote /admin/preferred_replica_election."""
+class PreferredElectionChanged(_SignalEvent):
+    """/admin/preferred_replica_election was written."""
 
 
-class IsrChangesNoted(_Notice):
-    """Notes below /isr_change_notification: state nodes were changed by others."""
+class IsrChangesNotified(_SignalEvent):
+    """Notifications below /isr_change_notification: brokers changed state nodes."""
 
 
-class LogDirEventsNoted(_Notice):
-    """Notes below /log_dir_event_notification: a broker lost a disk, or has room on a full one."""
+class LogDirEventsNotified(_SignalEvent):
+    """Notifications below /log_dir_event_notification: a disk failed, or a full one has space again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,8 @@ class TopicConfigChanged:
     topic: str
 
 
-class RebalanceDue(_Notice):
-    """Time to look whether leaders have strayed from the preferred replicas."""
+class RebalanceDue(_SignalEvent):
+    """Time to check the imbalance of preferred leaders."""
 
 
 class ResponseReceived(NamedTuple):
@@ -100,22 +100,22 @@ class ResponseReceived(NamedTuple):
     response: ControlResponse
 
 
-class AlterPartitionAsked(NamedTuple):
-    """A leader wishes to change in-sync replicas."""
+class AlterPartitionRequested(NamedTuple):
+    """A leader requests a change of its in-sync replicas."""
 
     request: AlterPartitionRequest
     reply: Callable[[AlterPartitionResponse], None]
 
 
-class ControlledShutdownAsked(NamedTuple):
-    """A broker is about to stop and wants to lead nothing."""
+class ControlledShutdownRequested(NamedTuple):
+    """A broker is about to stop, and its leaders must be moved."""
 
     request: ControlledShutdownRequest
     reply: Callable[[ControlledShutdownResponse], None]
 
 
-class ElectionAsked(NamedTuple):
-    """An administrator wants leaders elected; None means every partition."""
+class ElectionRequested(NamedTuple):
+    """An administrator requests elections; None means every partition."""
 
     election: Election
     partitions: tuple[TopicPartition, ...] | None
@@ -130,12 +130,12 @@ Event = (
     | PartitionsChanged
     | DeletionsChanged
     | PreferredElectionChanged
-    | IsrChangesNoted
-    | LogDirEventsNoted
+    | IsrChangesNotified
+    | LogDirEventsNotified
     | TopicConfigChanged
     | RebalanceDue
     | ResponseReceived
-    | AlterPartitionAsked
-    | ControlledShutdownAsked
-    | ElectionAsked
+    | AlterPartitionRequested
+    | ControlledShutdownRequested
+    | ElectionRequested
 )

@@ -1,4 +1,4 @@
-"""The controller's writes: each is one transaction with a check of the controller epoch (I1)."""
+"""The controller's writes: each is one transaction with a check of the controller epoch."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from odradek.coordination.store import Check, Operation, OperationResult, Sessio
 
 
 class ControllerMoved(OdradekError):
-    """Another broker has raised the controller epoch: nothing that we decided counts any more."""
+    """Another broker has raised the controller epoch: this controller's decisions are void."""
 
 
 class FencedStore:
-    """Writes that succeed only while nobody has raised the epoch. Owned by the controller that raised it."""
+    """Writes that succeed only while the epoch is unchanged. Owned by the controller that raised it."""
 
     def __init__(self, store: Store, epoch_version: int) -> None:
         self.store = store
@@ -23,18 +23,18 @@ class FencedStore:
         self._is_revoked = False
 
     def revoke(self) -> None:
-        """Refuse every later write: the office was given up, maybe in the middle of an event."""
+        """Refuse every later write: the controller resigned, maybe while it handled an event."""
         self._is_revoked = True
 
     async def write(self, operations: Sequence[Operation]) -> list[OperationResult]:
-        """Do all of it or nothing; ControllerMoved when the epoch is no longer ours.
+        """Write everything in one transaction, or nothing; ControllerMoved if the epoch was raised.
 
         A refusal's `operation_index` counts the given operations.
         """
         if self._is_revoked:
-            raise ControllerMoved("the office was given up")
+            raise ControllerMoved("the controller has resigned")
         if self.store.state is not SessionState.CONNECTED:
-            raise StoreUnavailable("not sure of the session: the controller does not act")
+            raise StoreUnavailable("the session may have expired: the controller does not act")
         try:
             results = await self.store.multi([self._fence, *operations])
         except OperationRefused as refusal:

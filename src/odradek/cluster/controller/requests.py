@@ -1,6 +1,6 @@
-"""Gathers what one event has to tell each broker into one request of each kind.
+"""Collects the effects of one event into one request of each type per broker.
 
-The state told is the context's at `take`, so that a partition that moved twice within an event is told once.
+Requests have the state of the context at `drain`: a partition that changed twice is sent once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from odradek.cluster.metadata import (
 from odradek.common.ids import TopicPartition
 from odradek.protocol.messages import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
 
-# A StopReplica without a leader epoch to compare, and one that a deletion sends: it beats every epoch.
+# A StopReplica without a leader epoch to compare, and one of a deletion: later than every epoch.
 NO_EPOCH = -1
 EPOCH_DURING_DELETE = -2
 
@@ -40,7 +40,7 @@ _StopState = StopReplicaRequest.TopicStates.PartitionStates
 
 @dataclass(slots=True, eq=False, repr=False)
 class RequestBatch:
-    """What is to be told, by broker. Owned by the controller's event loop; emptied by `take`."""
+    """Pending changes by broker. Owned by the controller's event loop; emptied by `drain`."""
 
     controller_id: int
     inter_broker_listener: str
@@ -51,14 +51,14 @@ class RequestBatch:
     _metadata: dict[int, set[TopicPartition]] = field(default_factory=dict)
     _everything: set[int] = field(default_factory=set)
 
-    def tell_everything(self, broker_ids: Iterable[int]) -> None:
-        """All that these brokers should know; what it does not name they may forget."""
+    def add_full_state(self, broker_ids: Iterable[int]) -> None:
+        """Send the full state to these brokers; they may remove everything else."""
         self._everything.update(broker_ids)
 
-    def tell_leader(
+    def add_leader_and_isr(
         self, broker_ids: Iterable[int], partition: TopicPartition, *, is_new: bool = False
     ) -> None:
-        """Who leads a partition, to brokers that hold a replica of it."""
+        """Send the leader and ISR of a partition to brokers that have a replica of it."""
         for broker_id in broker_ids:
             known = self._leaders.setdefault(broker_id, {})
             known[partition] = is_new or known.get(partition, False)
@@ -68,44 +68,46 @@ class RequestBatch:
         stops = self._stops.setdefault(broker_id, {})
         stops[partition] = delete or stops.get(partition, False)
 
-    def tell_metadata(self, broker_ids: Iterable[int], partitions: Iterable[TopicPartition] = ()) -> None:
-        """How these partitions stand, beside all live brokers, which are always told."""
-        told = list(partitions)
+    def add_update_metadata(
+        self, broker_ids: Iterable[int], partitions: Iterable[TopicPartition] = ()
+    ) -> None:
+        """Send the state of these partitions, and all live brokers, which are always included."""
+        changed = list(partitions)
         for broker_id in broker_ids:
-            self._metadata.setdefault(broker_id, set()).update(told)
+            self._metadata.setdefault(broker_id, set()).update(changed)
 
-    def take(self, context: ControllerContext) -> list[tuple[int, ControlRequest]]:
-        """The requests in the order in which each broker must get them; the batch is empty afterwards."""
-        taken: list[tuple[int, ControlRequest]] = []
+    def drain(self, context: ControllerContext) -> list[tuple[int, ControlRequest]]:
+        """The requests in the order in which each broker must get them; empties the batch."""
+        requests: list[tuple[int, ControlRequest]] = []
         live_brokers = [_live_broker(broker) for broker in context.brokers.values()]
         for broker_id in sorted(context.brokers):
-            # A broker that is told everything sets aside what is not named, and so never would delete it.
+            # A broker that gets the full state sets unnamed partitions aside, and would never delete them.
             stops_first = broker_id in self._everything and broker_id in self._stops
             if stops_first:
-                taken.append((broker_id, self._stop_request(context, broker_id)))
+                requests.append((broker_id, self._stop_request(context, broker_id)))
             if broker_id in self._leaders or broker_id in self._everything:
-                taken.append((broker_id, self._leader_request(context, broker_id)))
+                requests.append((broker_id, self._leader_request(context, broker_id)))
             if broker_id in self._metadata or broker_id in self._everything:
-                taken.append((broker_id, self._metadata_request(context, broker_id, live_brokers)))
+                requests.append((broker_id, self._metadata_request(context, broker_id, live_brokers)))
             if broker_id in self._stops and not stops_first:
-                taken.append((broker_id, self._stop_request(context, broker_id)))
+                requests.append((broker_id, self._stop_request(context, broker_id)))
         self.clear()
-        return taken
+        return requests
 
     def clear(self) -> None:
-        """Drop what was gathered: the controller has lost its office."""
+        """Drop all changes: the controller has resigned."""
         for gathered in (self._leaders, self._stops, self._metadata, self._everything):
             gathered.clear()
 
     def _leader_request(self, context: ControllerContext, broker_id: int) -> LeaderAndIsrRequest:
         is_full = broker_id in self._everything
-        told = dict(self._leaders.get(broker_id, {}))
+        partitions = dict(self._leaders.get(broker_id, {}))
         if is_full:
             for partition, _ in context.replicas_on([broker_id]):
-                told.setdefault(partition, False)
+                partitions.setdefault(partition, False)
         topics: dict[str, _TopicStates] = {}
         leaders: set[int] = set()
-        for partition, is_new in sorted(told.items()):
+        for partition, is_new in sorted(partitions.items()):
             state = context.leadership.get(partition)
             if state is None or context.is_queued_for_deletion(partition.topic):
                 continue
@@ -127,17 +129,17 @@ class RequestBatch:
     def _live_leaders(
         self, context: ControllerContext, leaders: Iterable[int]
     ) -> list[LeaderAndIsrRequest.LiveLeaders]:
-        told = []
+        live_leaders = []
         for broker_id in sorted(leaders):
             broker = context.brokers.get(broker_id)
             endpoint = broker.endpoint(self.inter_broker_listener) if broker is not None else None
             if endpoint is not None:
-                told.append(
+                live_leaders.append(
                     LeaderAndIsrRequest.LiveLeaders(
                         broker_id=broker_id, host_name=endpoint.host, port=endpoint.port
                     )
                 )
-        return told
+        return live_leaders
 
     def _metadata_request(
         self,
@@ -146,11 +148,11 @@ class RequestBatch:
         live_brokers: list[UpdateMetadataRequest.LiveBrokers],
     ) -> UpdateMetadataRequest:
         is_full = broker_id in self._everything
-        told = set(self._metadata.get(broker_id, ()))
+        partitions = set(self._metadata.get(broker_id, ()))
         if is_full:
-            told.update(context.leadership)
+            partitions.update(context.leadership)
         topics: dict[str, _MetadataTopic] = {}
-        for partition in sorted(told):
+        for partition in sorted(partitions):
             state = _metadata_state(context, partition)
             if state is None:
                 continue
@@ -208,7 +210,7 @@ def _leader_state(
 
 
 def _metadata_state(context: ControllerContext, partition: TopicPartition) -> _MetadataState | None:
-    """How a partition stands; a topic being deleted is told by its leader, even if it never had one."""
+    """The state of a partition; a deletion is marked by its leader id, even without a leader before."""
     is_deleted = context.is_queued_for_deletion(partition.topic)
     state = context.leadership.get(partition)
     if state is None and is_deleted:

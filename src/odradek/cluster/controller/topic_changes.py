@@ -1,4 +1,4 @@
-"""What the controller does when topics and partitions appear in the store, whoever wrote them."""
+"""How the controller handles topics and partitions that appear in the store."""
 
 from __future__ import annotations
 
@@ -23,48 +23,48 @@ READS_AT_ONCE = 200
 
 
 class TopicChanges:
-    """Owned by the controller's event loop, for one term. `new_topic_id` throws the dice for topic ids."""
+    """Owned by the controller's event loop. `new_topic_id` generates random topic ids."""
 
     def __init__(
-        self, office: ControllerSession, deleting: TopicDeletionManager, new_topic_id: Callable[[], UUID]
+        self, session: ControllerSession, deleting: TopicDeletionManager, new_topic_id: Callable[[], UUID]
     ) -> None:
-        self._office = office
-        self._context = office.context
+        self._session = session
+        self._context = session.context
         self._deleting = deleting
         self._new_topic_id = new_topic_id
 
     async def read_names(self) -> set[str]:
-        """Every topic in the store; one more or less becomes an event."""
-        return set(await self._office.store.children(paths.TOPICS, self._office.watcher(TopicsChanged())))
+        """Every topic in the store; each later change becomes an event."""
+        return set(await self._session.store.children(paths.TOPICS, self._session.watcher(TopicsChanged())))
 
     async def topics_changed(self) -> None:
-        """Take up new topics; forget those whose nodes somebody has removed behind our back."""
+        """Load new topics; remove those whose nodes were removed by others."""
         names = await self.read_names()
         for topic in sorted(self._context.assignments.keys() - names):
-            self._forget(topic)
-        added = await self.take_up(names - self._context.assignments.keys())
+            self._remove(topic)
+        added = await self.load_topics(names - self._context.assignments.keys())
         await self.start_partitions(added)
         if added:
             await self._deleting.deletions_changed()
 
     async def partitions_changed(self, topic: str) -> None:
-        """A topic's node was written: start the partitions that it has more."""
+        """A topic's node was written: start its new partitions."""
         if topic not in self._context.assignments or self._context.is_queued_for_deletion(topic):
             return
         written = await self._read(topic)
         if written is None:
             return
         if _id_bytes(written) != self._context.topic_id(topic):
-            # Removed and made anew by somebody, so quickly that only this watch could tell.
-            self._forget(topic)
+            # Removed and created again by others, so quickly that only this watch fired.
+            self._remove(topic)
             await self.topics_changed()
             return
         known = set(self._context.partitions_of(topic))
         added = [one for one in self._assign(topic, written) if one not in known]
         await self.start_partitions(added)
 
-    async def take_up(self, topics: Iterable[str]) -> list[TopicPartition]:
-        """Read topics into the context; their partitions. One that cannot be understood is left out."""
+    async def load_topics(self, topics: Iterable[str]) -> list[TopicPartition]:
+        """Read topics into the context; returns their partitions. Damaged topics are left out."""
         names = sorted(topics)
         partitions: list[TopicPartition] = []
         for start in range(0, len(names), READS_AT_ONCE):
@@ -76,11 +76,11 @@ class TopicChanges:
         return partitions
 
     async def start_partitions(self, partitions: Iterable[TopicPartition]) -> None:
-        """New partitions: first leaders, replicas where their brokers live."""
+        """Elect first leaders of new partitions, and bring replicas on live brokers online."""
         added = list(partitions)
-        transitions = self._office.transitions
+        transitions = self._session.transitions
         replicas = list(self._context.replicas_of(added))
-        transitions.begin_partitions(added)
+        transitions.add_new_partitions(added)
         await transitions.move_replicas(replicas, ReplicaState.NEW)
         refused = await transitions.bring_online(added)
         for partition, error in refused.items():
@@ -92,10 +92,10 @@ class TopicChanges:
         online = self._context.is_replica_online
         return [one for one in replicas if online(one.broker_id, one.partition) is wanted]
 
-    def _forget(self, topic: str) -> None:
-        logger.warning("topic %s was removed from the store by somebody else", topic)
+    def _remove(self, topic: str) -> None:
+        logger.warning("topic %s was removed from the store by another process", topic)
         self._context.remove_topic(topic)
-        self._office.batch.tell_everything(self._context.brokers)
+        self._session.batch.add_full_state(self._context.brokers)
 
     def _assign(self, topic: str, written: TopicAssignment) -> list[TopicPartition]:
         self._context.topic_ids[topic] = _id_bytes(written)
@@ -108,26 +108,28 @@ class TopicChanges:
         return partitions
 
     async def _read(self, topic: str) -> TopicAssignment | None:
-        """A topic's node, given an id if it has none yet; None with a word in the log when it is unusable."""
+        """A topic's node, which gets an id if it has none; None, with a log message, if it is damaged."""
         problem = topic_name_problem(topic)
         if problem is not None:
             logger.error("a topic in the store is ignored: %s", problem)
             return None
-        watcher = self._office.watcher(PartitionsChanged(topic))
+        watcher = self._session.watcher(PartitionsChanged(topic))
         try:
-            node = await self._office.store.get(paths.topic(topic), watcher)
+            node = await self._session.store.get(paths.topic(topic), watcher)
             written = TopicAssignment.decode(node.payload)
             return written if written.topic_id is not None else await self._give_id(topic, node, written)
         except (NoNode, OperationRefused):
-            return None  # changed under us: its watch has fired already
+            return None  # changed concurrently: its watch has fired already
         except DamagedPayload as damage:
             logger.error("topic %s in the store is ignored: %s", topic, damage)
             return None
 
     async def _give_id(self, topic: str, node: Node, written: TopicAssignment) -> TopicAssignment:
-        """A topic from a tool that knows no topic ids gets one (KIP-516)."""
+        """Give an id to a topic that a tool created without one (KIP-516)."""
         identified = written._replace(topic_id=self._new_topic_id())
-        await self._office.fenced.write([SetData(paths.topic(topic), identified.encode(), node.stat.version)])
+        await self._session.fenced.write(
+            [SetData(paths.topic(topic), identified.encode(), node.stat.version)]
+        )
         return identified
 
 

@@ -1,7 +1,6 @@
-"""Moves partitions and replicas: asks the tables, writes to the store, notes it, tells brokers.
+"""State transitions: checked by the tables, written to the store, then to the context and to requests.
 
-The order is fixed: nothing is noted or told before it is written, so that a controller whose write is refused
-has told nobody.
+Nothing is changed or sent before it is written, so that a controller whose write is refused has sent nothing.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from odradek.common.ids import TopicPartition
 
 logger = logging.getLogger(__name__)
 
-# Each round reads afresh what others wrote; more than one means that somebody keeps writing.
+# Each round reads what others wrote; more than one means repeated concurrent writes.
 CONFLICT_ROUNDS = 5
 
 Refusals = dict[TopicPartition, ErrorCode]
 
 
 class Transitions:
-    """Owned by the controller's event loop; lives as long as one term of office."""
+    """Owned by the controller's event loop; for one controller epoch."""
 
     def __init__(
         self,
@@ -48,22 +47,22 @@ class Transitions:
 
     # Partitions
 
-    def begin_partitions(self, partitions: Iterable[TopicPartition]) -> None:
+    def add_new_partitions(self, partitions: Iterable[TopicPartition]) -> None:
         """NonExistent to New: it has an assignment, and no leader yet."""
         self._set_partitions(partitions, PartitionState.NEW)
 
-    def lose_partitions(self, partitions: Iterable[TopicPartition]) -> None:
-        """To Offline: its leader is gone."""
+    def take_partitions_offline(self, partitions: Iterable[TopicPartition]) -> None:
+        """To Offline: its leader has failed."""
         self._set_partitions(partitions, PartitionState.OFFLINE)
 
-    def end_partitions(self, partitions: Iterable[TopicPartition]) -> None:
+    def remove_partitions(self, partitions: Iterable[TopicPartition]) -> None:
         """Offline to NonExistent: its topic is being deleted."""
         self._set_partitions(partitions, PartitionState.NON_EXISTENT)
 
     async def bring_online(
         self, partitions: Iterable[TopicPartition], election: Election = Election.OFFLINE
     ) -> Refusals:
-        """Give each partition a leader; those that cannot have one are returned and stay as they are."""
+        """Elect a leader of each partition; returns those without a candidate, which stay as they are."""
         remaining = list(partitions)
         refused: Refusals = {}
         for _ in range(CONFLICT_ROUNDS):
@@ -93,8 +92,8 @@ class Transitions:
             self._context.leadership[partition] = state
             self._context.set_partition_state(partition, PartitionState.ONLINE)
             replicas = self._context.assignment(partition).replicas
-            self._batch.tell_leader(replicas, partition, is_new=is_new)
-        self._batch.tell_metadata(self._context.brokers, states)
+            self._batch.add_leader_and_isr(replicas, partition, is_new=is_new)
+        self._batch.add_update_metadata(self._context.brokers, states)
 
     def _topics_with_nodes(self, partitions: Iterable[TopicPartition]) -> set[str]:
         """Topics that had partitions before."""
@@ -104,7 +103,7 @@ class Transitions:
         }
 
     async def _read_again(self, partitions: Iterable[TopicPartition]) -> None:
-        """Take over what others wrote; a partition that turns out to have a state is no longer new."""
+        """Read what others wrote; a partition that has a state is no longer new."""
         touched = list(partitions)
         found = await read_states(self._fenced.store, touched)
         for partition in touched:
@@ -118,7 +117,7 @@ class Transitions:
     # Replicas
 
     async def move_replicas(self, replicas: Iterable[PartitionReplica], target: ReplicaState) -> None:
-        """Move each replica that may go there; one that may not is an error of ours, logged."""
+        """Change the state of each replica; a forbidden transition is a bug, and logged."""
         plan = replica_states.plan_move(self._context, list(replicas), target)
         for partition, broker_id in plan.refused:
             state = self._context.replica_state(PartitionReplica(partition, broker_id))
@@ -128,33 +127,35 @@ class Transitions:
         if target is ReplicaState.OFFLINE:
             await self._shrink(plan.changed, plan.moved)
         for replica in plan.moved:
-            self._tell_move(replica, target)
+            self._add_requests(replica, target)
             self._context.set_replica_state(replica, target)
 
-    def _tell_move(self, replica: PartitionReplica, target: ReplicaState) -> None:
+    def _add_requests(self, replica: PartitionReplica, target: ReplicaState) -> None:
         partition, broker_id = replica
         is_led = partition in self._context.leadership
         if target is ReplicaState.NEW and is_led:
-            self._batch.tell_leader([broker_id], partition, is_new=True)
+            self._batch.add_leader_and_isr([broker_id], partition, is_new=True)
         elif target is ReplicaState.ONLINE and is_led:
-            self._batch.tell_leader([broker_id], partition)
-            # The others took this replica for offline.
-            self._batch.tell_metadata(self._context.brokers, [partition])
+            self._batch.add_leader_and_isr([broker_id], partition)
+            # The other brokers consider this replica offline.
+            self._batch.add_update_metadata(self._context.brokers, [partition])
         elif target is ReplicaState.OFFLINE:
             self._batch.stop_replica(broker_id, partition, delete=False)
-            self._batch.tell_metadata(self._context.brokers, [partition])
+            self._batch.add_update_metadata(self._context.brokers, [partition])
         elif target is ReplicaState.DELETION_STARTED:
             self._batch.stop_replica(broker_id, partition, delete=True)
 
     async def _shrink(self, changed: States, moved: list[PartitionReplica]) -> None:
-        """Write the states without the offline replicas, and tell the replicas that are left."""
+        """Write the states without the offline replicas, and notify the remaining replicas."""
         gone = set(moved)
         for _ in range(CONFLICT_ROUNDS):
             written = await change_states(self._fenced, changed)
             for partition, state in written.states.items():
                 self._context.leadership[partition] = state
                 replicas = self._context.replicas_of([partition])
-                self._batch.tell_leader([one.broker_id for one in replicas if one not in gone], partition)
+                self._batch.add_leader_and_isr(
+                    [one.broker_id for one in replicas if one not in gone], partition
+                )
             if not written.conflicts:
                 return
             await self._read_again(written.conflicts)

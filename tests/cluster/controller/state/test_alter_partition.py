@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.controller.contexts import EPOCH, a_context, put
-from odradek.cluster.controller.state.alter_partition import IsrChange, judge
+from odradek.cluster.controller.state.alter_partition import IsrChange, decide_isr_change
 from odradek.cluster.controller.state.context import LeaderAndIsr, LeaderRecoveryState
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
@@ -14,62 +14,65 @@ def a_case():
     return context, put(context, "t", 0, (1, 2, 3), leader=1, isr=(1, 2))
 
 
-def a_wish(*isr: int, leader=1, leader_epoch=3, partition_epoch=5, **fields) -> IsrChange:
+def a_change(*isr: int, leader=1, leader_epoch=3, partition_epoch=5, **fields) -> IsrChange:
     return IsrChange(leader, leader_epoch, partition_epoch, dict.fromkeys(isr, -1), **fields)
 
 
 def test_growing_and_shrinking_are_granted_in_order_of_assignment():
     context, partition = a_case()
 
-    grown = judge(context, partition, a_wish(3, 2, 1))
+    grown = decide_isr_change(context, partition, a_change(3, 2, 1))
     assert grown == (ErrorCode.NONE, LeaderAndIsr(1, 3, (1, 2, 3), EPOCH, partition_epoch=5), True)
-    shrunk = judge(context, partition, a_wish(1))
+    shrunk = decide_isr_change(context, partition, a_change(1))
     assert shrunk == (ErrorCode.NONE, LeaderAndIsr(1, 3, (1,), EPOCH, partition_epoch=5), True)
 
 
 def test_a_wish_that_is_already_true_is_granted_even_from_an_older_state():
     context, partition = a_case()
-    verdict = judge(context, partition, a_wish(2, 1, partition_epoch=4))
-    assert verdict == (ErrorCode.NONE, context.leadership[partition], False)
+    decision = decide_isr_change(context, partition, a_change(2, 1, partition_epoch=4))
+    assert decision == (ErrorCode.NONE, context.leadership[partition], False)
 
 
 @pytest.mark.parametrize(
-    ("wish", "error"),
+    ("change", "error"),
     [
-        (a_wish(1, leader_epoch=2), ErrorCode.FENCED_LEADER_EPOCH),
-        (a_wish(1, leader_epoch=4), ErrorCode.NOT_CONTROLLER),
-        (a_wish(1, partition_epoch=6), ErrorCode.NOT_CONTROLLER),
-        (a_wish(1, partition_epoch=4), ErrorCode.INVALID_UPDATE_VERSION),
-        (a_wish(2, leader=2), ErrorCode.INVALID_REQUEST),
-        (a_wish(2), ErrorCode.INVALID_REQUEST),
-        (a_wish(1, 9), ErrorCode.INVALID_REQUEST),
-        (a_wish(1, recovery_state=LeaderRecoveryState.RECOVERING), ErrorCode.INVALID_REQUEST),
+        (a_change(1, leader_epoch=2), ErrorCode.FENCED_LEADER_EPOCH),
+        (a_change(1, leader_epoch=4), ErrorCode.NOT_CONTROLLER),
+        (a_change(1, partition_epoch=6), ErrorCode.NOT_CONTROLLER),
+        (a_change(1, partition_epoch=4), ErrorCode.INVALID_UPDATE_VERSION),
+        (a_change(2, leader=2), ErrorCode.INVALID_REQUEST),
+        (a_change(2), ErrorCode.INVALID_REQUEST),
+        (a_change(1, 9), ErrorCode.INVALID_REQUEST),
+        (a_change(1, recovery_state=LeaderRecoveryState.RECOVERING), ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_wishes_that_are_stale_or_make_no_sense_are_refused(wish, error):
+def test_wishes_that_are_stale_or_make_no_sense_are_refused(change, error):
     context, partition = a_case()
-    verdict = judge(context, partition, wish)
-    assert (verdict.error, verdict.state) == (error, None)
+    decision = decide_isr_change(context, partition, change)
+    assert (decision.error, decision.state) == (error, None)
 
 
 def test_a_dead_a_leaving_or_a_reborn_replica_does_not_join():
     context, partition = a_case()
-    reborn = a_wish(1, 2, 3)._replace(isr={1: -1, 2: -1, 3: 99})
-    assert judge(context, partition, reborn).error is ErrorCode.INELIGIBLE_REPLICA
-    current = a_wish(1, 2, 3)._replace(isr={1: -1, 2: -1, 3: 103})
-    assert judge(context, partition, current).error is ErrorCode.NONE
+    reborn = a_change(1, 2, 3)._replace(isr={1: -1, 2: -1, 3: 99})
+    assert decide_isr_change(context, partition, reborn).error is ErrorCode.INELIGIBLE_REPLICA
+    current = a_change(1, 2, 3)._replace(isr={1: -1, 2: -1, 3: 103})
+    assert decide_isr_change(context, partition, current).error is ErrorCode.NONE
 
     context.shutting_down.add(3)
-    assert judge(context, partition, current).error is ErrorCode.INELIGIBLE_REPLICA
+    assert decide_isr_change(context, partition, current).error is ErrorCode.INELIGIBLE_REPLICA
     del context.brokers[3]
-    assert judge(context, partition, current).error is ErrorCode.INELIGIBLE_REPLICA
+    assert decide_isr_change(context, partition, current).error is ErrorCode.INELIGIBLE_REPLICA
 
 
 def test_a_partition_unknown_or_in_deletion_is_unknown():
     context, partition = a_case()
-    assert judge(context, TopicPartition("x", 0), a_wish(1)).error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert (
+        decide_isr_change(context, TopicPartition("x", 0), a_change(1)).error
+        is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    )
     context.deletions.queued.add("t")
-    assert judge(context, partition, a_wish(1)).error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert decide_isr_change(context, partition, a_change(1)).error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_a_leader_that_has_recovered_may_say_so():
@@ -78,6 +81,6 @@ def test_a_leader_that_has_recovered_may_say_so():
         isr=(1,), recovery_state=LeaderRecoveryState.RECOVERING
     )
     context.leadership[partition] = recovering
-    verdict = judge(context, partition, a_wish(1))
-    assert verdict.state is not None
-    assert verdict.state.recovery_state is LeaderRecoveryState.RECOVERED
+    decision = decide_isr_change(context, partition, a_change(1))
+    assert decision.state is not None
+    assert decision.state.recovery_state is LeaderRecoveryState.RECOVERED

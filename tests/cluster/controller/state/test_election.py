@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from odradek.cluster.controller.state.context import LeaderAndIsr, LeaderRecoveryState, ReplicaAssignment
 from odradek.cluster.controller.state.election import (
     Election,
-    ElectionResult,
+    ElectionInput,
     elect,
     first_leader,
     without_replica,
@@ -16,9 +16,9 @@ from odradek.cluster.controller.state.election import (
 EPOCH = 9
 
 
-def a_ballot(isr, live, *, leader=1, replicas=(1, 2, 3), **fields) -> ElectionResult:
+def a_ballot(isr, live, *, leader=1, replicas=(1, 2, 3), **fields) -> ElectionInput:
     state = LeaderAndIsr(leader, 4, tuple(isr), 8, partition_epoch=6)
-    return ElectionResult(state, ReplicaAssignment(tuple(replicas)), frozenset(live), **fields)
+    return ElectionInput(state, ReplicaAssignment(tuple(replicas)), frozenset(live), **fields)
 
 
 def test_a_new_partition_is_led_by_its_first_live_replica_and_all_live_ones_are_in_sync():

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from cluster.controller.contexts import a_context, put
-from odradek.cluster.controller.state.rebalance import strayed_partitions
+from odradek.cluster.controller.state.rebalance import imbalanced_partitions
 
 
 def test_leaders_are_handed_back_when_a_broker_leads_too_few_of_its_own():
@@ -10,8 +10,8 @@ def test_leaders_are_handed_back_when_a_broker_leads_too_few_of_its_own():
     for index in range(1, 10):
         put(context, "t", index, (1, 2), leader=1, isr=(1, 2))
 
-    assert strayed_partitions(context, threshold_percent=10) == []
-    assert strayed_partitions(context, threshold_percent=9) == [away]
+    assert imbalanced_partitions(context, threshold_percent=10) == []
+    assert imbalanced_partitions(context, threshold_percent=9) == [away]
 
 
 def test_only_a_preferred_replica_that_lives_in_sync_gets_its_partitions_back():
@@ -21,4 +21,4 @@ def test_only_a_preferred_replica_that_lives_in_sync_gets_its_partitions_back():
     put(context, "leaving", 0, (1, 2), leader=2, isr=(1, 2))
     context.deletions.queued.add("leaving")
 
-    assert strayed_partitions(context, threshold_percent=0) == []
+    assert imbalanced_partitions(context, threshold_percent=0) == []

@@ -1,1 +1,1 @@
-"""What the controller knows and decides: state tables, elections, reassignments."""
+"""The controller's state and decisions: state tables, elections, reassignments."""

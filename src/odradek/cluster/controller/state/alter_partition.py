@@ -1,8 +1,8 @@
-"""Whether a leader's wish to change its in-sync replicas is granted (KIP-497): a decision, no write.
+"""Decides whether a leader may change its in-sync replicas (KIP-497); writes nothing.
 
-A leader knows the state that it was told; the controller's may be newer. Older wishes are refused with the
-error that tells the leader why; a wish that is already true is granted without a write, so that a lost answer
-does no harm.
+The controller's state may be newer than the leader's: a change based on an older state is refused with an
+error that has the reason. A change that is already in force is accepted without a write, so that a lost
+response does no harm.
 """
 
 from __future__ import annotations
@@ -26,59 +26,61 @@ class IsrChange(NamedTuple):
 
 
 class IsrDecision(NamedTuple):
-    """The answer: an error, or the state to write, or (`is_new` False) one that is true already."""
+    """An error, or the state to write, or (`is_new` False) one that is already in force."""
 
     error: ErrorCode
     state: LeaderAndIsr | None = None
     is_new: bool = False
 
 
-def judge(context: ControllerContext, partition: TopicPartition, wish: IsrChange) -> IsrDecision:
-    """Grant or refuse one wish."""
+def decide_isr_change(
+    context: ControllerContext, partition: TopicPartition, change: IsrChange
+) -> IsrDecision:
+    """Accept or refuse one change."""
     current = context.leadership.get(partition)
     if current is None or context.is_queued_for_deletion(partition.topic):
         return IsrDecision(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    error = _staleness(current, wish)
+    error = _staleness(current, change)
     if error is not ErrorCode.NONE:
         return IsrDecision(error)
-    isr = tuple(id_ for id_ in context.assignment(partition).replicas if id_ in wish.isr)
-    wished = (frozenset(isr), wish.recovery_state)
-    if wished == (frozenset(current.isr), current.recovery_state):
+    isr = tuple(id_ for id_ in context.assignment(partition).replicas if id_ in change.isr)
+    wanted = (frozenset(isr), change.recovery_state)
+    if wanted == (frozenset(current.isr), current.recovery_state):
         return IsrDecision(ErrorCode.NONE, current)
-    if wish.partition_epoch < current.partition_epoch:
+    if change.partition_epoch < current.partition_epoch:
         return IsrDecision(ErrorCode.INVALID_UPDATE_VERSION)
-    error = _invalidity(context, partition, current, wish)
+    error = _invalidity(context, partition, current, change)
     if error is not ErrorCode.NONE:
         return IsrDecision(error)
-    granted = current._replace(isr=isr, recovery_state=wish.recovery_state, controller_epoch=context.epoch)
+    granted = current._replace(isr=isr, recovery_state=change.recovery_state, controller_epoch=context.epoch)
     return IsrDecision(ErrorCode.NONE, granted, is_new=True)
 
 
-def _staleness(current: LeaderAndIsr, wish: IsrChange) -> ErrorCode:
-    if wish.leader_epoch > current.leader_epoch or wish.partition_epoch > current.partition_epoch:
-        # The leader knows more than this controller: another one must have told it.
+def _staleness(current: LeaderAndIsr, change: IsrChange) -> ErrorCode:
+    if change.leader_epoch > current.leader_epoch or change.partition_epoch > current.partition_epoch:
+        # The leader has a newer state than this controller: there is another controller.
         return ErrorCode.NOT_CONTROLLER
-    if wish.leader_epoch < current.leader_epoch:
+    if change.leader_epoch < current.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
-    if wish.leader != current.leader:
+    if change.leader != current.leader:
         return ErrorCode.INVALID_REQUEST
     return ErrorCode.NONE
 
 
 def _invalidity(
-    context: ControllerContext, partition: TopicPartition, current: LeaderAndIsr, wish: IsrChange
+    context: ControllerContext, partition: TopicPartition, current: LeaderAndIsr, change: IsrChange
 ) -> ErrorCode:
-    is_recovering = wish.recovery_state is LeaderRecoveryState.RECOVERING
+    is_recovering = change.recovery_state is LeaderRecoveryState.RECOVERING
     if (
-        wish.leader not in wish.isr
-        or not wish.isr.keys() <= set(context.assignment(partition).replicas)
-        or (is_recovering and len(wish.isr) > 1)
+        change.leader not in change.isr
+        or not change.isr.keys() <= set(context.assignment(partition).replicas)
+        or (is_recovering and len(change.isr) > 1)
         or (is_recovering and current.recovery_state is LeaderRecoveryState.RECOVERED)
     ):
         return ErrorCode.INVALID_REQUEST
-    # A replica joins only in the life that the leader saw catching up (KIP-841, KIP-903).
-    for broker_id in wish.isr.keys() - set(current.isr):
-        seen_epoch = wish.isr[broker_id]
+    # A replica joins only in the broker epoch in which the leader saw it catch up (KIP-841, KIP-903).
+    for broker_id in change.isr.keys() - set(current.isr):
+        seen_epoch = change.isr[broker_id]
         if not context.can_lead(broker_id, partition):
             return ErrorCode.INELIGIBLE_REPLICA
         if seen_epoch not in (-1, context.broker_epoch(broker_id)):

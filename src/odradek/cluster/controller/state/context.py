@@ -1,4 +1,4 @@
-"""What the controller knows of the cluster: read at its election, kept current by its events."""
+"""The controller's view of the cluster: read at its election, updated by its events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NO_PARTITION_EPOCH = -1
 
 
 class PartitionState(Enum):
-    """Where a partition stands; partition_states.py has the table."""
+    """The state of a partition; partition_states.py has the table."""
 
     NON_EXISTENT = "NonExistentPartition"
     NEW = "NewPartition"
@@ -25,7 +25,7 @@ class PartitionState(Enum):
 
 
 class ReplicaState(Enum):
-    """Where one replica stands; replica_states.py has the table."""
+    """The state of one replica; replica_states.py has the table."""
 
     NON_EXISTENT = "NonExistentReplica"
     NEW = "NewReplica"
@@ -86,7 +86,7 @@ class LeaderAndIsr(NamedTuple):
 
 @dataclass(slots=True)
 class TopicDeletions:
-    """Topics on their way out; topic_deletion.py decides over them."""
+    """Topics to be deleted; topic_deletion.py decides the next steps."""
 
     queued: set[str] = field(default_factory=set)
     started: set[str] = field(default_factory=set)
@@ -96,7 +96,7 @@ class TopicDeletions:
 
 @dataclass(slots=True)
 class ControllerContext:
-    """The cluster in the controller's eyes.
+    """The cluster as the controller knows it.
 
     Owned by the controller's event loop, changed by one event at a time. Empty while another broker is
     controller.
@@ -118,12 +118,12 @@ class ControllerContext:
     # Brokers
 
     def broker_epoch(self, broker_id: int) -> int:
-        """Which life of that broker is registered."""
+        """The epoch of that broker's registration."""
         broker = self.brokers.get(broker_id)
         return UNKNOWN_BROKER_EPOCH if broker is None else broker.epoch
 
     def live_or_shutting_down(self) -> set[int]:
-        """Brokers that can be told something."""
+        """Brokers that can receive requests."""
         return set(self.brokers)
 
     def live(self) -> set[int]:
@@ -131,11 +131,11 @@ class ControllerContext:
         return self.brokers.keys() - self.shutting_down
 
     def is_replica_online(self, broker_id: int, partition: TopicPartition) -> bool:
-        """Whether that broker lives and has a working disk under the partition."""
+        """Whether that broker is live and the disk of the partition works."""
         return broker_id in self.brokers and partition not in self.offline_directories.get(broker_id, ())
 
     def can_lead(self, broker_id: int, partition: TopicPartition) -> bool:
-        """Whether an election may name that broker."""
+        """Whether that broker may be elected."""
         return broker_id not in self.shutting_down and self.is_replica_online(broker_id, partition)
 
     # Topics
@@ -149,11 +149,11 @@ class ControllerContext:
         return next((name for name, known in self.topic_ids.items() if known == topic_id), None)
 
     def is_queued_for_deletion(self, topic: str) -> bool:
-        """Whether the topic is on its way out."""
+        """Whether the topic is being deleted."""
         return topic in self.deletions.queued
 
     def remove_topic(self, topic: str) -> None:
-        """Forget everything of a topic that is gone."""
+        """Remove everything of a deleted topic."""
         for replica in list(self.replicas_of_topic(topic)):
             self.replica_states.pop(replica, None)
         for partition in list(self.partitions_of(topic)):
@@ -173,7 +173,7 @@ class ControllerContext:
         return self.assignments.get(partition.topic, {}).get(partition.partition, ReplicaAssignment(()))
 
     def assign(self, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
-        """Note where a partition's replicas belong."""
+        """Set the replicas of a partition."""
         self.assignments.setdefault(partition.topic, {})[partition.partition] = assignment
 
     def partitions(self) -> Iterator[TopicPartition]:
@@ -207,22 +207,22 @@ class ControllerContext:
         return [replica for replica in self.replicas_of(self.partitions()) if replica.broker_id in wanted]
 
     def partition_state(self, partition: TopicPartition) -> PartitionState:
-        """Where a partition stands."""
+        """The state of a partition."""
         return self.partition_states.get(partition, PartitionState.NON_EXISTENT)
 
     def replica_state(self, replica: PartitionReplica) -> ReplicaState:
-        """Where a replica stands."""
+        """The state of a replica."""
         return self.replica_states.get(replica, ReplicaState.NON_EXISTENT)
 
     def set_partition_state(self, partition: TopicPartition, state: PartitionState) -> None:
-        """Move a partition; the caller has asked the table."""
+        """Set the state of a partition; the caller has checked the transition."""
         if state is PartitionState.NON_EXISTENT:
             self.partition_states.pop(partition, None)
         else:
             self.partition_states[partition] = state
 
     def set_replica_state(self, replica: PartitionReplica, state: ReplicaState) -> None:
-        """Move a replica; the caller has asked the table."""
+        """Set the state of a replica; the caller has checked the transition."""
         if state is ReplicaState.NON_EXISTENT:
             self.replica_states.pop(replica, None)
         else:

@@ -1,4 +1,4 @@
-"""Who leads a partition: a new one, one that lost its leader, on preference, after a move, at a shutdown.
+"""Elects leaders: of new and offline partitions, preferred, after a reassignment, at a shutdown.
 
 A leader is always the first replica in order of assignment that lives and is in sync; only an unclean
 election looks further.
@@ -20,7 +20,7 @@ from odradek.cluster.metadata import NO_LEADER
 
 
 class Election(Enum):
-    """Why a leader is sought."""
+    """The reason of an election."""
 
     OFFLINE = "offline"
     UNCLEAN = "unclean"
@@ -29,7 +29,7 @@ class Election(Enum):
     CONTROLLED_SHUTDOWN = "controlled shutdown"
 
 
-class ElectionResult(NamedTuple):
+class ElectionInput(NamedTuple):
     """One partition before its election; `live` may lead, `shutting_down` must not stay in the ISR."""
 
     state: LeaderAndIsr
@@ -39,19 +39,19 @@ class ElectionResult(NamedTuple):
     allows_unclean: bool = False
 
 
-def elect(election: Election, ballot: ElectionResult, controller_epoch: int) -> LeaderAndIsr | None:
+def elect(election: Election, partition: ElectionInput, controller_epoch: int) -> LeaderAndIsr | None:
     """The partition's next state, its leader epoch raised; None when no replica qualifies."""
-    isr, live = ballot.state.isr, ballot.live
-    recovery_state = ballot.state.recovery_state
-    candidates: Sequence[int] = ballot.assignment.replicas
+    isr, live = partition.state.isr, partition.live
+    recovery_state = partition.state.recovery_state
+    candidates: Sequence[int] = partition.assignment.replicas
     if election is Election.PREFERRED:
         candidates = candidates[:1]
     elif election is Election.REASSIGNED:
-        candidates = ballot.assignment.target
+        candidates = partition.assignment.target
 
-    leader = first_in_sync(candidates, isr, live - ballot.shutting_down)
+    leader = first_in_sync(candidates, isr, live - partition.shutting_down)
     is_unclean = leader is None and (
-        election is Election.UNCLEAN or (election is Election.OFFLINE and ballot.allows_unclean)
+        election is Election.UNCLEAN or (election is Election.OFFLINE and partition.allows_unclean)
     )
     if is_unclean:
         leader = first_in_sync(candidates, candidates, live)
@@ -60,11 +60,11 @@ def elect(election: Election, ballot: ElectionResult, controller_epoch: int) -> 
         return None
     return LeaderAndIsr(
         leader=leader,
-        leader_epoch=ballot.state.leader_epoch + 1,
-        isr=(leader,) if is_unclean else _isr_after(election, ballot),
+        leader_epoch=partition.state.leader_epoch + 1,
+        isr=(leader,) if is_unclean else _isr_after(election, partition),
         controller_epoch=controller_epoch,
         recovery_state=recovery_state,
-        partition_epoch=ballot.state.partition_epoch,
+        partition_epoch=partition.state.partition_epoch,
     )
 
 
@@ -90,14 +90,14 @@ def without_replica(state: LeaderAndIsr, broker_id: int, controller_epoch: int) 
 
 
 def first_in_sync(candidates: Sequence[int], isr: Collection[int], live: Collection[int]) -> int | None:
-    """The first candidate that is both."""
+    """The first candidate that is live and in sync."""
     return next((id_ for id_ in candidates if id_ in live and id_ in isr), None)
 
 
-def _isr_after(election: Election, ballot: ElectionResult) -> tuple[int, ...]:
-    """Dead replicas leave with the old leader; a preferred or planned change leaves the ISR as it is."""
+def _isr_after(election: Election, partition: ElectionInput) -> tuple[int, ...]:
+    """Offline replicas leave the ISR; a preferred or planned change keeps it as it is."""
     if election in (Election.OFFLINE, Election.UNCLEAN):
-        return tuple(id_ for id_ in ballot.state.isr if id_ in ballot.live)
+        return tuple(id_ for id_ in partition.state.isr if id_ in partition.live)
     if election is Election.CONTROLLED_SHUTDOWN:
-        return tuple(id_ for id_ in ballot.state.isr if id_ not in ballot.shutting_down)
-    return ballot.state.isr
+        return tuple(id_ for id_ in partition.state.isr if id_ not in partition.shutting_down)
+    return partition.state.isr

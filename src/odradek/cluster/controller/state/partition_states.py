@@ -1,4 +1,4 @@
-"""The life of a partition as a table, and what each step must write.
+"""The states of a partition as a table, and what each transition writes.
 
     NonExistent ──▶ New ──▶ Online ◀──▶ Offline ──▶ NonExistent
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from odradek.cluster.controller.state.context import ControllerContext, LeaderAndIsr, PartitionState
-from odradek.cluster.controller.state.election import Election, ElectionResult, elect, first_leader
+from odradek.cluster.controller.state.election import Election, ElectionInput, elect, first_leader
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 
@@ -25,7 +25,7 @@ PREVIOUS_STATES: Mapping[PartitionState, frozenset[PartitionState]] = {
 
 @dataclass(slots=True)
 class PartitionPlan:
-    """What a step asks of the shell: nodes to create, nodes to change, partitions that cannot go there."""
+    """What a transition needs: nodes to create, nodes to change, partitions for which it is not possible."""
 
     created: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
     changed: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class PartitionPlan:
 
 
 def may_become(context: ControllerContext, partition: TopicPartition, target: PartitionState) -> bool:
-    """Whether the table has a way from where the partition stands."""
+    """Whether the table allows this transition."""
     return context.partition_state(partition) in PREVIOUS_STATES[target]
 
 
@@ -43,7 +43,7 @@ def plan_online(
     election: Election,
     allows_unclean: Callable[[str], bool],
 ) -> PartitionPlan:
-    """First leaders for new partitions, elections for the others; `allows_unclean` is asked by topic."""
+    """First leaders for new partitions, elections for the others; `allows_unclean` gets the topic."""
     plan = PartitionPlan()
     for partition in partitions:
         if not may_become(context, partition, PartitionState.ONLINE):
@@ -76,7 +76,7 @@ def _plan_election(
     if known is None:
         plan.refused[partition] = ErrorCode.LEADER_NOT_AVAILABLE
         return
-    next_state = elect(election, _ballot(context, partition, known, allows_unclean), context.epoch)
+    next_state = elect(election, _election_input(context, partition, known, allows_unclean), context.epoch)
     if next_state is not None:
         plan.changed[partition] = next_state
     elif election is Election.PREFERRED:
@@ -85,14 +85,14 @@ def _plan_election(
         plan.refused[partition] = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
 
 
-def _ballot(
+def _election_input(
     context: ControllerContext,
     partition: TopicPartition,
     state: LeaderAndIsr,
     allows_unclean: Callable[[str], bool],
-) -> ElectionResult:
+) -> ElectionInput:
     assignment = context.assignment(partition)
-    return ElectionResult(
+    return ElectionInput(
         state=state,
         assignment=assignment,
         live=frozenset(id_ for id_ in assignment.replicas if context.is_replica_online(id_, partition)),

@@ -1,4 +1,4 @@
-"""Which leaders have strayed so far from the preferred replicas that they should be moved back (A7)."""
+"""Which partitions need a preferred election because the imbalance exceeds the limit."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from odradek.cluster.controller.state.context import ControllerContext
 from odradek.common.ids import TopicPartition
 
 
-def strayed_partitions(context: ControllerContext, threshold_percent: int) -> list[TopicPartition]:
-    """Partitions to hand back, of brokers that lead too few of those that name them first.
+def imbalanced_partitions(context: ControllerContext, threshold_percent: int) -> list[TopicPartition]:
+    """Partitions to move back to brokers that lead too few of those that prefer them.
 
-    Only partitions whose preferred replica lives and is in sync; a topic in deletion or a move is left alone.
+    Only partitions whose preferred replica is live and in sync, and that are not being deleted or reassigned.
     """
     preferred: dict[int, list[TopicPartition]] = {}
     for partition in context.partitions():
@@ -17,12 +17,12 @@ def strayed_partitions(context: ControllerContext, threshold_percent: int) -> li
         if assignment.replicas and not context.is_queued_for_deletion(partition.topic):
             preferred.setdefault(assignment.replicas[0], []).append(partition)
 
-    strayed: list[TopicPartition] = []
+    imbalanced: list[TopicPartition] = []
     for broker_id, partitions in sorted(preferred.items()):
         away = [one for one in partitions if not _is_led_by(context, one, broker_id)]
         if len(away) * 100 > threshold_percent * len(partitions):
-            strayed.extend(one for one in away if _can_return(context, one, broker_id))
-    return strayed
+            imbalanced.extend(one for one in away if _can_return(context, one, broker_id))
+    return imbalanced
 
 
 def _is_led_by(context: ControllerContext, partition: TopicPartition, broker_id: int) -> bool:

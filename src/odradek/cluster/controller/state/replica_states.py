@@ -1,4 +1,4 @@
-"""The life of one replica as a table, and what each step must do.
+"""The states of one replica as a table, and what each transition does.
 
 NonExistent ──▶ New ──▶ Online ◀──▶ Offline ──▶ DeletionStarted ──▶ DeletionSuccessful ──▶ NonExistent
                                        ▲               │
@@ -34,7 +34,7 @@ PREVIOUS_STATES: Mapping[ReplicaState, frozenset[ReplicaState]] = {
 
 @dataclass(slots=True)
 class ReplicaPlan:
-    """What a step asks of the shell: moves that are allowed, and partitions whose ISR shrinks by them."""
+    """What a transition needs: allowed changes, and partitions whose ISR shrinks by them."""
 
     moved: list[PartitionReplica] = field(default_factory=list)
     refused: list[PartitionReplica] = field(default_factory=list)
@@ -42,14 +42,14 @@ class ReplicaPlan:
 
 
 def may_become(context: ControllerContext, replica: PartitionReplica, target: ReplicaState) -> bool:
-    """Whether the table has a way from where the replica stands."""
+    """Whether the table allows this transition."""
     return context.replica_state(replica) in PREVIOUS_STATES[target]
 
 
 def plan_move(
     context: ControllerContext, replicas: Iterable[PartitionReplica], target: ReplicaState
 ) -> ReplicaPlan:
-    """Sort the replicas into those that may go to `target` and those that may not."""
+    """Split the replicas into those that may change to `target` and the others."""
     plan = ReplicaPlan()
     for replica in replicas:
         allowed = may_become(context, replica, target)
@@ -60,7 +60,7 @@ def plan_move(
 
 
 def _plan_shrinking(context: ControllerContext, plan: ReplicaPlan) -> None:
-    """An offline replica leaves the ISR, and leads no more; several of one partition leave in one write."""
+    """Remove offline replicas from ISR and leadership; one write per partition."""
     for partition, broker_id in plan.moved:
         known = context.leadership.get(partition)
         if known is None or context.is_queued_for_deletion(partition.topic):

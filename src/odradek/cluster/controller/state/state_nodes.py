@@ -1,7 +1,7 @@
 """Reads and writes the state node of each partition, many in one transaction.
 
-A write names the version that the controller knows (the partition epoch). Where somebody else wrote, nothing
-of that transaction is written, and its partitions are handed back to be read and decided anew.
+A write has the version that the controller knows (the partition epoch). After a concurrent write nothing of
+that transaction is written, and its partitions are returned to be read and decided again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ States = dict[TopicPartition, LeaderAndIsr]
 
 
 class Written(NamedTuple):
-    """The states as written, with their new partition epochs, and the partitions that others had touched."""
+    """The states as written, with their new partition epochs, and the partitions with concurrent writes."""
 
     states: States
     conflicts: list[TopicPartition]
@@ -46,7 +46,7 @@ async def read_states(store: Store, partitions: Iterable[TopicPartition]) -> Sta
 
 
 async def create_states(fenced: FencedStore, states: States, topics_with_nodes: set[str]) -> Written:
-    """Give new partitions their nodes; `topics_with_nodes` have the node above them already."""
+    """Create the nodes of new partitions; `topics_with_nodes` have the parent node already."""
     written = Written({}, [])
     for chunk in _chunks(states, STATES_PER_WRITE):
         parents = {one.topic for one in chunk} - topics_with_nodes
@@ -57,8 +57,8 @@ async def create_states(fenced: FencedStore, states: States, topics_with_nodes: 
         try:
             await fenced.write(operations)
         except OperationRefused as refusal:
-            # A controller that died half-way, or a foreign tool, has left nodes behind.
-            logger.warning("state nodes of new partitions, now one by one: %s", refusal)
+            # A controller that failed meanwhile, or another tool, has left nodes behind.
+            logger.warning("creating state nodes of new partitions one by one: %s", refusal)
             created = [one for one in chunk if await _create_what_is_missing(fenced, one, states[one])]
             written.conflicts.extend(one for one in chunk if one not in created)
         else:
@@ -69,7 +69,7 @@ async def create_states(fenced: FencedStore, states: States, topics_with_nodes: 
 
 
 async def change_states(fenced: FencedStore, states: States) -> Written:
-    """Write new states over the ones that the controller knows."""
+    """Replace the states that the controller knows."""
     written = Written({}, [])
     for chunk in _chunks(states, STATES_PER_WRITE):
         operations = [
@@ -79,7 +79,7 @@ async def change_states(fenced: FencedStore, states: States) -> Written:
         try:
             results = await fenced.write(operations)
         except OperationRefused as refusal:
-            logger.warning("a state node was changed by others: %s", refusal)
+            logger.warning("a state node was changed concurrently: %s", refusal)
             written.conflicts.extend(chunk)
             continue
         for partition, stat in zip(chunk, results, strict=True):
@@ -91,7 +91,7 @@ async def change_states(fenced: FencedStore, states: States) -> Written:
 async def _create_what_is_missing(
     fenced: FencedStore, partition: TopicPartition, state: LeaderAndIsr
 ) -> bool:
-    """Create the state node, and above it what is not there; False if the partition has a state already."""
+    """Create the state node and missing parents; False if the partition has a state already."""
     wanted = [
         Create(paths.topic_partitions(partition.topic)),
         Create(paths.topic_partition(partition)),
@@ -115,7 +115,7 @@ async def _read_state(store: Store, partition: TopicPartition) -> LeaderAndIsr |
     except NoNode:
         return None
     except DamagedPayload as damage:
-        # Without its ISR nobody may lead it; it stays offline until somebody mends the node.
+        # Without an ISR no leader can be elected; it stays offline until the node is repaired.
         logger.error("the state of %s cannot be read: %s", partition, damage)
         return None
     return LeaderAndIsr(

@@ -1,7 +1,7 @@
-"""When a topic may go: every replica has confirmed that its files are gone.
+"""Decides the steps of topic deletion; a topic is deleted once every replica has deleted its files.
 
-A deletion tells every broker that the topic is leaving, then asks each replica to delete. A replica on a dead
-broker or a failed disk halts it; the broker's return starts it again. After the last confirmation the topic's
+A deletion first notifies every broker, then requests each replica to delete. A replica on an offline broker
+or a failed disk halts it until the broker starts again. After the last confirmation the topic's
 nodes in the store are removed.
 """
 
@@ -22,14 +22,14 @@ class DeletionSteps(NamedTuple):
 
 
 class ReplicaSplit(NamedTuple):
-    """The replicas of a topic in deletion: those that can be asked, and those that cannot."""
+    """The replicas of a topic in deletion: those that are reachable, and those that are not."""
 
     reachable: list[PartitionReplica]
     unreachable: list[PartitionReplica]
 
 
 def next_steps(context: ControllerContext) -> DeletionSteps:
-    """Topics whose nodes can go, topics to begin with, failed replicas to try again."""
+    """Topics whose nodes can be removed, topics to begin with, failed replicas to retry."""
     steps = DeletionSteps([], [], [])
     for topic in sorted(context.deletions.queued):
         states = {replica: context.replica_state(replica) for replica in context.replicas_of_topic(topic)}
@@ -46,7 +46,7 @@ def next_steps(context: ControllerContext) -> DeletionSteps:
 
 
 def split_replicas(context: ControllerContext, topics: Iterable[str]) -> ReplicaSplit:
-    """Whom to ask to delete; those that have already confirmed are left alone."""
+    """The replicas to be deleted; those already deleted are left out."""
     split = ReplicaSplit([], [])
     for topic in topics:
         for replica in context.replicas_of_topic(topic):
@@ -58,7 +58,7 @@ def split_replicas(context: ControllerContext, topics: Iterable[str]) -> Replica
 
 
 def is_halted(context: ControllerContext, topic: str) -> bool:
-    """Whether a deletion cannot even begin: a replica out of reach, or a move under way."""
+    """Whether a deletion cannot even begin: a replica is offline, or a reassignment is in progress."""
     return bool(split_replicas(context, [topic]).unreachable) or any(
         assignment.is_being_reassigned for assignment in context.assignments.get(topic, {}).values()
     )

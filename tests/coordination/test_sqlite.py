@@ -187,8 +187,8 @@ async def test_a_locked_file_is_told_and_recovers(sqlite_sessions: SqliteSession
 
 def test_what_the_system_refuses_is_told_with_what_to_do() -> None:
     path = Path("store.db")
-    full = sqlite_database.told_by_system(OSError(errno.ENOSPC, "No space left on device"), path)
-    foreign = sqlite_database.told_by_system(PermissionError(errno.EACCES, "Permission denied"), path)
+    full = sqlite_database.error_of_system(OSError(errno.ENOSPC, "No space left on device"), path)
+    foreign = sqlite_database.error_of_system(PermissionError(errno.EACCES, "Permission denied"), path)
     assert (type(full), str(full)) == (StoreFull, "store.db: the disk is full; free some space")
     assert type(foreign) is StoreNotWritable
     assert str(foreign) == "store.db: Permission denied; check the path and its permissions"
@@ -406,6 +406,6 @@ def test_a_loop_closed_without_closing_frees_the_session(tmp_path: Path) -> None
 def test_every_sqlite_error_is_one_of_ours(tmp_path: Path) -> None:
     error = sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorcode = sqlite3.SQLITE_IOERR
-    told = sqlite_database.told(error, tmp_path)
+    told = sqlite_database.error_of_sqlite(error, tmp_path)
     assert type(told) is StoreUnavailable
     assert "check the disk" in str(told)

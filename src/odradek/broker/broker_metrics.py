@@ -1,4 +1,4 @@
-"""What a broker can tell in numbers: read from where they are kept, whenever somebody asks."""
+"""The metrics of a broker, read from its components when they are scraped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from odradek.replication.partition import Partition
 
 
 def broker_registry(services: Services, listeners: Listeners) -> Registry:
-    """Everything that a running broker tells; asked on its loop."""
+    """All metrics of a running broker; collected on its loop."""
     registry = Registry()
     registry.register(lambda: _requests(services, listeners))
     registry.register(lambda: _waiting(services))

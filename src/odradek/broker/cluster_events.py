@@ -126,7 +126,9 @@ class _NoChannel:
         self._broker = broker
 
     async def send(self, request: ControlRequest) -> ControlResponse:
-        raise DeliveryFailed(f"there is no way to broker {self._broker.broker_id} yet")
+        raise DeliveryFailed(
+            f"requests to other brokers are not implemented: broker {self._broker.broker_id}"
+        )
 
     async def close(self) -> None:
         return None

@@ -37,7 +37,7 @@ class Listeners:
         return iter(self._listeners.items())
 
     def open(self, services: Services) -> None:
-        """Have every address, and let nobody in yet; ListenError if one cannot be had."""
+        """Bind every address without accepting connections yet; raises ListenError."""
         for endpoint in self._config.endpoints:
             config = self._config.for_listener(endpoint.listener)
             dispatcher = self.dispatchers[endpoint.listener] = Dispatcher(services, endpoint.listener)
@@ -57,14 +57,14 @@ class Listeners:
             self._listeners[endpoint.listener] = listener
 
     def apply(self, config: BrokerConfig) -> None:
-        """Take over the limits of another configuration; connections that are open stay."""
+        """Apply the limits of another configuration; open connections stay."""
         self._config = config
         self.admission.limits = _admission_limits(config)
         for name, listener in self._listeners.items():
             listener.limits = _listener_limits(config, name)
 
     def advertised(self) -> list[RegisteredListener]:
-        """The listeners as others are told, with ports that are real."""
+        """The advertised listeners, with their actual ports."""
         registered = []
         for endpoint in self._config.advertised_endpoints:
             bound = self._listeners.get(endpoint.listener)
@@ -76,17 +76,17 @@ class Listeners:
         return registered
 
     def start_accepting(self) -> None:
-        """Let in whoever has come meanwhile."""
+        """Accept connections, also those that were waiting."""
         for listener in self._listeners.values():
             listener.start_accepting()
 
     def stop_accepting(self) -> None:
-        """Let nobody else in."""
+        """Accept no more connections."""
         for listener in self._listeners.values():
             listener.stop_accepting()
 
     def close(self) -> None:
-        """End every connection."""
+        """Close every connection."""
         for listener in self._listeners.values():
             listener.close()
 

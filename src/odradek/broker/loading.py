@@ -1,4 +1,4 @@
-"""What a broker can be ready without: loaded when somebody needs it, or right after the start (ADR 4)."""
+"""Loads what a broker does not need to be ready, on first use or right after the start (ADR 4)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def coordinate_groups_when_needed(services: Services) -> None:
-    """Have the group coordinator made for who needs it first: a request, or a partition of its topic."""
+    """Create the group coordinator on first use: by a request, or by a partition of its topic."""
 
     def make() -> GroupService:
         from odradek.broker.coordinators.group_coordination import coordinate_groups  # noqa: PLC0415
@@ -24,7 +24,7 @@ def coordinate_groups_when_needed(services: Services) -> None:
         return coordinate_groups(services)
 
     def changed(partition: Partition) -> None:
-        _made = services.groups  # which puts its own function in the place of this one
+        _made = services.groups  # which replaces this function by its own
         services.leaderships[CONSUMER_OFFSETS](partition)
 
     services.make_groups = make
@@ -32,7 +32,7 @@ def coordinate_groups_when_needed(services: Services) -> None:
 
 
 async def load_the_rest(services: Services) -> None:
-    """Load everything that nobody has needed so far, file by file; requests are served in between."""
+    """Load everything that was not needed so far, file by file; requests are served in between."""
     for api_key in SERVED:
         load_handler(api_key)
         await asyncio.sleep(0)

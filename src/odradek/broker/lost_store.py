@@ -2,7 +2,7 @@
 
 Topic ids come from `partition.metadata`, leader epochs and producer ids from the logs, the cluster id from
 `meta.properties` (see `ClusterNode.connect`). Settings of topics were in the store only: so that nothing is
-deleted by defaults that were not meant for it, retention is off until somebody sets it.
+deleted by defaults that were not meant for it, retention is off until it is set.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class CannotAdopt(OdradekError):
 
 
 async def adopt_logs(store: Store, logs: LogManager, broker_id: int, config: BrokerConfig) -> list[str]:
-    """Create the topics of the logs if the store has none at all; their names. CannotAdopt says why not.
+    """Create the topics of the logs if the store has none at all; returns their names, raises CannotAdopt.
 
     This broker becomes the only replica. One transaction: all of them, or none.
     """
@@ -116,7 +116,7 @@ def _topic_writes(
         Create(paths.topic_partitions(name)),
     ]
     for log in partitions.values():
-        # A new epoch, after all that the log has: the controller would begin at 0 otherwise.
+        # An epoch after all those of the log: the controller would start at 0 otherwise.
         state = PartitionStateNode(broker_id, log.epochs.latest + 1, replicas, controller_epoch=0)
         operations.append(Create(paths.topic_partition(log.partition)))
         operations.append(Create(paths.partition_state(log.partition), state.encode()))

@@ -1,4 +1,4 @@
-"""`odradek.metrics.listener`: an HTTP address where Prometheus reads the broker's numbers; off by default."""
+"""`odradek.metrics.listener`: an HTTP address where Prometheus reads the broker's metrics; off by default."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ InPool = Callable[[Callable[[], Any]], Awaitable[Any]]
 class MetricsListener:
     """Answers `GET /metrics`, one request per connection. Owned by the server, on the loop.
 
-    Numbers are read on the loop, which owns them; the text is made in a thread, since it may be long.
+    Metrics are read on the loop, which owns them; the text is formatted in a thread, since it may be long.
     """
 
     def __init__(self, registry: Registry, in_pool: InPool) -> None:
@@ -30,19 +30,19 @@ class MetricsListener:
 
     @property
     def port(self) -> int:
-        """The port it listens on; picked by the system if 0 was asked for."""
+        """The port it listens on; chosen by the system if 0 was configured."""
         assert self._server is not None
         return int(self._server.sockets[0].getsockname()[1])
 
     async def start(self, host: str, port: int) -> None:
-        """Listen; ListenError if the address cannot be had."""
+        """Listen; raises ListenError if the address is not available."""
         try:
             self._server = await asyncio.start_server(self._serve, host, port, limit=MAX_HEAD_BYTES)
         except OSError as error:
             raise ListenError(f"odradek.metrics.listener={host}:{port}", error) from error
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         if self._server is not None:
             self._server.close()
 
@@ -53,7 +53,7 @@ class MetricsListener:
                 writer.write(await self._answer(head))
                 await writer.drain()
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # whoever it was does not speak HTTP, or is gone
+            pass  # not HTTP, or disconnected
         finally:
             writer.close()
 
@@ -62,7 +62,7 @@ class MetricsListener:
         if method not in (b"GET", b"HEAD"):
             return _response("405 Method Not Allowed", b"only GET is served here\n", "text/plain")
         if target.split(b"?")[0].decode("latin-1") != PATH:
-            return _response("404 Not Found", f"the numbers are at {PATH}\n".encode(), "text/plain")
+            return _response("404 Not Found", f"the metrics are at {PATH}\n".encode(), "text/plain")
         samples = self._registry.samples()
         body = await self._in_pool(lambda: expose(samples))
         return _response("200 OK", body, CONTENT_TYPE, with_body=method == b"GET")

@@ -112,6 +112,13 @@ class ClientConfig:
         "How long it may take to connect.",
         at_least(1),
     )
+    odradek_direct_read: bool = setting(
+        "odradek.direct.read",
+        Kind.BOOLEAN,
+        True,
+        "Whether a thread that waits for a response may read it from the socket; else only the client's own "
+        "thread reads.",
+    )
 
     def addresses(self) -> list[Address]:
         """The bootstrap servers as (host, port)."""

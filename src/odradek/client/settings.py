@@ -18,6 +18,7 @@ class ClientSettings(TypedDict, total=False):
     metadata_max_age_ms: int
     connections_max_idle_ms: int
     socket_connection_setup_timeout_ms: int
+    odradek_direct_read: bool
 
 
 class ProducerSettings(ClientSettings, total=False):

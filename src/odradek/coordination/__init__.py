@@ -1,1 +1,1 @@
-"""Shared truth of the cluster: small nodes with versions, sessions and watches, as ZooKeeper has them."""
+"""The cluster's shared store: nodes with versions, sessions and watches, as in ZooKeeper."""

@@ -1,4 +1,4 @@
-"""What can go wrong at the store, one type per reaction that a caller may have."""
+"""Errors of the store, one type per reaction of callers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ class StoreError(OdradekError):
 
 
 class OperationRefused(StoreError):
-    """The store answered, and the answer is no; nothing was changed.
+    """The store refused the operation; nothing was changed.
 
-    `operation_index` tells which operation of a `multi` was refused; 0 for a single operation.
+    `operation_index` is the operation of a `multi` that was refused; 0 for a single operation.
     """
 
     reason = "refused"
@@ -24,13 +24,13 @@ class OperationRefused(StoreError):
 
 
 class NoNode(OperationRefused):
-    """The node, or the parent of a node to be created, is not there."""
+    """The node, or the parent of a node to be created, does not exist."""
 
     reason = "no such node"
 
 
 class NodeExists(OperationRefused):
-    """A node to be created is there already."""
+    """A node to be created exists already."""
 
     reason = "the node exists already"
 
@@ -60,7 +60,7 @@ class InvalidPath(OperationRefused):
 
 
 class SessionExpired(StoreError):
-    """The session is over: its ephemeral nodes are gone, its watches too; open a new one."""
+    """The session has expired: its ephemeral nodes and watches are removed; open a new one."""
 
 
 class StoreClosed(StoreError):
@@ -68,11 +68,11 @@ class StoreClosed(StoreError):
 
 
 class StoreUnavailable(StoreError):
-    """The store cannot be asked at the moment, or cannot be opened; the message tells what to do."""
+    """The store cannot be reached or opened at the moment; the message says what to do."""
 
 
 class ConnectionLoss(StoreUnavailable):
-    """The answer got lost: the operation may or may not have happened."""
+    """The response was lost: the operation may or may not have happened."""
 
 
 class StoreBusy(StoreUnavailable):
@@ -80,7 +80,7 @@ class StoreBusy(StoreUnavailable):
 
 
 class StoreFull(StoreUnavailable):
-    """The disk of the embedded store is full; nothing was changed, and reading goes on."""
+    """The disk of the embedded store is full; nothing was changed, and reads still work."""
 
 
 class StoreNotWritable(StoreUnavailable):
@@ -92,7 +92,7 @@ class StoreDamaged(StoreUnavailable):
 
 
 class DamagedPayload(StoreError):
-    """A node holds something that nobody who follows Kafka's formats wrote."""
+    """A node's payload does not follow Kafka's formats."""
 
     def __init__(self, kind: str, problem: str) -> None:
         self.kind = kind

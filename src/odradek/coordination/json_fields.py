@@ -1,4 +1,4 @@
-"""Reading a node's JSON with suspicion: a field has the type that is asked for, or the payload is damaged."""
+"""Reads a node's JSON: a field has the requested type, or the payload is damaged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def encode(fields: dict[str, Any]) -> bytes:
 
 
 def decode(kind: str, payload: bytes) -> Fields:
-    """The object in a payload; `kind` tells in the error what was to be read."""
+    """The object in a payload; `kind` names the payload in errors."""
     try:
         content = json.loads(payload)
     except (ValueError, RecursionError) as error:
@@ -41,7 +41,7 @@ class Fields:
         return iter(self._content)
 
     def integer(self, name: str, default: int | None = None) -> int:
-        """A whole number, also one that is written as a text: Kafka does both."""
+        """A whole number, also as a string: Kafka writes both."""
         value = self._value(name, default)
         if isinstance(value, str) and value.removeprefix("-").isdecimal() and len(value) <= 20:
             value = int(value)
@@ -89,7 +89,7 @@ class Fields:
         return {self._partition(name): self.integers(name) for name in self._content}
 
     def check(self, reader: Callable[[], T]) -> T:
-        """What `reader` makes of a field; its ValueError means damage."""
+        """The result of `reader` for a field; its ValueError means damage."""
         try:
             return reader()
         except ValueError as error:

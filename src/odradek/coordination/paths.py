@@ -1,4 +1,4 @@
-"""Kafka's znode paths: where each thing is kept, and what a path is about.
+"""Kafka's znode paths: where each thing is stored, and how to parse a path.
 
     /controller, /controller_epoch, /cluster/id, /feature, /latest_producer_id_block
     /brokers/ids/<id>, /brokers/seqid
@@ -50,7 +50,7 @@ LOG_DIR_EVENT_PREFIX = f"{LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_"
 CONFIG_CHANGE_PREFIX = f"{CONFIG_CHANGES}/config_change_"
 ACL_CHANGE_PREFIX = "acl_changes_"
 
-# What a broker makes sure of when it starts, in Kafka's order; Kafka's own tools expect them to be there.
+# Created by a broker when it starts, in Kafka's order; Kafka's own tools expect them.
 PERSISTENT_PATHS = (
     "/consumers",
     BROKER_IDS,
@@ -109,7 +109,7 @@ def acls_of_type(pattern_type: PatternType, resource_type: ResourceType) -> str:
 
 
 def acls(pattern: ResourcePattern) -> str:
-    """Where the ACLs of a pattern are; a name with a slash has no place."""
+    """Where the ACLs of a pattern are; a name with a slash has no path."""
     return f"{acls_of_type(pattern.pattern_type, pattern.resource_type)}/{pattern.name}"
 
 
@@ -119,7 +119,7 @@ def acl_change(pattern: ResourcePattern) -> str:
 
 
 def acl_paths() -> tuple[str, ...]:
-    """What an authorizer makes sure of when it starts."""
+    """Created by an authorizer when it starts."""
     return (
         *(acls_of_type(pattern_type, kind) for pattern_type in _ACLS for kind in RESOURCE_TYPES),
         ACL_CHANGES,
@@ -157,7 +157,7 @@ class EntityType(StrEnum):
 
 DEFAULT_ENTITY = "<default>"
 _TYPES = frozenset(str(entity_type) for entity_type in EntityType)
-# Names that people choose freely, so that they may hold a slash.
+# Names of these types may contain a slash.
 _ENCODED_TYPES = frozenset({EntityType.USERS, EntityType.CLIENTS, EntityType.GROUPS})
 # A node cannot have such a name.
 _DOTS = frozenset({".", ".."})

@@ -1,7 +1,7 @@
 """What Kafka's znodes hold: JSON to values and back, byte for byte as ZooKeeper-mode Kafka 3.9 writes it.
 
-Each class has `encode` and `decode`; `decode` raises `DamagedPayload` and takes older versions of the format
-as well. Fields stand in the order in which Kafka's hash maps happen to emit them (tests/data/znodes).
+Each class has `encode` and `decode`; `decode` raises `DamagedPayload` and accepts older versions of the
+format. Fields are in the order in which Kafka's hash maps emit them (tests/data/znodes).
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ def _read_features(fields: Fields) -> dict[str, tuple[int, int]]:
 class ControllerRegistration(NamedTuple):
     """/controller, an ephemeral node: which broker is the controller.
 
-    `kraft_controller_epoch` stands there since Kafka 3.4 for the move to KRaft, -1 before that; we have no
-    use for it and leave it out.
+    `kraft_controller_epoch` exists since Kafka 3.4 for the migration to KRaft, -1 before; it is not used
+    here and left out.
     """
 
     broker_id: int

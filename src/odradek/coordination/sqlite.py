@@ -1,7 +1,7 @@
 """The embedded store: a SQLite file that any number of broker processes of one machine share.
 
-`SqliteStore` is the face on the event loop; a thread (sqlite_worker.py) does the work. The loop also beats: a
-process whose loop hangs is as good as dead to the others (sqlite_sessions.py).
+`SqliteStore` is used on the event loop; a thread (sqlite_worker.py) does the work. The loop also sends
+heartbeats: the session of a process whose loop hangs expires (sqlite_sessions.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from odradek.coordination.errors import NoNode, SessionExpired, StoreClosed, StoreError, StoreUnavailable
 from odradek.coordination.sqlite_database import Database
-from odradek.coordination.sqlite_worker import Close, Found, Job, Outcome, Read, Worker, Write, monotonic_ms
+from odradek.coordination.sqlite_worker import Close, Found, Job, JobResult, Read, Worker, Write, monotonic_ms
 from odradek.coordination.store import (
     Create,
     Created,
@@ -60,7 +60,7 @@ class SqliteStore(Store):
         session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS,
         is_synced: bool = True,
     ) -> SqliteStore:
-        """Open or create the file and begin a session; StoreUnavailable tells what is wrong with the path."""
+        """Open or create the file and begin a session; StoreUnavailable if the path cannot be used."""
         store = cls(Path(path), session_timeout_ms, is_synced)
         opened: asyncio.Future[None] = store._loop.create_future()
         store._worker.start(opened)
@@ -75,16 +75,16 @@ class SqliteStore(Store):
 
     @property
     def state(self) -> SessionState:
-        """How sure we are of our session."""
+        """The state of the session."""
         return self._state
 
     @property
     def crash_detection_ms(self) -> int:
-        """The kernel frees the lock of a dead process at once, and every session looks often."""
+        """The kernel frees the lock of a dead process at once, and every session checks often."""
         return CRASH_DETECTION_MS
 
     def add_listener(self, listener: SessionListener) -> None:
-        """Be told of every later change of `state`."""
+        """Call the listener after every later change of `state`."""
         self._listeners.append(listener)
 
     async def create(
@@ -117,7 +117,7 @@ class SqliteStore(Store):
         return results
 
     async def close(self) -> None:
-        """End the session; its ephemeral nodes go at once."""
+        """End the session; its ephemeral nodes are removed at once."""
         if self._ended is None:
             closed = self._submit(Close)
             self._stop(StoreClosed("the store was closed"))
@@ -137,8 +137,8 @@ class SqliteStore(Store):
 
     # Called by the thread, through the loop
 
-    def deliver(self, deliveries: Sequence[Delivery], outcomes: Sequence[Outcome]) -> None:
-        """Watch events first, then answers: who awaits an answer runs after the watchers."""
+    def deliver(self, deliveries: Sequence[Delivery], outcomes: Sequence[JobResult]) -> None:
+        """Watch events first, then results: callers run after the watchers."""
         for watcher, event in deliveries:
             self._loop.call_soon(watcher, event)
         for future, result, error in outcomes:
@@ -150,7 +150,7 @@ class SqliteStore(Store):
                 future.set_exception(error)
 
     def end(self, error: Exception) -> None:
-        """The session is over, whatever was still asked for."""
+        """The session has ended; pending calls fail."""
         if not isinstance(error, StoreError):
             self._loop.call_exception_handler({"message": "the store's thread failed", "exception": error})
         if self._ended is None:
@@ -166,10 +166,10 @@ class SqliteStore(Store):
                 if not future.done():
                     future.set_exception(reason)
 
-    # How sure we are
+    # State of the session
 
     def _beat(self) -> None:
-        """Show that the loop runs, and see whether we could all along."""
+        """Send a heartbeat, and check the time since the last contact."""
         now_ms = monotonic_ms()
         doubt_ms = self._session_timeout_ms // 3
         was_hanging = now_ms - self._beaten_ms > doubt_ms
@@ -185,7 +185,7 @@ class SqliteStore(Store):
         self._beat_timer = self._loop.call_later(interval_s, self._beat)
 
     async def _confirm(self) -> None:
-        """Any read that succeeds proves that the session lives."""
+        """Any read that succeeds proves that the session is live."""
         try:
             await self.exists("/")
         except (StoreUnavailable, SessionExpired, StoreClosed):

@@ -8,9 +8,9 @@ import sqlite3
 from pathlib import Path
 
 from odradek.coordination.errors import StoreUnavailable
-from odradek.coordination.sqlite_database import APPLICATION_ID, told, told_by_system
+from odradek.coordination.sqlite_database import APPLICATION_ID, error_of_sqlite, error_of_system
 
-# Sessions and their ephemeral nodes belong to the brokers of the original. What was notified is over, too.
+# Sessions and their ephemeral nodes belong to the brokers of the original. Events are of no use, either.
 _WITHOUT_SESSIONS = """
 BEGIN;
 UPDATE node SET num_children = num_children
@@ -43,6 +43,6 @@ def copy_store(source: Path, target: Path) -> None:
             path = target
             copy.executescript(_WITHOUT_SESSIONS)
     except sqlite3.Error as error:
-        raise told(error, path) from error
+        raise error_of_sqlite(error, path) from error
     except OSError as error:
-        raise told_by_system(error, path) from error
+        raise error_of_system(error, path) from error

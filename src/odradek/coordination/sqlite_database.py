@@ -3,13 +3,13 @@
     table   | a row is
     --------+------------------------------------------------------------------------------------
     node    | one znode (znodes.Znode), found by path, its siblings by parent
-    session | one live session and its time-out; a session that is over has no row
-    event   | one thing that happened to a node, in order, for the watches of the other processes
+    session | one live session and its time-out; a session that has ended has no row
+    event   | one event of a node, in order, for the watches of the other processes
     counter | the zxid of the last transaction
 
 WAL with `synchronous=FULL`: when `commit` returns, the transaction is on the disk; with `is_synced=False` it
-is in the page cache, which outlives a process, but no power cut. Take care that nothing else in this process
-opens and closes the file itself: POSIX would drop SQLite's locks on it.
+is in the page cache, which survives a killed process, but no power cut. Nothing else in this process may open
+and close the file itself: POSIX would drop SQLite's locks on it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from odradek.coordination.errors import (
 from odradek.coordination.store import EventType, WatchEvent
 from odradek.coordination.znodes import ROOT, Draft, Znode, parent_of
 
-APPLICATION_ID = 0x6F647261  # "odra", so that `file` and we can tell our databases from others
+APPLICATION_ID = 0x6F647261  # "odra", identifies our databases, also to `file`
 SCHEMA_VERSION = 1
 EVENTS_KEPT = 10_000
 EVENTS_PRUNED_EVERY = 256
@@ -71,11 +71,11 @@ class Database:
         self.path = path
         self._is_synced = is_synced
         self._busy_timeout_ms = busy_timeout_ms
-        with self._errors_told():
+        with self._translated_errors():
             _create_private_file(path)
             self.connection = sqlite3.connect(path, timeout=busy_timeout_ms / 1000, isolation_level=None)
         try:
-            with self._errors_told():
+            with self._translated_errors():
                 self._prepare()
         except StoreUnavailable:
             self.connection.close()
@@ -92,7 +92,7 @@ class Database:
             raise StoreDamaged(f"{self.path} was written by a newer version of odradek: use that one")
 
     def _switch_to_wal(self) -> None:
-        # SQLite does not wait for others here, who may be switching the same new file at this moment.
+        # SQLite does not wait here for others that may be switching the same new file.
         deadline = time.monotonic() + self._busy_timeout_ms / 1000
         while True:
             try:
@@ -106,7 +106,7 @@ class Database:
 
     def _create_tables_once(self) -> None:
         if self._pragma("application_id") == APPLICATION_ID:
-            return  # another process was quicker
+            return  # another process created them
         if self._one("SELECT count(*) FROM sqlite_master"):
             raise StoreDamaged(f"{self.path} is a database of another program: choose another path")
         for statement in _SCHEMA.split(";"):
@@ -128,7 +128,7 @@ class Database:
 
     @contextlib.contextmanager
     def _transaction(self, begin: str) -> Iterator[None]:
-        with self._errors_told():
+        with self._translated_errors():
             self.connection.execute(begin)
             try:
                 yield
@@ -156,7 +156,7 @@ class Database:
         return [path for (path,) in self.connection.execute(query, (session_id,))]
 
     def save(self, draft: Draft) -> None:
-        """Write down what an accepted draft changes, and its events."""
+        """Write the changes of an accepted draft, and its events."""
         for path, node in draft.changed.items():
             if node is None:
                 self.connection.execute("DELETE FROM node WHERE path = ?", (path,))
@@ -183,7 +183,7 @@ class Database:
         return self._one("SELECT zxid FROM counter")
 
     def events_since(self, zxid: int) -> list[WatchEvent] | None:
-        """All that happened after this transaction, in order; None when it is too long ago to know."""
+        """All events after this transaction, in order; None if they are no longer kept."""
         if self.zxid() - zxid > EVENTS_KEPT:
             return None
         query = "SELECT type, path FROM event WHERE zxid > ? ORDER BY position"
@@ -192,7 +192,7 @@ class Database:
 
     def data_version(self) -> int:
         """Another number than last time if another connection has committed since; costs microseconds."""
-        with self._errors_told():
+        with self._translated_errors():
             return self._pragma("data_version")
 
     # Sessions
@@ -202,7 +202,7 @@ class Database:
         return dict(self.connection.execute("SELECT id, timeout_ms FROM session").fetchall())
 
     def has_session(self, session_id: int) -> bool:
-        """Whether nobody has declared this session over."""
+        """Whether this session has not been expired."""
         return bool(self._one("SELECT count(*) FROM session WHERE id = ?", session_id))
 
     def add_session(self, session_id: int, timeout_ms: int) -> None:
@@ -216,11 +216,11 @@ class Database:
     # The file itself
 
     def is_still_there(self) -> bool:
-        """Whether the path still leads to the file that we opened, and where newcomers would look."""
+        """Whether the path still leads to the file that was opened."""
         return _identity(self.path) == self._file_identity
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with contextlib.suppress(sqlite3.Error):
             self.connection.close()
 
@@ -232,17 +232,17 @@ class Database:
         return self._one(f"PRAGMA {name}")
 
     @contextlib.contextmanager
-    def _errors_told(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
-            raise told(error, self.path) from error
+            raise error_of_sqlite(error, self.path) from error
         except OSError as error:
-            raise told_by_system(error, self.path) from error
+            raise error_of_system(error, self.path) from error
 
 
-def told(error: sqlite3.Error, path: Path) -> StoreUnavailable:
-    """SQLite's error as one of ours, with what a person can do about it."""
+def error_of_sqlite(error: sqlite3.Error, path: Path) -> StoreUnavailable:
+    """SQLite's error as a StoreError, with advice."""
     match getattr(error, "sqlite_errorcode", -1) & 0xFF:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return StoreBusy(
@@ -261,7 +261,7 @@ def told(error: sqlite3.Error, path: Path) -> StoreUnavailable:
 
 
 def _create_private_file(path: Path) -> None:
-    """The store keeps password hashes: only its owner reads it. SQLite gives its side files the same mode."""
+    """The store has password hashes: only its owner may read it. SQLite uses the same mode for side files."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # Closed only when just created: closing an existing file would drop the locks of our other connections.
     with contextlib.suppress(FileExistsError):
@@ -276,8 +276,8 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def told_by_system(error: OSError, path: Path) -> StoreUnavailable:
-    """The system's error as one of ours."""
+def error_of_system(error: OSError, path: Path) -> StoreUnavailable:
+    """The system's error as a StoreError."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StoreFull(_full(path))
     return StoreNotWritable(f"{path}: {error.strerror}; check the path and its permissions")

@@ -1,14 +1,14 @@
-"""The files by which processes of one machine see each other live: a lock for death, a beat against hanging.
+"""Session files: a lock that detects dead processes, and a heartbeat that detects hanging ones.
 
     DATABASE-sessions/<session id, 16 hex digits>
 
     bytes | what
     ------+---------------------------------------------------------------------------
-    0-7   | beats so far, little endian: it grows as long as the owner's event loop runs
+    0-7   | heartbeats so far, little endian; grows while the owner's event loop runs
 
-The owner holds an exclusive `flock` on its file. The kernel frees it when the process dies, however it dies,
-so the others know at once. A session that keeps its lock but does not beat for its time-out hangs: it is over
-too. Files of a local file system only, as SQLite's WAL.
+The owner holds an exclusive `flock` on its file. The kernel frees it when the process dies, so that
+the others notice at once. A session that keeps its lock without heartbeats for its time-out expires, too.
+Only on a local file system, as SQLite's WAL.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 LONGEST_TICK_NS = 100_000_000
-"""Linux stamps files by a clock that moves every 1-10 ms."""
+"""Linux sets file times by a clock with a resolution of 1-10 ms."""
 
 
 def session_file(directory: Path, session_id: int) -> Path:
@@ -31,7 +31,7 @@ def session_file(directory: Path, session_id: int) -> Path:
 
 
 class OwnSession:
-    """Our side: holds the lock, beats. Owned by the store's thread."""
+    """The session of this process: holds the lock, sends heartbeats. Owned by the store's thread."""
 
     def __init__(self, directory: Path, session_id: int) -> None:
         self.path = session_file(directory, session_id)
@@ -41,11 +41,11 @@ class OwnSession:
         _own_sessions.add(self)
 
     def beat(self, count: int) -> None:
-        """Show the others that we run."""
+        """Send a heartbeat."""
         os.pwrite(self._fd, count.to_bytes(8, "little"), 0)
 
     def close(self) -> None:
-        """Free the lock: from here on everybody sees that this session is over."""
+        """Free the lock: other processes see that this session has ended."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -56,16 +56,16 @@ class OwnSession:
         self.close()
 
 
-# A forked child would hold the lock on after its parent's death, so it gives up its share at birth.
+# A forked child would keep the lock after its parent's death, so it closes its copy at once.
 _own_sessions: weakref.WeakSet[OwnSession] = weakref.WeakSet()
 
 
-def _forget_sessions_of_parent() -> None:
+def _close_sessions_of_parent() -> None:
     for session in list(_own_sessions):
         session.close()
 
 
-os.register_at_fork(after_in_child=_forget_sessions_of_parent)
+os.register_at_fork(after_in_child=_close_sessions_of_parent)
 
 
 class _Peer:
@@ -78,7 +78,7 @@ class _Peer:
         self.silent_ms = 0
 
     def holds_lock(self) -> bool:
-        """Whether its owner lives. A shared lock, so that several onlookers do not see each other."""
+        """Whether its owner is alive. Tried with a shared lock, so that several processes can check."""
         try:
             fcntl.flock(self.fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -86,8 +86,8 @@ class _Peer:
         fcntl.flock(self.fd, fcntl.LOCK_UN)
         return False
 
-    def hears_nothing_for(self, elapsed_ms: int) -> bool:
-        """Whether the time-out has passed without a beat, counting the time that we looked on."""
+    def is_silent_for(self, elapsed_ms: int) -> bool:
+        """Whether the time-out has passed without a heartbeat, counting only observed time."""
         beat = os.pread(self.fd, 8, 0)
         if beat != self.last_beat:
             self.last_beat, self.silent_ms = beat, 0
@@ -101,7 +101,7 @@ class Peers:
 
     def __init__(self, directory: Path, *, longest_step_ms: int) -> None:
         self._directory = directory
-        # When we were stopped ourselves, time passed in which nobody could have beaten in our sight.
+        # While this process was stopped, heartbeats could not be observed.
         self._longest_step_ms = longest_step_ms
         self._peers: dict[int, _Peer] = {}
         self._without_file: set[int] = set()
@@ -109,9 +109,9 @@ class Peers:
         self._alone_since_ns: int | None = None
 
     def may_be_others(self, own: OwnSession) -> bool:
-        """Whether anybody but us has a file here, or may have had since the last call; costs microseconds.
+        """Whether other sessions have a file here, or may have had since the last call; costs microseconds.
 
-        A file is there before its session is, so whoever asks this needs to look only if it says so.
+        The file is created before its session: the database needs to be read only if this is true.
         """
         try:
             changed_ns = os.stat(self._directory).st_mtime_ns
@@ -119,14 +119,14 @@ class Peers:
                 return False
             is_alone = os.listdir(self._directory) == [own.path.name]
         except OSError:
-            return True  # the directory is gone: let somebody look who can tell what that means
-        # A second change within one tick of the file system's clock cannot be told from the first.
+            return True  # the directory was removed: the caller checks the database
+        # A second change within one tick of the file system's clock cannot be distinguished from the first.
         if is_alone and time.time_ns() - changed_ns > LONGEST_TICK_NS:
             self._alone_since_ns = changed_ns
         return True
 
     def refresh(self, timeouts_ms: Mapping[int, int]) -> None:
-        """Look at exactly these sessions from now on."""
+        """Watch exactly these sessions from now on."""
         for session_id in self._peers.keys() - timeouts_ms.keys():
             os.close(self._peers.pop(session_id).fd)
         self._without_file = set()
@@ -152,22 +152,22 @@ class Peers:
         dead = {
             session_id
             for session_id, peer in self._peers.items()
-            if not peer.holds_lock() or peer.hears_nothing_for(elapsed_ms)
+            if not peer.holds_lock() or peer.is_silent_for(elapsed_ms)
         }
         return dead | self._without_file
 
     def remove_files(self, session_ids: set[int]) -> None:
-        """Delete what sessions that are over left behind."""
+        """Delete the files of sessions that have ended."""
         for session_id in session_ids:
             session_file(self._directory, session_id).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Stop looking."""
+        """Close all files."""
         self.refresh({})
 
 
 def remove_orphans(directory: Path, known: set[int]) -> None:
-    """Delete files of sessions that never came into the database; call it with the write lock held."""
+    """Delete files of sessions that are not in the database; call it with the write lock held."""
     names = {session_file(directory, session_id).name for session_id in known}
     for name in set(os.listdir(directory)) - names:
         with contextlib.suppress(FileNotFoundError):

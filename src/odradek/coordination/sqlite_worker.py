@@ -1,8 +1,8 @@
-"""The thread behind the embedded store: it does what the event loop asks for, and looks around in between.
+"""The thread of the embedded store: runs the event loop's jobs, and checks for changes in between.
 
 Jobs that wait together share a transaction: many reads one view, many writes one fsync. Each transaction
-first asks whether the session still lives, then catches up with what other processes did, so that watches
-fire before anything newer is read. Between jobs the thread looks for foreign changes and for dead sessions.
+first checks that the session is live, then reads the events of other processes, so that watches fire before
+anything newer is read. Between jobs the thread checks for changes by others and for dead sessions.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from odradek.coordination.watches import Delivery, Watch, Watches, missed_event
 from odradek.coordination.znodes import Draft
 
 LOOK_INTERVAL_MS = 20
-# Alone, a glance at the directory of sessions will do: nobody can change anything before opening one. Every
-# look takes the interpreter away from the loop for a moment, several times; a glance for a few microseconds.
+# Without other sessions a check of their directory is enough: every writer opens one first. A read of the
+# database holds the GIL several times for a moment; a check of the directory for a few microseconds.
 GLANCE_INTERVAL_MS = 500
-# We look all the same now and then, to be sure of the database; sooner where a short time-out needs it.
+# The database is read at this interval all the same; more often if a short time-out needs it.
 LOOK_INTERVAL_ALONE_MS = 3000
 LOOKS_ALONE_PER_TIMEOUT = 6
 FILE_CHECK_INTERVAL_MS = 1000
@@ -43,7 +43,7 @@ class Found(NamedTuple):
 
 
 class Read(NamedTuple):
-    """Ask for something, and perhaps watch it."""
+    """Read something, and optionally watch it."""
 
     future: asyncio.Future[Any]
     run: Callable[[Database], Found]
@@ -66,8 +66,8 @@ class Close(NamedTuple):
 Job = Read | Write | Close
 
 
-class Outcome(NamedTuple):
-    """How a job ended."""
+class JobResult(NamedTuple):
+    """The result of a job."""
 
     future: asyncio.Future[Any]
     result: Any = None
@@ -75,13 +75,13 @@ class Outcome(NamedTuple):
 
 
 class WorkerCallbacks(Protocol):
-    """The part of the store that lives on the loop; the thread reaches it by `call_soon_threadsafe` only."""
+    """The part of the store on the loop; the thread reaches it by `call_soon_threadsafe` only."""
 
-    def deliver(self, deliveries: Sequence[Delivery], outcomes: Sequence[Outcome]) -> None:
-        """Watch events first, then answers."""
+    def deliver(self, deliveries: Sequence[Delivery], outcomes: Sequence[JobResult]) -> None:
+        """Watch events first, then results."""
 
     def end(self, error: Exception) -> None:
-        """The session is over, whatever was still asked for."""
+        """The session has ended; pending calls fail."""
 
 
 class Worker:
@@ -127,19 +127,17 @@ class Worker:
         return self._database
 
     def start(self, opened: asyncio.Future[None]) -> None:
-        """Open the file in the new thread; `opened` tells how it went."""
+        """Open the file in the new thread; `opened` has the result."""
         threading.Thread(target=self._run, args=(opened,), name="odradek-store", daemon=True).start()
 
     def _run(self, opened: asyncio.Future[None]) -> None:
         try:
             self._open()
-            self._answer([], [Outcome(opened)])
+            self._answer([], [JobResult(opened)])
             self._work()
         except StoreError as error:
             self._end(opened, error)
-        except (
-            Exception
-        ) as error:  # a bug of ours: freeing the session is the safe side, and the loop is told
+        except Exception as error:  # a bug: free the session to be safe, and notify the loop
             self._end(opened, error)
         finally:
             self._release()
@@ -150,8 +148,8 @@ class Worker:
             if isinstance(error, StoreError)
             else SessionExpired(f"the store's thread failed: {error!r}")
         )
-        with contextlib.suppress(SessionExpired):  # the loop itself may be what is gone
-            self._answer([], [Outcome(opened, error=told)])
+        with contextlib.suppress(SessionExpired):  # the loop may be closed
+            self._answer([], [JobResult(opened, error=told)])
             self._call_loop(self._face.end, error)
 
     def _work(self) -> None:
@@ -187,7 +185,7 @@ class Worker:
             else:
                 self._serve_writes(jobs)
         except StoreUnavailable as error:
-            self._answer([], [Outcome(job.future, error=error) for job in jobs])
+            self._answer([], [JobResult(job.future, error=error) for job in jobs])
         else:
             self.contact_ms = monotonic_ms()
 
@@ -200,12 +198,12 @@ class Worker:
                 try:
                     found = job.run(self._open_database)
                 except OperationRefused as refusal:
-                    outcomes.append(Outcome(job.future, error=refusal))
+                    outcomes.append(JobResult(job.future, error=refusal))
                     continue
-                outcomes.append(Outcome(job.future, found.result))
+                outcomes.append(JobResult(job.future, found.result))
                 if job.watcher is not None:
                     watches.append((found.watch, job.watcher))
-        # First the old watches: the new ones were set in a view that has these events behind it.
+        # First the old watches: the new ones were set in a view after these events.
         deliveries = self._advance(zxid, events)
         for watch, watcher in watches:
             self._watches.add(watch, watcher)
@@ -220,12 +218,12 @@ class Worker:
                 try:
                     result = job.run(draft)
                 except OperationRefused as refusal:
-                    outcomes.append(Outcome(job.future, error=refusal))
+                    outcomes.append(JobResult(job.future, error=refusal))
                     continue
                 self._open_database.save(draft)
                 zxid += 1
                 events += draft.events
-                outcomes.append(Outcome(job.future, result))
+                outcomes.append(JobResult(job.future, result))
         self._answer(self._advance(zxid, events), outcomes)
 
     def _draft(self, zxid: int) -> Draft:
@@ -233,12 +231,10 @@ class Worker:
         return Draft(self._open_database, zxid=zxid, now_ms=now_ms, session_id=self.session_id)
 
     def _catch_up(self) -> tuple[int, list[WatchEvent]]:
-        """Inside a transaction: where its view is, and what happened since we looked last."""
+        """Inside a transaction: its zxid, and the events since the last one seen."""
         database = self._open_database
         if not database.has_session(self.session_id):
-            raise SessionExpired(
-                "the others saw no sign of life from this process for longer than the time-out"
-            )
+            raise SessionExpired("this process sent no heartbeat for longer than the time-out")
         zxid = database.zxid()
         if zxid == self._seen_zxid:
             return zxid, []
@@ -246,7 +242,7 @@ class Worker:
         return zxid, self._missed_events() if events is None else events
 
     def _missed_events(self) -> list[WatchEvent]:
-        """We slept longer than events are kept: compare what each watch knew with what is there now."""
+        """The events are no longer kept: compare the state of each watch with the present one."""
         missed = []
         for watch in self._watches:
             node = self._open_database.find(watch.path)
@@ -259,7 +255,7 @@ class Worker:
         self._seen_zxid = zxid
         return self._watches.trigger(events)
 
-    # Looking around
+    # Checks between jobs
 
     def _look_around(self) -> None:
         if self._loop.is_closed():
@@ -272,7 +268,7 @@ class Worker:
             self._expire(self._peers.find_dead(monotonic_ms()))
             self._show_beat()
         except StoreUnavailable:
-            return  # no contact: the loop sees it by `contact_ms`, and the next look tries again
+            return  # no contact: the loop sees it by `contact_ms`, and the next check retries
         self.contact_ms = self._looked_ms = monotonic_ms()
 
     def _is_look_needed(self) -> bool:
@@ -303,7 +299,7 @@ class Worker:
         self._peers.refresh(timeouts_ms)
 
     def _expire(self, dead: set[int]) -> None:
-        """Whoever notices a dead session ends it; the first one's transaction wins."""
+        """Any process that finds a dead session removes it; the first transaction wins."""
         if not dead:
             return
         with self._open_database.write_transaction():
@@ -315,7 +311,7 @@ class Worker:
         self._answer(self._advance(zxid, events + more_events), [])
 
     def _end_sessions(self, session_ids: set[int], zxid: int) -> tuple[int, list[WatchEvent]]:
-        """Inside a write transaction: take out these sessions and what they own."""
+        """Inside a write transaction: remove these sessions and their ephemeral nodes."""
         database = self._open_database
         events: list[WatchEvent] = []
         for session_id in sorted(session_ids):
@@ -351,19 +347,19 @@ class Worker:
         self._peers.remove_files(dead)
 
     def _begin_session(self, zxid: int) -> None:
-        # The zxid of its first transaction is a session id that never comes again.
+        # The zxid of its first transaction is a unique session id.
         self.session_id = self._seen_zxid = zxid
         self._own = OwnSession(self._sessions_directory, zxid)
         self._open_database.add_session(zxid, self._session_timeout_ms)
         self._open_database.save(self._draft(zxid))
 
     def _close(self, jobs: Iterable[Any]) -> None:
-        outcomes = [Outcome(job.future) for job in jobs]
+        outcomes = [JobResult(job.future) for job in jobs]
         try:
             with self._open_database.write_transaction():
                 self._end_sessions({self.session_id}, self._open_database.zxid())
         except StoreUnavailable:
-            pass  # the freed lock tells the others, or whoever opens next
+            pass  # the freed lock is noticed by other processes, or at the next start
         else:
             assert self._own is not None
             self._own.remove()
@@ -378,16 +374,14 @@ class Worker:
         if self._database is not None:
             self._database.close()
 
-    def _answer(self, deliveries: Sequence[Delivery], outcomes: Sequence[Outcome]) -> None:
+    def _answer(self, deliveries: Sequence[Delivery], outcomes: Sequence[JobResult]) -> None:
         if deliveries or outcomes:
             self._call_loop(self._face.deliver, deliveries, outcomes)
 
     def _call_loop(self, function: Callable[..., None], *arguments: object) -> None:
         try:
             self._loop.call_soon_threadsafe(function, *arguments)
-        except (
-            RuntimeError
-        ) as error:  # the loop was closed without closing the store: nobody is left to serve
+        except RuntimeError as error:  # the loop was closed without closing the store
             raise SessionExpired("the event loop of this store is closed") from error
 
 

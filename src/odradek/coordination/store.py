@@ -1,14 +1,14 @@
 """The interface of the shared store: nodes, versions, ephemerals, watches and `multi`, all as in ZooKeeper.
 
 One `Store` is one session. It belongs to the event loop that opened it: all methods are called there,
-watchers and listeners are called back there. What every store promises (tests/coordination/test_contract.py):
+watchers and listeners are called back there. Every store guarantees (tests/coordination/test_contract.py):
 
 - Transactions have one order over all sessions; each has a zxid, larger than all before it.
 - A watch is set by the read itself, so no change between the two is lost. It fires once, for the writes of
   its own session too, and always before its session can read the changed state. It survives SUSPENDED.
 - After EXPIRED every call raises `SessionExpired`, ephemeral nodes and watches are gone, and no write of this
-  session can take effect any more. Whoever wants to go on opens a new store.
-- While SUSPENDED the session may or may not still live: stop acting on what you believed. Calls wait, or
+  session can take effect any more. Open a new store to continue.
+- While SUSPENDED the session may have expired: do not rely on earlier reads. Calls wait, or
   raise `StoreUnavailable`; after `ConnectionLoss` the write may have happened.
 """
 
@@ -48,7 +48,7 @@ class Node(NamedTuple):
 
 
 class Created(NamedTuple):
-    """What `create` returns: the path (which a sequential node learns here) and the facts at its birth."""
+    """What `create` returns: the path (with the number of a sequential node) and its facts."""
 
     path: str
     stat: NodeStat
@@ -64,14 +64,14 @@ class EventType(IntEnum):
 
 
 class WatchEvent(NamedTuple):
-    """What a watcher is told; it reads the new state itself if it wants it."""
+    """The argument of a watcher; it does not have the new state."""
 
     type: EventType
     path: str
 
 
 class SessionState(Enum):
-    """How sure we are of our session."""
+    """The state of a session."""
 
     CONNECTED = "connected"
     SUSPENDED = "suspended"
@@ -83,7 +83,7 @@ SessionListener = Callable[[SessionState], None]
 
 
 class Create(NamedTuple):
-    """Make a node; its parent must be there. A sequential one gets ten digits appended, rising per parent."""
+    """Create a node; its parent must exist. A sequential one gets ten digits appended, rising per parent."""
 
     path: str
     payload: bytes = b""
@@ -129,7 +129,7 @@ class Store(ABC):
     @property
     @abstractmethod
     def state(self) -> SessionState:
-        """How sure we are of our session, as the listeners were told last."""
+        """The state of the session, as last passed to the listeners."""
 
     @property
     @abstractmethod
@@ -138,7 +138,7 @@ class Store(ABC):
 
     @abstractmethod
     def add_listener(self, listener: SessionListener) -> None:
-        """Be told of every later change of `state`."""
+        """Call the listener after every later change of `state`."""
 
     @abstractmethod
     async def create(
@@ -148,23 +148,23 @@ class Store(ABC):
 
     @abstractmethod
     async def get(self, path: str, watcher: Watcher | None = None) -> Node:
-        """Payload and facts of a node, or NoNode (and no watch). The watcher hears of its change or end."""
+        """Payload and facts of a node, or NoNode (and no watch). The watcher gets its change or deletion."""
 
     @abstractmethod
     async def exists(self, path: str, watcher: Watcher | None = None) -> NodeStat | None:
-        """Facts of a node, or None. The watcher hears of its birth, change or end."""
+        """Facts of a node, or None. The watcher is called when it is created, changed or deleted."""
 
     @abstractmethod
     async def children(self, path: str, watcher: Watcher | None = None) -> list[str]:
-        """Names of the children in order, or NoNode. The watcher hears of a child's birth or end."""
+        """Names of the children in order, or NoNode. The watcher is called for new and deleted children."""
 
     @abstractmethod
     async def multi(self, operations: Sequence[Operation]) -> list[OperationResult]:
-        """Do all of it in one transaction, or nothing and raise why the first refused one was."""
+        """Do all operations in one transaction; or none, and raise the error of the first refused one."""
 
     @abstractmethod
     async def close(self) -> None:
-        """End the session: its ephemeral nodes go at once. Harmless the second time."""
+        """End the session: its ephemeral nodes are removed at once. Idempotent."""
 
     async def set(self, path: str, payload: bytes, version: int = ANY_VERSION) -> NodeStat:
         """Replace the payload and return the new facts; NoNode, BadVersion."""

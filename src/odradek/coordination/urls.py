@@ -1,7 +1,7 @@
-"""Where the shared store is, said as a URL, and opening it.
+"""The URL of the shared store, and opening it.
 
 sqlite:PATH                               the embedded store, for the brokers of one machine
-sqlite:PATH?synchronous=off               ... that a power cut may damage, but no dying process: for tests
+sqlite:PATH?synchronous=off               ... that a power cut may damage, but not a kill: for tests
 zookeeper://host:port,host:port/chroot    a ZooKeeper ensemble, for many machines
 """
 
@@ -42,7 +42,7 @@ class ZooKeeperUrl(NamedTuple):
 
 
 def parse_url(url: str) -> SqliteUrl | ZooKeeperUrl:
-    """What a URL says, or a ConfigError that tells how one looks."""
+    """Parse a URL; the ConfigError shows the format."""
     scheme, _, rest = url.partition(":")
     if scheme == "sqlite" and rest.removesuffix(UNSYNCED).strip():
         return SqliteUrl(Path(rest.removesuffix(UNSYNCED)), is_synced=not rest.endswith(UNSYNCED))
@@ -75,12 +75,12 @@ async def open_store(
     session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS,
     connection_timeout_ms: int | None = None,
 ) -> Store:
-    """Begin a session at the store that the URL names; an ensemble is waited for as long as told."""
+    """Begin a session at the store that the URL names; waits for an ensemble up to the time-out."""
     match parse_url(url):
         case SqliteUrl(path, is_synced):
             return await SqliteStore.open(path, session_timeout_ms=session_timeout_ms, is_synced=is_synced)
         case ZooKeeperUrl() as ensemble:
-            # kazoo costs 50 ms to import; who runs on the embedded store should not pay for it.
+            # kazoo costs 50 ms to import; not needed for the embedded store.
             from odradek.coordination.zookeeper import ZooKeeperStore  # noqa: PLC0415
 
             return await ZooKeeperStore.open(

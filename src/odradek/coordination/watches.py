@@ -1,4 +1,4 @@
-"""Which watchers wait for what, and what a watcher missed while nobody could tell it."""
+"""The watches of a session, and the events missed while it was disconnected."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _KINDS_OF_EVENT = {
 
 
 class Watches:
-    """The one-shot watches of one session. Owned by whoever reads for that session: one thread, no lock.
+    """The one-shot watches of one session. Owned by the reader of that session: one thread, no lock.
 
     Watchers of one place fire together; the same watcher set twice fires once.
     """
@@ -50,11 +50,11 @@ class Watches:
         self._waiting: dict[tuple[WatchKind, str], dict[Watcher, NodeStat | None]] = {}
 
     def add(self, watch: Watch, watcher: Watcher) -> None:
-        """Remember a watcher until its event comes."""
+        """Add a watcher, until its event."""
         self._waiting.setdefault((watch.kind, watch.path), {})[watcher] = watch.known
 
     def trigger(self, events: Iterable[WatchEvent]) -> list[Delivery]:
-        """Forget the watchers that these events wake, and tell whom to call with what."""
+        """Remove the watchers of these events; returns what to call them with."""
         if not self._waiting:
             return []
         return [Delivery(watcher, event) for event in events for watcher in self._take(event)]
@@ -67,18 +67,18 @@ class Watches:
 
     def __iter__(self) -> Iterator[Watch]:
         for (kind, path), known_by_watcher in self._waiting.items():
-            # Later watchers know at least as much as earlier ones: whoever missed something, the first did.
+            # Later watchers have newer facts: if one missed an event, the first did.
             yield Watch(kind, path, next(iter(known_by_watcher.values())))
 
     def clear(self) -> None:
-        """Forget them all: the session is over."""
+        """Remove them all: the session has ended."""
         self._waiting.clear()
 
 
 def missed_event(watch: Watch, current: NodeStat | None) -> WatchEvent | None:
-    """What happened since the watch was set, told from the facts then and now.
+    """The event since the watch was set, derived from the facts then and now.
 
-    A node that was born and died meanwhile leaves no trace; as ZooKeeper after a reconnection, we are silent.
+    A node that was created and deleted meanwhile has no event, as in ZooKeeper after a reconnection.
     """
     event_type = _missed_type(watch, current)
     return None if event_type is None else WatchEvent(event_type, watch.path)

@@ -1,8 +1,8 @@
 """What ZooKeeper's operations do to a tree of nodes, decided without touching it.
 
 A `Draft` is one transaction over a `NodeTable`. It collects the nodes as they would be afterwards; if every
-operation was accepted, the owner of the table writes `changed` down, else it drops the draft and nothing
-happened. The embedded store keeps its table in SQLite, the memory store in a dict.
+operation was accepted, the owner of the table writes `changed`; else it drops the draft and nothing is
+changed. The embedded store keeps its table in SQLite, the memory store in a dict.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _BAD_CHARACTER = "[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]"
 class Znode(NamedTuple):
     """One node of the tree.
 
-    `children_created` counts up only: it numbers sequential children, so that no name comes twice.
+    `children_created` counts up only: it numbers sequential children, so that no name is used twice.
     """
 
     payload: bytes
@@ -58,7 +58,7 @@ class Znode(NamedTuple):
     ephemeral_owner: int = NO_OWNER
 
     def stat(self) -> NodeStat:
-        """The facts in ZooKeeper's words; its cversion counts births and deaths of children."""
+        """The facts in ZooKeeper's words; its cversion counts created and deleted children."""
         return NodeStat(
             czxid=self.czxid,
             mzxid=self.mzxid,
@@ -91,7 +91,7 @@ def check_path(path: str) -> None:
         return
     names = path.split("/")
     is_absolute = len(names) > 1 and not names[0]
-    # The pattern takes a millisecond to compile, and most brokers never see such a path.
+    # The pattern takes a millisecond to compile, and is rarely needed.
     is_plain = path.isascii() and path.isprintable()
     is_bad = not is_plain and re.search(_BAD_CHARACTER, path) is not None
     if not is_absolute or is_bad or any(name in {"", ".", ".."} for name in names[1:]):
@@ -104,7 +104,7 @@ def check_create_path(path: str, *, sequential: bool) -> None:
 
 
 def check_operations(operations: Sequence[Operation]) -> None:
-    """Refuse paths before they are sent to a server, which may see them below a chroot and find them good."""
+    """Refuse paths before they are sent to a server, where a chroot could make them valid."""
     for index, operation in enumerate(operations):
         is_sequential = isinstance(operation, Create) and operation.sequential
         try:
@@ -122,7 +122,7 @@ def _check_not_root(path: str) -> None:
 
 
 class Draft:
-    """One transaction in the making. Used by one thread, then thrown away."""
+    """One transaction being built. Used by one thread, then dropped."""
 
     def __init__(self, table: NodeTable, *, zxid: int, now_ms: int, session_id: int = NO_OWNER) -> None:
         self._table = table
@@ -133,7 +133,7 @@ class Draft:
         self.events: list[WatchEvent] = []
 
     def apply_all(self, operations: Sequence[Operation]) -> list[OperationResult]:
-        """Accept every operation in turn, or raise why the first bad one is refused."""
+        """Apply every operation in order, or raise the error of the first refused one."""
         results = []
         for index, operation in enumerate(operations):
             try:
@@ -150,7 +150,7 @@ class Draft:
         return self._table.find(path)
 
     def remove_all(self, paths: Iterable[str]) -> None:
-        """Delete the ephemeral nodes of a session that is over."""
+        """Delete the ephemeral nodes of a session that has ended."""
         for path in paths:
             self._delete(Delete(path))
 

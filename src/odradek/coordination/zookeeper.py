@@ -1,9 +1,9 @@
 """The store over a real ZooKeeper ensemble, by kazoo.
 
-kazoo talks to the server in a thread of its own. Two of its habits are changed here. It runs answers and
-watch events in two threads, which may overtake each other; `_InOrderHandler` lets both hop to our loop in the
-order in which the server sent them. And it forgets all watches when a connection breaks; we keep our own
-list, set them anew once connected again, and fire those whose node changed, before any read is let through.
+kazoo talks to the server in a thread of its own. It runs responses and watch events in two threads, out of
+order; `_InOrderHandler` passes both to the loop in the order in which the server sent them. It also drops all
+watches when a connection breaks; this store keeps its own list, sets them again after a reconnection, and
+fires those whose node changed before any read continues.
 """
 
 from __future__ import annotations
@@ -77,14 +77,14 @@ USUAL_MIN_SESSION_TIMEOUT_MS = 6000
 
 
 class _AtOnce:
-    """Stands where kazoo expects a queue that a thread empties: what is put in is called on the spot."""
+    """Replaces kazoo's queue and its thread: what is put in is called at once."""
 
     def put(self, function: Callable[[], None]) -> None:
         function()
 
 
 class _InOrderHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
-    """Calls back in the connection's own thread, in order of arrival; our callbacks only hop to the loop."""
+    """Calls back in the connection's own thread, in order of arrival; callbacks only schedule on the loop."""
 
     queue_impl = _AtOnce
 
@@ -124,7 +124,7 @@ class ZooKeeperStore(Store):
         session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS,
         connection_timeout_ms: int = DEFAULT_CONNECTION_TIMEOUT_MS,
     ) -> ZooKeeperStore:
-        """Begin a session; `hosts` is `host:port,host:port/chroot`, and the chroot is created if need be."""
+        """Begin a session; `hosts` is `host:port,host:port/chroot`, a missing chroot is created."""
         await _create_chroot(hosts, connection_timeout_ms)
         store = cls(hosts, session_timeout_ms)
         await _start(store._client, hosts, connection_timeout_ms)
@@ -142,7 +142,7 @@ class ZooKeeperStore(Store):
 
     @property
     def state(self) -> SessionState:
-        """How sure we are of our session."""
+        """The state of the session."""
         return self._state
 
     @property
@@ -150,12 +150,12 @@ class ZooKeeperStore(Store):
         """The session time-out, rounded up to a tick of the ensemble.
 
         A tick is at most half of the shortest time-out that the ensemble grants, and kazoo does not say what
-        was granted: where we asked for less than the usual minimum, that minimum counts.
+        was granted: if less than the usual minimum was requested, that minimum is used.
         """
         return max(self._session_timeout_ms, USUAL_MIN_SESSION_TIMEOUT_MS) * 3 // 2
 
     def add_listener(self, listener: SessionListener) -> None:
-        """Be told of every later change of `state`."""
+        """Call the listener after every later change of `state`."""
         self._listeners.append(listener)
 
     async def create(
@@ -240,7 +240,7 @@ class ZooKeeperStore(Store):
     async def _read(
         self, path: str, ask: Callable[[], Any], place: Callable[[Any], Watch], watcher: Watcher | None
     ) -> Any:
-        """A read may be asked again: if the connection broke meanwhile, only a new answer counts."""
+        """A read may be repeated: if the connection broke meanwhile, only a new result counts."""
         while True:
             await self._ready()
             connections = self._connections
@@ -280,13 +280,13 @@ class ZooKeeperStore(Store):
         if future.done():
             return  # its caller was cancelled
         if result.exception is not None:
-            future.set_exception(self._told(path, result.exception))
+            future.set_exception(self._as_store_error(path, result.exception))
             return
         if keep is not None:
             keep(result.value)  # now and not when the caller runs: the event may be the very next message
         future.set_result(result.value)
 
-    def _told(self, path: str, error: Exception) -> StoreError:
+    def _as_store_error(self, path: str, error: Exception) -> StoreError:
         if type(error) in _REFUSALS:
             return _REFUSALS[type(error)](path)
         if self._ended is not None:
@@ -310,7 +310,9 @@ class ZooKeeperStore(Store):
         return None if watcher is None else self._on_kazoo_event
 
     def _on_kazoo_event(self, event: WatchedEvent) -> None:
-        if event.type in _EVENT_TYPES:  # else: kazoo forgets its watches as the connection broke; we do not
+        if (
+            event.type in _EVENT_TYPES
+        ):  # else: kazoo drops its watches as the connection broke; this store does not
             self._hop(self._fire, WatchEvent(_EVENT_TYPES[event.type], event.path))
 
     def _fire(self, event: WatchEvent) -> None:
@@ -322,7 +324,7 @@ class ZooKeeperStore(Store):
         try:
             await asyncio.gather(*[self._rearm_one(watch) for watch in list(self._watches)])
         except StoreError:
-            return  # the connection broke again, or the session is over: the next state tells
+            return  # the connection broke again, or the session expired: the next state follows
         if self._ended is None:
             self._is_ready.set()
             self._change(SessionState.CONNECTED)
@@ -345,7 +347,7 @@ class ZooKeeperStore(Store):
         )
         return _stat(stat)
 
-    # How sure we are
+    # State of the session
 
     def _on_kazoo_state(self, state: str) -> None:
         self._hop(self._follow, state)
@@ -358,7 +360,7 @@ class ZooKeeperStore(Store):
         elif state == KazooState.CONNECTED:
             self._rearming = self._loop.create_task(self._rearm())
         else:
-            # kazoo would go on with another session; a store is one session, so it ends here.
+            # kazoo would open another session; a store is one session, so it ends here.
             self._end(SessionExpired(f"ZooKeeper at {self._hosts} ended the session"))
             self._change(SessionState.EXPIRED)
 
@@ -383,7 +385,7 @@ class ZooKeeperStore(Store):
 
 
 async def _create_chroot(hosts: str, connection_timeout_ms: int) -> None:
-    """The root of our tree must exist before a session can live below it."""
+    """The chroot must exist before it can be used."""
     servers, slash, chroot = hosts.partition("/")
     if not chroot:
         return
@@ -397,14 +399,14 @@ async def _create_chroot(hosts: str, connection_timeout_ms: int) -> None:
 
 
 async def _start(client: KazooClient, hosts: str, connection_timeout_ms: int) -> None:
-    """Connect. Given up, it leaves nothing behind that the end of the loop or process would wait for."""
+    """Connect. If cancelled, it leaves nothing that the end of the loop or process would wait for."""
     loop, connected = asyncio.get_running_loop(), asyncio.Event()
 
-    def hear(state: str) -> None:
+    def on_state(state: str) -> None:
         if state == KazooState.CONNECTED:
             loop.call_soon_threadsafe(connected.set)
 
-    client.add_listener(hear)
+    client.add_listener(on_state)
     client.start_async()
     try:
         await asyncio.wait_for(connected.wait(), connection_timeout_ms / 1000)
@@ -416,11 +418,11 @@ async def _start(client: KazooClient, hosts: str, connection_timeout_ms: int) ->
         _abandon(client)
         raise
     finally:
-        client.remove_listener(hear)
+        client.remove_listener(on_state)
 
 
 def _abandon(client: KazooClient) -> None:
-    """Stop one that is not connected; as that may have to wait for a connect to fail, nobody waits for it."""
+    """Stop a client that is not connected, without waiting, as a pending connect may take long."""
     threading.Thread(target=_stop, args=(client,), name="abandoned-zookeeper", daemon=True).start()
 
 

@@ -13,19 +13,19 @@ cdef extern from "<poll.h>" nogil:
     short POLLIN
 
 cdef enum:
-    BYTES = 1
-    BELL = 2
+    READABLE = 1
+    WAKEUP = 2
 
 
-cdef inline int wait_for_bytes(int fd, int bell, int timeout_ms) except -1:
+cdef inline int wait_for_bytes(int fd, int wakeup_fd, int timeout_ms) except -1:
     cdef pollfd descriptors[2]
     cdef int count
     descriptors[0].fd, descriptors[0].events, descriptors[0].revents = fd, POLLIN, 0
-    descriptors[1].fd, descriptors[1].events, descriptors[1].revents = bell, POLLIN, 0
+    descriptors[1].fd, descriptors[1].events, descriptors[1].revents = wakeup_fd, POLLIN, 0
     with nogil:
         count = c_poll(descriptors, 2, timeout_ms)
     if count < 0:
         if errno == EINTR:
             PyErr_CheckSignals()
         return 0
-    return (BYTES if descriptors[0].revents else 0) | (BELL if descriptors[1].revents else 0)
+    return (READABLE if descriptors[0].revents else 0) | (WAKEUP if descriptors[1].revents else 0)

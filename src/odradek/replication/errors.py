@@ -1,4 +1,4 @@
-"""Why a partition cannot be used here and now; clients look for the leader elsewhere and come again."""
+"""Errors of partitions; most are retriable after a refresh of the metadata."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from odradek.common.ids import TopicPartition
 
 
 class NotLeaderOrFollower(KafkaError):
-    """This broker does not lead the partition; `leader_id` does, as far as it knows (-1: nobody)."""
+    """This broker does not lead the partition; `leader_id` does, as far as it knows (-1: none)."""
 
     error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
@@ -32,7 +32,7 @@ class FencedLeaderEpoch(KafkaError):
 
 
 class UnknownLeaderEpoch(KafkaError):
-    """The client knows of a later leader than we do: it should come again."""
+    """The client's leader epoch is newer than this broker's; retriable."""
 
     error_code = ErrorCode.UNKNOWN_LEADER_EPOCH
 

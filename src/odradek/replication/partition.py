@@ -1,5 +1,5 @@
 # cython: annotation_typing=False
-"""One partition as this broker has it: leader or follower, and what is committed.
+"""A partition with a replica on this broker: leader or follower, and the high watermark.
 
 Compiled by Cython (partition.pxd has the C types), or interpreted as is.
 """
@@ -51,9 +51,9 @@ class Partition:
 
     `on_progress` is called after an append, and when the high watermark or the leader has changed.
     `is_sole_replica`: this broker leads, and there is no other replica to wait for.
-    `end_offsets`: how far the replicas are, as their fetches in this leader epoch say, this one included.
+    `end_offsets`: log end offsets of the replicas by their fetches in this leader epoch, this one included.
     `is_suspended`: a new leader epoch is being written to the disk, and appends are refused until it begins.
-    `awaits_flush`: `flush.messages` asks for a sync before the last append may be answered or read.
+    `awaits_flush`: `flush.messages` requires a sync before the last append may be answered or read.
     """
 
     __slots__ = (
@@ -100,7 +100,7 @@ class Partition:
         self.end_offsets: dict[int, int] = {}
 
     def become(self, state: LeaderAndIsrState) -> bool:
-        """Take over the controller's decision; False if it is not newer than what is known."""
+        """Apply the controller's decision; False if it is not newer than the present state."""
         if (state.leader_epoch, state.partition_epoch) <= (
             self.state.leader_epoch,
             self.state.partition_epoch,
@@ -123,7 +123,7 @@ class Partition:
         return True
 
     def stop(self) -> None:
-        """This broker has no replica of it any more: nothing can be appended, and who waits is woken."""
+        """The replica is removed from this broker: refuse appends, and notify waiting requests."""
         self.is_leader = self.is_sole_replica = False
         self.on_progress(self)
 
@@ -174,7 +174,7 @@ class Partition:
             raise NotEnoughReplicas(self.topic_partition, len(self.isr), self._min_in_sync())
 
     def record_follower_fetch(self, replica_id: int, fetch_offset: int) -> None:
-        """A follower asks for `fetch_offset`: it has everything before, which may now be committed."""
+        """A follower fetches from `fetch_offset`: it has everything before, which may now be committed."""
         if self.end_offsets.get(replica_id, NO_OFFSET) == fetch_offset:
             return
         self.end_offsets[replica_id] = fetch_offset
@@ -182,7 +182,7 @@ class Partition:
             self.on_progress(self)
 
     def require_replica(self, replica_id: int, client_leader_epoch: int) -> None:
-        """Raise unless that broker is to have a replica; a newer assignment may not have come here yet."""
+        """Raise unless that broker has a replica; a newer assignment may not have arrived yet."""
         if replica_id in self.state.replicas:
             return
         if client_leader_epoch != NO_EPOCH:
@@ -194,7 +194,7 @@ class Partition:
         return self.log.high_watermark > last_offset
 
     def is_flushed(self, last_offset: int) -> bool:
-        """Whether an append up to `last_offset` is synced, where `flush.messages` asks for that."""
+        """Whether an append up to `last_offset` is synced, if `flush.messages` requires that."""
         return not self.awaits_flush or self.log.recovery_point > last_offset
 
     def on_flushed(self) -> None:
@@ -208,7 +208,7 @@ class Partition:
         return self.isr
 
     def has_enough_in_sync(self) -> bool:
-        """Whether as many replicas are in sync as `min.insync.replicas` demands."""
+        """Whether as many replicas are in sync as `min.insync.replicas` requires."""
         return self.is_sole_replica or len(self.isr) >= self._min_in_sync()
 
     def _min_in_sync(self) -> int:

@@ -1,4 +1,4 @@
-"""Every partition that has a replica on this broker: found by name or by id, made and dropped as told."""
+"""Every partition that has a replica on this broker: found by name or by id."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ NO_TOPIC_ID = bytes(16)
 
 
 class UnknownPartition(KafkaError):
-    """No replica of this partition is here."""
+    """This broker has no replica of the partition."""
 
     error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 class ReplicaSetup(NamedTuple):
-    """A replica to be served once its log is there, and its leader epoch written if this broker leads.
+    """A replica to be served once its log exists, and its leader epoch is written if this broker leads.
 
-    `start_offset`: where the epoch begins; the log end of a log that is not there yet if None.
+    `start_offset`: where the epoch begins; the log end of a new log if None.
     """
 
     topic_partition: TopicPartition
@@ -43,11 +43,11 @@ class ReplicaSetup(NamedTuple):
 
     @property
     def blocks(self) -> bool:
-        """Whether there is anything to be brought to the disk."""
+        """Whether anything must be written to the disk."""
         return self.creation is not None or (self.log is not None and self.led_epoch > self.log.epochs.latest)
 
     def run(self) -> None:
-        """Bring it to the disk; any thread, blocks. StorageError if an epoch cannot be written."""
+        """Write it to the disk; any thread, blocks. StorageError if an epoch cannot be written."""
         if self.creation is not None:
             self.creation.run()
         log = self.log if self.creation is None else self.creation.log
@@ -94,7 +94,7 @@ class ReplicaManager:
     def log_of_other_topic(self, topic_partition: TopicPartition, topic_id: bytes) -> PartitionLog | None:
         """The log of this partition if it belongs to another topic of the same name, by `partition.metadata`.
 
-        So it is where this broker slept while the topic was deleted and created again.
+        This happens if the topic was deleted and created again while this broker was down.
         """
         log = self.logs.get(topic_partition)
         if log is None or log.topic_id is None or topic_id in (NO_TOPIC_ID, log.topic_id.bytes):
@@ -110,7 +110,7 @@ class ReplicaManager:
         *,
         now_ms: int,
     ) -> Partition:
-        """Have a replica of this partition in this state; its log is made if there is none. Blocks."""
+        """Serve a replica of this partition in this state; its log is created if there is none. Blocks."""
         hosting = self.begin_hosting(topic_partition, topic_id, state, config, now_ms=now_ms)
         try:
             hosting.run()
@@ -128,7 +128,7 @@ class ReplicaManager:
         *,
         now_ms: int,
     ) -> ReplicaSetup:
-        """Decide what a replica in this state needs on the disk; `run` makes it where blocking is allowed.
+        """Decide what a replica in this state needs on the disk; `run` writes it where blocking is allowed.
 
         If a new leader epoch has to be written, it begins at the log end of this moment: appends are refused
         until `complete_hosting`, or `cancel_hosting` if the disk failed.
@@ -147,7 +147,7 @@ class ReplicaManager:
         return ReplicaSetup(topic_partition, topic_id, state, log, creation, led_epoch, start_offset)
 
     def cancel_hosting(self, hosting: ReplicaSetup) -> None:
-        """The disk is not ready: go on as before."""
+        """The disk failed: keep the old state."""
         partition = self.partitions.get(hosting.topic_partition)
         if partition is not None:
             partition.resume_appends()
@@ -203,7 +203,7 @@ class ReplicaManager:
                 self.drop(topic_partition)
 
     def directory_failed(self, directory: LogDirectory, error: StorageError) -> list[TopicPartition]:
-        """A disk refused; the partitions that went offline with it: none if it is merely full."""
+        """A disk failed; returns the partitions that went offline with it: none if it is only full."""
         if error.is_no_space:
             directory.notice_full(error)
             return []

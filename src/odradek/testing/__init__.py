@@ -1,4 +1,4 @@
-"""Clusters and fakes for tests, yours and ours; nothing else in odradek imports this room."""
+"""Clusters and fakes for tests, yours and ours; nothing else in odradek imports this package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Cluster", "ClusterError"]
 
 
 def __getattr__(name: str) -> object:
-    # Late, so that the fakes and pytest's plugin do not pay for a whole broker.
+    # Imported late, so that the fakes and pytest's plugin do not import a whole broker.
     if name in __all__:
         from odradek.testing import cluster  # noqa: PLC0415
 

@@ -1,8 +1,8 @@
-"""A broker in a process of its own: `odradek start`, ended with whoever started it.
+"""A broker in a process of its own: `odradek start`, stopped with the process that started it.
 
     python -m odradek.testing.broker_process start ...     is the command line, until stdin ends
 
-The starter holds the other end of stdin: when it dies, however it dies, its broker goes, too.
+The starter holds the other end of stdin: when it dies, its broker stops, too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Found = TypeVar("Found")
 
 
 class BrokerProcess:
-    """One life of a broker. `log_path` gets what it says on stderr."""
+    """One run of a broker. `log_path` gets its stderr."""
 
     def __init__(self, settings: Mapping[str, str], log_path: Path) -> None:
         self._command = [sys.executable, "-m", __name__, "start"]
@@ -57,23 +57,23 @@ class BrokerProcess:
             said = self._process.stdout.readline().strip()
         if not said.startswith(READY):
             self._end(signal.SIGKILL)
-            raise ClusterError(f"the broker did not start: {said}{self._told()}")
+            raise ClusterError(f"the broker did not start: {said}{self._stderr()}")
         return said.removeprefix(READY).split(",")
 
     def stop(self) -> None:
         """Stop in order; ClusterError if the broker had failed, unless it was killed on purpose."""
         exit_code = self._end(signal.SIGTERM)
         if exit_code != 0 and not self._was_killed:
-            raise ClusterError(f"the broker ended with exit code {exit_code}: {self._told()}")
+            raise ClusterError(f"the broker ended with exit code {exit_code}: {self._stderr()}")
 
     def kill(self) -> None:
-        """End it with SIGKILL, in the middle of whatever it does."""
+        """Kill it with SIGKILL."""
         self._was_killed = True
         self.process.kill()
         self.process.wait()
 
     def look(self, function: Callable[[BrokerServer], Found]) -> Found:
-        """Nobody looks into another process."""
+        """Not possible in another process."""
         raise ClusterError("only a broker in this process can be looked into: Cluster(process=False)")
 
     def _end(self, number: signal.Signals) -> int:
@@ -90,7 +90,7 @@ class BrokerProcess:
             process.stdin.close()
             process.stdout.close()
 
-    def _told(self) -> str:
+    def _stderr(self) -> str:
         return self._log_path.read_text(errors="replace").strip() or "it said nothing on stderr"
 
 

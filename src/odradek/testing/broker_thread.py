@@ -23,7 +23,7 @@ Found = TypeVar("Found")
 
 
 class BrokerThread:
-    """One life of a broker. One thread, the test's, calls `start`, then `stop`."""
+    """One run of a broker. One thread, the test's, calls `start`, then `stop`."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         loaded = combine([Given(key, text, "Cluster") for key, text in settings.items()])
@@ -32,7 +32,7 @@ class BrokerThread:
         self._config = loaded.config
         self._started: Future[list[str]] = Future()
         self._ended: Future[None] = Future()
-        # A cluster that somebody forgot to close must not keep the interpreter from ending.
+        # A cluster that was not closed must not keep the interpreter from exiting.
         self._thread = threading.Thread(target=self._run, name="odradek-broker", daemon=True)
 
     def start(self) -> list[str]:
@@ -53,7 +53,7 @@ class BrokerThread:
         raise ClusterError("only a broker in a process of its own can be killed: Cluster(process=True)")
 
     def look(self, function: Callable[[BrokerServer], Found]) -> Found:
-        """What a function finds in the broker, on the loop that owns it."""
+        """The result of a function of the broker, called on its loop."""
 
         async def looking() -> Found:
             return function(self._server)
@@ -64,7 +64,7 @@ class BrokerThread:
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 runner.run(self._serve())
-        except BaseException as error:  # the root of the thread: whoever waits is told
+        except BaseException as error:  # the root of the thread: passed to the waiting caller
             waiting = self._ended if self._started.done() else self._started
             waiting.set_exception(error)
         else:

@@ -27,7 +27,7 @@ Setting = str | int | float | bool
 Found = TypeVar("Found")
 
 
-class Life(Protocol):
+class BrokerRun(Protocol):
     """A broker from one start to its stop: broker_thread.py, broker_process.py."""
 
     def start(self) -> list[str]:
@@ -37,10 +37,10 @@ class Life(Protocol):
         """Stop in order."""
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill it."""
 
     def look(self, function: Callable[[BrokerServer], Found]) -> Found:
-        """What a function finds in the broker."""
+        """The result of a function of the broker."""
 
 
 class Cluster:
@@ -77,7 +77,7 @@ class Cluster:
         named = {name.replace("_", "."): value for name, value in keywords.items()}
         self._given = {key: _text(value) for key, value in {**(settings or {}), **named}.items()}
         self._directory: tempfile.TemporaryDirectory[str] | None = None
-        self._life: Life | None = None
+        self._run: BrokerRun | None = None
         self._addresses: list[str] = []
 
     @property
@@ -94,18 +94,18 @@ class Cluster:
 
     def start(self) -> None:
         """Return when clients are served."""
-        if self._life is not None:
+        if self._run is not None:
             raise ClusterError("the cluster runs already")
-        self._life = life = self._make_life()
+        self._run = life = self._make_run()
         try:
             self._addresses = life.start()
         except BaseException:
-            self._life = None
+            self._run = None
             raise
 
     def stop(self) -> None:
         """Stop the broker in order and keep its data, for `start`; nothing to do if it does not run."""
-        life, self._life = self._life, None
+        life, self._run = self._run, None
         if life is not None:
             life.stop()
 
@@ -115,17 +115,17 @@ class Cluster:
         self.start()
 
     def kill(self) -> None:
-        """End the broker's process at once, as a crash would; `restart` brings it back."""
-        if self._life is None:
+        """Kill the broker's process; `restart` starts it again."""
+        if self._run is None:
             raise ClusterError("the cluster does not run")
-        self._life.kill()
+        self._run.kill()
         self.stop()
 
     def look(self, function: Callable[[BrokerServer], Found]) -> Found:
-        """What a function finds in the broker of this process; it runs on the broker's loop."""
-        if self._life is None:
+        """The result of a function of the broker of this process, called on its loop."""
+        if self._run is None:
             raise ClusterError("the cluster does not run")
-        return self._life.look(function)
+        return self._run.look(function)
 
     def close(self) -> None:
         """Stop the broker and remove what it wrote."""
@@ -169,8 +169,8 @@ class Cluster:
             **self._given,
         }
 
-    def _make_life(self) -> Life:
-        # Each kind imports only what it needs: a broker in a process costs this one next to nothing.
+    def _make_run(self) -> BrokerRun:
+        # Each kind imports only what it needs: a broker in its own process needs few imports here.
         if self._in_process:
             from odradek.testing.broker_thread import BrokerThread  # noqa: PLC0415
 

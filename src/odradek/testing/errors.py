@@ -1,4 +1,4 @@
-"""What can go wrong with a cluster of a test."""
+"""Errors of a test's cluster."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from odradek.common.errors import OdradekError
 
 
 class ClusterError(OdradekError):
-    """A test's cluster could not be started, did not live as long as it should, or cannot do that."""
+    """A test's cluster could not be started, stopped unexpectedly, or does not support the operation."""

@@ -1,4 +1,4 @@
-"""A real file system whose calls fail when a test says so: no space, a dying disk, a crash at any call."""
+"""A real file system with injected faults: no space, a failing disk, a crash at any call."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ CHANGES = frozenset(
 
 
 class Crashed(BaseException):
-    """The process is gone, as far as the test is concerned; no `except Exception` may catch it."""
+    """A simulated crash of the process; not caught by `except Exception`."""
 
 
 class FaultyFiles(FileSystem):
-    """Does what FileSystem does until `fault` says otherwise.
+    """Behaves as FileSystem until `fault` returns an error.
 
-    `fault(call, path)` is asked before every call, by the method's name, and returns an errno, or 0 to go on.
-    `crash_after(n)` stops the world at the n-th change, in the middle of it if it is a write.
+    `fault(call, path)` is called before every call with the method's name; returns an errno, or 0 for none.
+    `crash_after(n)` crashes at the n-th change, in the middle of it if it is a write.
     """
 
     __slots__ = ("changes_left", "fault", "free_bytes", "synced")
@@ -65,7 +65,7 @@ class FaultyFiles(FileSystem):
         return FileSystem.read_into(self, file, buffer, position)
 
     def write_at(self, file: OpenFile, payload: Buffer, position: int, zeroes: int = 0) -> None:
-        """As the real one, but a full disk takes what fits, and a crash half of it."""
+        """As the real one, but a full disk writes what fits, and a crash half of it."""
         try:
             self._check("write_at", self._path(file))
         except Crashed:
@@ -98,7 +98,7 @@ class FaultyFiles(FileSystem):
         self.synced.append(path)
 
     def usable_bytes(self, path: str) -> int:
-        """What the test says is free, if it says so."""
+        """The free space set by the test, if it is set."""
         return FileSystem.usable_bytes(self, path) if self.free_bytes is None else self.free_bytes
 
     def make_directory(self, path: str) -> None:

@@ -1,4 +1,4 @@
-"""The shared store in memory: as many sessions as a test likes, cut off and expired as it likes."""
+"""The shared store in memory: any number of sessions, which a test can suspend and expire."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ class MemoryEnsemble:
         return Draft(self, zxid=self.zxid + 1, now_ms=self._now_ms(), session_id=session_id)
 
     def commit(self, draft: Draft) -> None:
-        """Take over what the draft changes, and wake the watches of every session."""
+        """Apply the draft, and fire the watches of every session."""
         self.zxid = draft.zxid
         for path, node in draft.changed.items():
             if node is None:
-                self.nodes.pop(path, None)  # a node may be born and die in one transaction
+                self.nodes.pop(path, None)  # a node may be created and deleted in one transaction
             else:
                 self.nodes[path] = node
         for session in self._sessions:
             session.notice(draft.events)
 
     def end_session(self, store: MemoryStore) -> None:
-        """Take the ephemeral nodes of a session away."""
+        """Remove the ephemeral nodes of a session."""
         self._sessions.remove(store)
         draft = self.draft(store.session_id)
         draft.remove_all(
@@ -75,7 +75,7 @@ class MemoryEnsemble:
 
 
 class MemoryStore(Store):
-    """One session at a `MemoryEnsemble`; `suspend`, `resume` and `expire` are the test's."""
+    """One session at a `MemoryEnsemble`; `suspend`, `resume` and `expire` are for tests."""
 
     def __init__(self, ensemble: MemoryEnsemble, session_id: int) -> None:
         self._ensemble = ensemble
@@ -105,7 +105,7 @@ class MemoryStore(Store):
         return 1000
 
     def add_listener(self, listener: SessionListener) -> None:
-        """Be told of every later change of `state`."""
+        """Call the listener after every later change of `state`."""
         self._listeners.append(listener)
 
     async def create(
@@ -153,10 +153,10 @@ class MemoryStore(Store):
         if self._ended is None:
             self._end(StoreClosed("the store was closed"))
 
-    # The test's handles
+    # Called by tests
 
     def suspend(self) -> None:
-        """Cut the connection: calls wait, watches are late."""
+        """Suspend the connection: calls and watches wait."""
         self._is_connected.clear()
         self._change(SessionState.SUSPENDED)
 
@@ -178,7 +178,7 @@ class MemoryStore(Store):
             self._loop.call_soon(self._deliver)
 
     async def _turn(self) -> None:
-        """Let others run, wait for the connection, hand out watch events before anything newer is read."""
+        """Let others run, wait for the connection, deliver watch events before anything newer is read."""
         await asyncio.sleep(0)
         if self._ended is None:
             await self._is_connected.wait()

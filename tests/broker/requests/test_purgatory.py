@@ -67,7 +67,7 @@ def test_a_bug_in_one_waiter_closes_its_connection_and_does_not_stop_the_others(
         purgatory.wake("key")
         await asyncio.sleep(0)
         assert (len(purgatory), patient.is_complete) == (0, True)
-        assert connection.reasons == ["a fault of the broker"]
+        assert connection.reasons == ["unexpected broker error"]
 
     asyncio.run(main())
     assert "a bug in a waiting request" in caplog.text

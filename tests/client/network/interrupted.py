@@ -1,4 +1,4 @@
-"""Clients on loan, interrupted by Ctrl-C again and again; a program, since only a main thread can be.
+"""Clients that read directly, interrupted by Ctrl-C again and again; a program, for its main thread.
 
 interrupted.py consumer|producer BOOTSTRAP TOPIC
 """
@@ -32,21 +32,21 @@ def until_interrupted(act: Callable[[], object], after_s: float) -> None:
         timer.join()
 
 
-def repeat_until_read_on_loan(
+def repeat_until_read_directly(
     act: Callable[[], object], connection: Callable[[], BrokerConnection | None]
 ) -> None:
     """Do something again and again until its answer was read by this thread itself."""
 
     def answers() -> int:
         there = connection()
-        return there.loan.answers if there is not None and there.loan is not None else 0
+        return there.direct_read.responses if there is not None and there.direct_read is not None else 0
 
     before = answers()
     for _ in range(MOST_TRIES):
         act()
         if answers() > before:
             return
-    raise AssertionError("the connection was never lent")
+    raise AssertionError("direct reading never started")
 
 
 def send(producer: Sender, topic: str, value: bytes) -> int:
@@ -70,7 +70,7 @@ def consume(producer: Sender, bootstrap: str, topic: str) -> None:
                 take()
 
         for _ in range(INTERRUPTIONS):
-            repeat_until_read_on_loan(
+            repeat_until_read_directly(
                 send_and_take, lambda: consumer._engine.brokers.open_connection(0, "fetch")
             )
             until_interrupted(take, 0.005)
@@ -82,7 +82,7 @@ def produce(producer: Sender, topic: str) -> None:
     """Each Ctrl-C may have cost one offset its place in the list, not more, and nothing is left over."""
     offsets: list[int] = []
     for _ in range(INTERRUPTIONS):
-        repeat_until_read_on_loan(
+        repeat_until_read_directly(
             lambda: offsets.append(send(producer, topic, b"x")),
             lambda: producer._engine._brokers.open_connection(0),
         )

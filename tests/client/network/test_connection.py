@@ -83,7 +83,9 @@ def test_a_batch_of_another_thread_goes_only_where_nothing_else_is_on_its_way():
             answers = [loop.create_future() for _ in range(3)]
 
             def send(number: int) -> asyncio.Future[bool]:
-                return loop.run_in_executor(None, connection.send_alone, answers[number], template, b"batch")
+                return loop.run_in_executor(
+                    None, connection.send_if_idle, answers[number], template, b"batch"
+                )
 
             waiting = connection.send(MetadataRequest(), 13)
             assert not await asyncio.wait_for(send(0), 20)

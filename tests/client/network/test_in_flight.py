@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from odradek.client.network.in_flight import MAX_CORRELATION_ID, InFlight, Waiting
+from odradek.client.network.in_flight import MAX_CORRELATION_ID, InFlight, InFlightRequest
 from odradek.client.network.responses import BadResponse
 from odradek.protocol.api_key import ApiKey
 
@@ -13,8 +13,8 @@ LOOP = asyncio.new_event_loop()
 LOOP.close()
 
 
-def waiting(correlation_id: int, deadline_ms: float = 1000) -> Waiting:
-    return Waiting(correlation_id, ApiKey.METADATA, 1000, deadline_ms, asyncio.Future(loop=LOOP))
+def waiting(correlation_id: int, deadline_ms: float = 1000) -> InFlightRequest:
+    return InFlightRequest(correlation_id, ApiKey.METADATA, 1000, deadline_ms, asyncio.Future(loop=LOOP))
 
 
 def an_answer(correlation_id: int) -> memoryview:

@@ -23,9 +23,9 @@ def framed(answers: list[bytes]) -> bytes:
 def feed(assembler: ResponseAssembler, received: bytes, chunk: int) -> list[memoryview]:
     answers: list[memoryview] = []
     while received:
-        room = assembler.room()
-        count = min(len(room), chunk, len(received))
-        room[:count] = received[:count]
+        buffer = assembler.buffer()
+        count = min(len(buffer), chunk, len(received))
+        buffer[:count] = received[:count]
         answers += assembler.filled(count)
         received = received[count:]
     return answers
@@ -46,7 +46,7 @@ def test_a_large_answer_is_received_into_the_buffer_it_is_handed_out_in():
     assembler = ResponseAssembler()
     size = 10 * RECEIVE_BYTES
     feed(assembler, struct.pack(">i", size) + b"abcd", 8)
-    own = assembler.room().obj
+    own = assembler.buffer().obj
 
     (answer,) = feed(assembler, bytes(size - 4), 1 << 30)
 
@@ -78,15 +78,15 @@ def test_what_is_no_answer_is_told(received, words):
 
 def test_a_large_buffer_is_received_into_again_only_when_nobody_looks_at_any_part_of_it():
     spares = SpareBuffers()
-    first = spares.take(3_000_000)
+    first = spares.acquire(3_000_000)
     first[0] = 7
     part = first[100:200]
     del first
 
-    second = spares.take(3_000_000)
+    second = spares.acquire(3_000_000)
     second[0] = 8
     del part
-    third = spares.take(2_900_000)
+    third = spares.acquire(2_900_000)
 
     assert (second[0], third[0], len(third)) == (8, 7, 2_900_000)
     assert third.obj is not second.obj
@@ -94,12 +94,12 @@ def test_a_large_buffer_is_received_into_again_only_when_nobody_looks_at_any_par
 
 def test_only_so_many_buffers_are_kept_and_none_that_is_huge():
     spares = SpareBuffers()
-    held = [spares.take(1_000_000) for _ in range(2 * MOST_SPARES)]
+    held = [spares.acquire(1_000_000) for _ in range(2 * MOST_SPARES)]
     assert len({id(one.obj) for one in held}) == len(held)
     kept = {id(one.obj) for one in held[:MOST_SPARES]}
     del held
 
-    again = [spares.take(1_000_000) for _ in range(MOST_SPARES)]
+    again = [spares.acquire(1_000_000) for _ in range(MOST_SPARES)]
     assert {id(one.obj) for one in again} == kept
-    huge = spares.take(MAX_SPARE_BYTES + 1)
+    huge = spares.acquire(MAX_SPARE_BYTES + 1)
     assert len(huge.obj) == MAX_SPARE_BYTES + 1

@@ -162,7 +162,7 @@ def test_close_ends_in_its_time_and_fails_what_is_left(proxy: Proxy, topic: str)
 def stoppable() -> Iterator[tuple[Cluster, int]]:
     """A broker in a process of its own, and that process's id; it runs again whatever a test did to it."""
     with Cluster(process=True, num_partitions=1) as cluster:
-        life = cluster._life
+        life = cluster._run
         assert isinstance(life, BrokerProcess)
         process_id = life.process.pid
         try:

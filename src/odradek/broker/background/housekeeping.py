@@ -22,14 +22,14 @@ GARBAGE_CHECK_MS = 5000
 ROOM_CHECK_MS = 5000
 IDLE_CHECK_MS = 5000
 LOGS_PER_TURN = 50
-"""A log takes a chore a microsecond or two: clients should not feel that there are thousands of them."""
+"""Logs handled before the loop serves clients again: a task takes one or two microseconds per log."""
 
 
 class Housekeeping:
     """Periodic tasks over all logs. Decisions are taken on the loop; what may block runs in the pool.
 
-    Clients have their turn after some logs, and no two chores begin at the same moment. A disk that fails
-    under one of them goes offline, and the chore goes on with the rest.
+    The loop serves clients after every few logs, and no two tasks start at the same moment. When a disk
+    fails, its directory goes offline and the task continues with the others.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Housekeeping:
         flusher: LogFlusher,
         on_space: Callable[[], Awaitable[None]],
     ) -> None:
-        """`on_space`: called every few seconds while a directory takes writes."""
+        """`on_space`: called every few seconds while a directory accepts writes."""
         self._replicas = replicas
         self._on_space = on_space
         self._logs = replicas.logs
@@ -142,7 +142,7 @@ class Housekeeping:
         return self._logs.checkpoints()
 
     async def enforce_retention(self) -> None:
-        """Give up segments whose time is over; others have their turn after each log."""
+        """Delete segments beyond their retention, one log at a time."""
         for log in list(self._logs.logs.values()):
             if self._serves(log):
                 self._logs.enforce_retention_of(log, self._clock.now_ms())
@@ -150,20 +150,20 @@ class Housekeeping:
         self._replicas.drop_offline()
 
     async def remove_expired_producers(self) -> None:
-        """Forget producers that have been silent for `producer.id.expiration.ms`."""
+        """Remove producers that have not written for `producer.id.expiration.ms`."""
         async for logs in self._some_logs():
             for log in filter(self._serves, logs):
                 self._logs.remove_expired_producers(log, self._clock.now_ms())
 
     async def look_for_room(self) -> None:
-        """Tell of a full disk that has room again, and have made there what found none before."""
+        """Report when a full disk has space again, and retry the partitions that it could not take."""
         for directory in self._logs.online_directories():
             directory.notice_room()
         if not all(directory.is_full for directory in self._logs.online_directories()):
             await self._on_space()
 
     async def give_back_idle_room(self) -> None:
-        """Cut log files that nobody has written to lately to their records, for tools that read them."""
+        """Truncate the preallocated tail of log files without recent writes, for tools that read them."""
         async for logs in self._some_logs():
             for log in filter(self._serves, logs):
                 try:
@@ -172,7 +172,7 @@ class Housekeeping:
                     self._failed(log, error)
 
     async def remove_garbage(self) -> None:
-        """Remove files that were given up long enough ago."""
+        """Remove files that were marked for deletion long enough ago."""
         now_ms = self._clock.now_ms()
         due = self._logs.due_directories(now_ms)
         async for logs in self._some_logs():

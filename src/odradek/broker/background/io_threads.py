@@ -24,12 +24,12 @@ class IoThreads(Executor):
         return self._threads.submit(function, *args, **kwargs)
 
     def resize(self, count: int) -> None:
-        """Have so many threads for what comes; what was submitted is finished by the old ones."""
+        """Change the number of threads; submitted work finishes on the old ones."""
         if count != self.count:
             self.count = count
             self._threads.shutdown(wait=False)
             self._threads = self._start()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more work; with `wait`, return when all is done."""
+        """Accept no more work; with `wait`, return when all of it is done."""
         self._threads.shutdown(wait=wait, cancel_futures=cancel_futures)

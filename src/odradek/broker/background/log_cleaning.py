@@ -1,4 +1,4 @@
-"""Compaction in a running broker: the cleaner's threads, started anew when their settings change."""
+"""Compaction in a running broker: the cleaner's threads, restarted when their settings change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OnFailure = Callable[[TopicPartition, StorageError], object]
 class LogCleaning:
     """The cleaner of this broker. Owned by the server, on the loop that owns the logs.
 
-    `on_failure` hears when a disk failed under the cleaner.
+    `on_failure` is called when a disk failed during cleaning.
     """
 
     def __init__(self, logs: LogManager, config: CleanerConfig, clock: Clock, on_failure: OnFailure) -> None:
@@ -50,7 +50,7 @@ class LogCleaning:
         self._task.add_done_callback(_tell_of_bug)
 
     async def stop(self) -> None:
-        """Give up the runs under way and end the threads."""
+        """Cancel the current runs and stop the threads."""
         self._wanted = self.manager.config
         if self._switching is not None:
             await self._switching
@@ -64,7 +64,7 @@ class LogCleaning:
             self._worker = self._task = None
 
     def apply(self, config: CleanerConfig) -> None:
-        """Have other threads and other memory soon; what runs is given up and done again by them."""
+        """Restart the threads with other settings; the current runs are cancelled and repeated."""
         self._wanted = config
         if self._task is None:
             self.manager = self._make_manager(config)
@@ -108,7 +108,7 @@ class LogCleaning:
 
 
 def _tell_of_bug(task: asyncio.Task[None]) -> None:
-    """A task root: nothing is compacted any more, and somebody must hear of it."""
+    """Log the failure of the cleaner's task: nothing is compacted any more."""
     if not task.cancelled() and task.exception() is not None:
         logger.error("a bug in the log cleaner, which has stopped", exc_info=task.exception())
 

@@ -1,4 +1,4 @@
-"""Syncs logs in the pool: before an answer where `flush.messages` asks for it, and by the clock."""
+"""Flushes logs in the pool: before a response where `flush.messages` requires it, and periodically."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LogFlusher:
             self._start(partition.log)
 
     async def flush(self, log: PartitionLog) -> None:
-        """Flush a log, or wait for the flush that is running; a disk that fails goes offline."""
+        """Flush a log, or wait for the flush that is running; a failed disk goes offline."""
         await asyncio.shield(self._running.get(log) or self._start(log))
 
     async def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""Replicas on their way from one log directory of this broker to another: copied, swapped, or given up."""
+"""Moves replicas from one log directory of this broker to another: copy, swap, cancel."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UNLIMITED = 2**63 - 1
 
 
 class _RunningMove:
-    """One move under way, and whether it shall go on."""
+    """One move, and whether it was cancelled."""
 
     __slots__ = ("ended", "gives_up", "move", "task")
 
@@ -40,9 +40,9 @@ class _RunningMove:
 
 
 class LogMoves:
-    """The moves of this broker. Owned by the server, on the loop; what blocks goes through `in_pool`.
+    """The moves of this broker. Owned by the server, on the loop; what blocks runs by `in_pool`.
 
-    `max_bytes_per_second` is asked after each chunk, so that it can change while a log is copied.
+    `max_bytes_per_second` is read after each chunk, so that it can change during a copy.
     """
 
     def __init__(
@@ -66,22 +66,22 @@ class LogMoves:
         self._rides: dict[TopicPartition, _RunningMove] = {}
 
     async def start(self) -> None:
-        """Take up the moves that the last stop has interrupted."""
+        """Resume the moves that the last stop interrupted."""
         for topic_partition, directory in self._logs.report.unfinished_moves.items():
             if self._replicas.find(*topic_partition) is not None and directory.failure is None:
                 await self._begin(topic_partition, directory)
 
     async def stop(self) -> None:
-        """Interrupt all moves; the next start takes them up."""
+        """Interrupt all moves; the next start resumes them."""
         rides = list(self._rides.values())
         for ride in rides:
             ride.ended.set()
         await asyncio.gather(*(ride.task for ride in rides if ride.task is not None))
 
     async def order(self, topic_partition: TopicPartition, path: str) -> None:
-        """Have a replica move to a directory, or stay there if it is there; a KafkaError says why not.
+        """Start moving a replica to a directory, unless it is there; raises KafkaError if it cannot.
 
-        A replica that is not here yet will be made there when it comes.
+        A replica that does not exist yet is created there later.
         """
         if len(str(topic_partition)) + FUTURE_SUFFIX_LENGTH > MAX_FILENAME_LENGTH:
             raise KafkaError("The topic name is too long.", error_code=ErrorCode.INVALID_TOPIC_EXCEPTION)
@@ -98,7 +98,7 @@ class LogMoves:
                 await self._begin(topic_partition, directory)
 
     async def cancel(self, topic_partition: TopicPartition) -> None:
-        """Give up the move of a replica, if there is one; it is over when this returns."""
+        """Cancel the move of a replica, if there is one; returns when it has stopped."""
         ride = self._rides.get(topic_partition)
         if ride is not None and ride.task is not None:
             ride.gives_up = True
@@ -114,7 +114,7 @@ class LogMoves:
         raise KafkaError(f"{path} is not in log.dirs", error_code=ErrorCode.LOG_DIR_NOT_FOUND)
 
     async def _begin(self, topic_partition: TopicPartition, directory: LogDirectory) -> None:
-        """From here on a crash does not forget the move: the directory of the copy tells of it."""
+        """Create the directory of the copy: from here on the move is resumed after a crash."""
         move = self._logs.begin_move(topic_partition, directory)
         self._cleaning.pause(topic_partition)
         try:
@@ -126,7 +126,7 @@ class LogMoves:
         ride.task = asyncio.create_task(self._carry(ride))
 
     async def _carry(self, ride: _RunningMove) -> None:
-        """A task root: a move that cannot go on is given up, and the replica stays where it is."""
+        """Run one move; if it fails, it is cancelled and the replica stays where it is."""
         move = ride.move
         try:
             if await self._copy(ride):

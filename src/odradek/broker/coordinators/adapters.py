@@ -69,7 +69,7 @@ class InternalTopic:
             raise NotLeaderOrFollower(led.topic_partition, led.state.leader_id, led.state.leader_epoch)
 
     def end_offset(self, partition: int) -> int:
-        """Where the next record goes."""
+        """The offset of the next record."""
         return self._replicas.get(self.topic, partition).log.log_end_offset
 
     async def read(self, partition: int, end_offset: int) -> AsyncIterator[bytes]:
@@ -122,7 +122,7 @@ class LoopTimer:
 def follow_leadership(
     runtime: CoordinatorRuntime[Any], replicas: ReplicaManager
 ) -> Callable[[Partition], None]:
-    """Tells a coordinator when a partition of its topic begins or ceases to be led here."""
+    """Notifies a coordinator when this broker becomes or stops being leader of a partition of its topic."""
 
     def changed(partition: Partition) -> None:
         index = partition.topic_partition.partition

@@ -1,4 +1,4 @@
-"""The topics that coordinators keep their state in: made when somebody first needs them."""
+"""The topics that coordinators keep their state in: created when first needed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class InternalTopicPlan(NamedTuple):
     name: str
     partition_count: int
     replication_factor: int
-    # Somebody asked for so many replicas: then fewer will not do.
+    # The replication factor was configured: fewer replicas are an error.
     is_factor_explicit: bool
     configs: Mapping[str, str]
 

@@ -1,4 +1,4 @@
-"""AlterConfigs, API key 33: replace all settings of topics and brokers; whatever is not named goes.
+"""AlterConfigs, API key 33: replace all settings of topics and brokers; others are removed.
 
 Versions 0-2.  2: flexible.  IncrementalAlterConfigs is what clients should use.
 """
@@ -19,7 +19,7 @@ Row = AlterConfigsResponse.Responses
 
 @handles(ApiKey.ALTER_CONFIGS, versions=(0, 2))
 async def alter_configs(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
-    """Each resource has its own answer."""
+    """Each resource has its own result."""
     answers = await alter_each(context, request.resources, _changes_of, validate_only=request.validate_only)
     rows = [Row(**answer._asdict()) async for answer in CooperativeYield().over(answers)]
     return AlterConfigsResponse(responses=rows)

@@ -1,6 +1,6 @@
-"""AlterReplicaLogDirs, API key 34: have replicas of this broker lie in another of its log directories.
+"""AlterReplicaLogDirs, API key 34: move replicas to another log directory of this broker.
 
-Versions 0-2.  2: flexible.  Answered when the moves have begun; DescribeLogDirs tells how far they are.
+Versions 0-2.  2: flexible.  Returns when the moves have started; DescribeLogDirs shows their progress.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Row = Result.Partitions
 async def alter_replica_log_dirs(
     context: RequestContext, request: AlterReplicaLogDirsRequest
 ) -> AlterReplicaLogDirsResponse:
-    """Each partition has its own answer; of a partition that is named twice the last directory counts."""
+    """Each partition has its own result; for a partition named twice the last directory counts."""
     wanted = {
         TopicPartition(topic.name, index): directory.path
         for directory in request.dirs

@@ -1,4 +1,4 @@
-"""ApiVersions, API key 18: what this broker serves, by the table that lets requests in.
+"""ApiVersions, API key 18: the APIs and versions that this broker serves.
 
 Versions 0-4.  1: throttle time.  3: flexible, client software names, features.  4: features from version 0.
 """
@@ -22,7 +22,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 @handles(ApiKey.API_VERSIONS, versions=(0, 4))
 def api_versions(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
-    """Tell everything; a client whose name cannot be one is told so."""
+    """List every API; an invalid client software name is an error."""
     names = (request.client_software_name, request.client_software_version)
     if context.version >= NAMES_FROM and not all(map(_SOFTWARE.fullmatch, names)):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)

@@ -1,6 +1,6 @@
 """ConsumerGroupDescribe, API key 69: groups of the new protocol with their members.
 
-Versions 0-1.  1: which protocol a member speaks.
+Versions 0-1.  1: the protocol of each member.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from odradek.protocol.messages import ConsumerGroupDescribeRequest, ConsumerGrou
 async def consumer_group_describe(
     context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse:
-    """Each group has its own answer."""
+    """Each group has its own result."""
     rows = [
         await _describe(context, request, group_id)
         async for group_id in CooperativeYield().over(request.group_ids)
@@ -46,7 +46,7 @@ async def _describe(
 
 
 def _authorize_topics(context: RequestContext, row: ConsumerGroupDescribeResponse.Groups) -> None:
-    """Members show topics, so whoever may not describe one of those is not shown the members."""
+    """Members list topics: a client that may not describe one of these does not see the members."""
     names = {name for member in row.members for name in member.subscribed_topic_names}
     for member in row.members:
         for assignment in (member.assignment, member.target_assignment):

@@ -29,7 +29,7 @@ Row = CreateAclsResponse.Results
 
 @handles(ApiKey.CREATE_ACLS, versions=(1, 3))
 async def create_acls(context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:
-    """Each ACL has its own answer; those of one pattern are written together. Existing ones are no error."""
+    """Each ACL has its own result; those of one pattern are written together. Existing ones are no error."""
     _, acls = require_authorizer(context.services)
     rows = []
     by_pattern: dict[ResourcePattern, dict[AccessControlEntry, list[Row]]] = {}

@@ -1,6 +1,6 @@
-"""CreatePartitions, API key 37: give topics more partitions, and answer when those have leaders.
+"""CreatePartitions, API key 37: add partitions to topics; returns when they have leaders.
 
-Versions 0-3.  1: throttle time.  2: flexible.  3: the quota of creations may answer.
+Versions 0-3.  1: throttle time.  2: flexible.  3: the quota of creations may be exceeded.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_ADDED_PER_TOPIC = 10_000
 async def create_partitions(
     context: RequestContext, request: CreatePartitionsRequest
 ) -> CreatePartitionsResponse:
-    """Each topic has its own answer; first all are grown, then all are waited for."""
+    """Each topic has its own result; all are extended first, then awaited together."""
     deadline = context.services.loop.time() + request.timeout_ms / 1000
     counts = Counter(topic.name for topic in request.topics)
     rows = [_refusal(name, _twice()) for name, count in counts.items() if count > 1]
@@ -52,7 +52,9 @@ async def _grow(context: RequestContext, asked: Asked, deadline: float, *, valid
     services = context.services
     context.authorize(Operation.ALTER, Resource.topic(asked.name))
     if services.loop.time() > deadline:
-        raise KafkaError("Its turn did not come in time.", error_code=ErrorCode.REQUEST_TIMED_OUT)
+        raise KafkaError(
+            "The request timed out before it was processed.", error_code=ErrorCode.REQUEST_TIMED_OUT
+        )
     known = services.image.topics.get(asked.name)
     if known is not None and asked.count - len(known.partitions) > MAX_ADDED_PER_TOPIC:
         raise KafkaError(

@@ -1,6 +1,6 @@
-"""CreateTopics, API key 19: make topics, and answer when clients can find their leaders.
+"""CreateTopics, API key 19: create topics; returns when clients can find their leaders.
 
-Versions 2-7, as Kafka 4.  5: flexible; partitions, replicas and settings in the answer.  7: topic ids.
+Versions 2-7, as Kafka 4.  5: flexible; partitions, replicas and settings in the response.  7: topic ids.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_PARTITIONS_PER_REQUEST = 10_000
 
 @handles(ApiKey.CREATE_TOPICS, versions=(2, 7))
 async def create_topics(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    """Each topic has its own answer; first all are made, then all are waited for."""
+    """Each topic has its own result; all are created first, then awaited together."""
     deadline = context.services.loop.time() + request.timeout_ms / 1000
     counts = Counter(topic.name for topic in request.topics)
     if _partitions_asked_for(context, request) > MAX_PARTITIONS_PER_REQUEST:
@@ -71,7 +71,9 @@ async def _create(context: RequestContext, asked: Asked, deadline: float, *, val
         if not context.is_allowed(Operation.CREATE, CLUSTER):
             context.authorize(Operation.CREATE, Resource.topic(asked.name))
         if services.loop.time() > deadline:
-            raise KafkaError("Its turn did not come in time.", error_code=ErrorCode.REQUEST_TIMED_OUT)
+            raise KafkaError(
+                "The request timed out before it was processed.", error_code=ErrorCode.REQUEST_TIMED_OUT
+            )
         topic = _new_topic(asked)
         created = await from_store(
             services.topics.create_topic(topic, validate_only=validate_only), deadline - services.loop.time()

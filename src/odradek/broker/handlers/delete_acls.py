@@ -24,7 +24,7 @@ Row = FilterRow.MatchingAcls
 
 @handles(ApiKey.DELETE_ACLS, versions=(1, 3))
 async def delete_acls(context: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse:
-    """Each filter is answered with the ACLs it deleted; of two that find the same, the first has it."""
+    """Each filter returns the ACLs it deleted; an ACL that two filters match is in the first."""
     authorizer, acls = require_authorizer(context.services)
     rows = []
     async for asked in CooperativeYield().over(request.filters):
@@ -52,7 +52,7 @@ async def _delete(authorizer: Authorizer, acls: ClusterAcls, wanted: AclBindingF
 async def _delete_from(
     acls: ClusterAcls, pattern: ResourcePattern, known: list[AccessControlEntry], wanted: AclBindingFilter
 ) -> list[Row]:
-    """Delete from one pattern, also what the store has and this broker does not know yet."""
+    """Delete from one pattern, including ACLs in the store that this broker has not loaded yet."""
     deleted: list[AccessControlEntry] = []
 
     def remove(before: Entries) -> Entries:

@@ -23,7 +23,7 @@ HIGH_WATERMARK = -1
 
 @handles(ApiKey.DELETE_RECORDS, versions=(0, 2))
 async def delete_records(context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    """Each partition has its own answer."""
+    """Each partition has its own result."""
     turns = CooperativeYield()
     return DeleteRecordsResponse(
         topics=[

@@ -1,4 +1,4 @@
-"""DeleteTopics, API key 20: delete topics, and answer when neither metadata nor logs have them any more.
+"""DeleteTopics, API key 20: delete topics; returns when metadata and logs are without them.
 
 Versions 1-6, as Kafka 4.  3: deletion can be disabled.  4: flexible.  5: messages.  6: by topic id.
 """
@@ -27,12 +27,12 @@ Row = DeleteTopicsResponse.Responses
 DELETION_DISABLED_SINCE = 3
 NO_TOPIC_ID = bytes(16)
 STORE_RETRY_SECONDS = 0.5
-"""A watch tells when the topic has left the store, unless that cannot be reached or the session has ended."""
+"""How often to look, in case the store cannot be reached or the session of the watch has expired."""
 
 
 @handles(ApiKey.DELETE_TOPICS, versions=(1, 6))
 async def delete_topics(context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-    """Each topic has its own answer; first all are marked, then all are waited for."""
+    """Each topic has its own result; all are marked first, then awaited together."""
     deadline = context.services.loop.time() + request.timeout_ms / 1000
     asked = [*request.topics, *(Asked(name=name) for name in request.topic_names)]
     counts = Counter(_key(context, topic) for topic in asked)
@@ -54,7 +54,7 @@ async def delete_topics(context: RequestContext, request: DeleteTopicsRequest) -
 
 
 def _key(context: RequestContext, topic: Asked) -> str | bytes:
-    """What tells that two entries mean one topic, however they name it."""
+    """Equal for two entries that mean the same topic, by name or by id."""
     if topic.name is not None:
         return topic.name
     return context.services.image.names_by_id.get(topic.topic_id, topic.topic_id)
@@ -74,7 +74,9 @@ async def _mark(context: RequestContext, row: Row, deadline: float) -> UUID | No
         )
     context.authorize(Operation.DELETE, Resource.topic(row.name))
     if services.loop.time() > deadline:
-        raise KafkaError("Its turn did not come in time.", error_code=ErrorCode.REQUEST_TIMED_OUT)
+        raise KafkaError(
+            "The request timed out before it was processed.", error_code=ErrorCode.REQUEST_TIMED_OUT
+        )
     topic_id = await from_store(services.topics.topic_id(row.name), deadline - services.loop.time())
     await from_store(services.topics.delete_topic(row.name), deadline - services.loop.time())
     if topic_id is not None:
@@ -99,7 +101,7 @@ def _refuse(context: RequestContext, row: Row, error: KafkaError) -> None:
 
 
 async def _wait(context: RequestContext, row: Row, topic_id: UUID | None, deadline: float) -> None:
-    """Until a topic of this name could be made anew; somebody else may have done so already."""
+    """Wait until a topic of this name can be created; another client may have done so already."""
     services, name = context.services, row.name or ""
     is_gone = await services.wait_until(lambda: _is_gone_here(context, name, row.topic_id), deadline)
     is_gone = is_gone and await _wait_for_store(context, name, topic_id, deadline)
@@ -109,7 +111,7 @@ async def _wait(context: RequestContext, row: Row, topic_id: UUID | None, deadli
 
 
 def _is_gone_here(context: RequestContext, name: str, topic_id: bytes) -> bool:
-    """Neither told to clients nor among our logs: dropping a replica renames its directory."""
+    """Neither in the metadata nor among the logs: dropping a replica renames its directory."""
     services = context.services
     topic = services.image.topics.get(name)
     if topic is not None and topic.topic_id == topic_id:

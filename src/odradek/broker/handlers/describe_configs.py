@@ -40,7 +40,7 @@ RESULTS_PER_TURN = 100
 async def describe_configs(
     context: RequestContext, request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse:
-    """Each resource has its own answer, once: repeating one would only make the response larger."""
+    """Each resource has its own result; a resource named twice is returned once."""
     wanted = {(asked.resource_type, asked.resource_name): asked for asked in reversed(request.resources)}
     turns = CooperativeYield(RESULTS_PER_TURN)
     results = [
@@ -63,7 +63,7 @@ async def _describe(context: RequestContext, request: DescribeConfigsRequest, as
 
 
 async def _rows(context: RequestContext, asked: Asked) -> list[Row]:
-    """From the store, so that whoever has changed something sees it at once."""
+    """Read from the store, so that a client sees its own changes at once."""
     services = context.services
     kind = resource_type(asked.resource_type)
     authorize_configs(context, kind, asked.resource_name, Operation.DESCRIBE_CONFIGS)

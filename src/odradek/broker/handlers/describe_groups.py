@@ -19,7 +19,7 @@ GROUP_ERRORS_FROM = 6
 
 @handles(ApiKey.DESCRIBE_GROUPS, versions=(0, 6))
 async def describe_groups(context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
-    """Each group has its own answer."""
+    """Each group has its own result."""
     rows = [
         await _describe(context, request, group_id)
         async for group_id in CooperativeYield().over(request.groups)

@@ -1,6 +1,6 @@
-"""DescribeLogDirs, API key 35: what lies in which log directory, and how much room it has.
+"""DescribeLogDirs, API key 35: the replicas and the free space of each log directory.
 
-Versions 0-5.  2: flexible.  3: an error for the whole answer.  4: total and usable bytes.  5: cordoned.
+Versions 0-5.  2: flexible.  3: an error for the whole response.  4: total and usable bytes.  5: cordoned.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _describe(context: RequestContext, directory: LogDirectory, wanted: Wanted) 
 
 
 def _rows(context: RequestContext, directory: LogDirectory) -> Iterator[tuple[TopicPartition, Partition]]:
-    """The logs that a directory serves, then the copies that are on their way to it."""
+    """The logs that a directory serves, then the copies that are moved to it."""
     logs = context.services.replicas.logs
     for log in logs.logs_in(directory):
         lag = max(log.high_watermark - log.log_end_offset, 0)

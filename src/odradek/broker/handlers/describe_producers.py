@@ -23,7 +23,7 @@ Row = Topic.Partitions
 async def describe_producers(
     context: RequestContext, request: DescribeProducersRequest
 ) -> DescribeProducersResponse:
-    """Each partition has its own answer; only its leader knows."""
+    """Each partition has its own result; only its leader has one."""
     turns = CooperativeYield()
     return DescribeProducersResponse(
         topics=[

@@ -66,9 +66,9 @@ _READ, _TOPIC_TYPE = Operation.READ, ResourceType.TOPIC
 
 @handles(ApiKey.FETCH, versions=(4, 18))
 def fetch(context: RequestContext, request: FetchRequest) -> Answer:
-    """Answer at once if there is enough, or an error to report; else wait for more.
+    """Respond at once if there is enough data or an error; otherwise wait for more.
 
-    What may have to come from the disk is first brought into the page cache by a thread.
+    Data that may have to come from the disk is first read into the page cache by a thread.
     """
     services = context.services
     try:
@@ -84,7 +84,7 @@ def fetch(context: RequestContext, request: FetchRequest) -> Answer:
 
 
 class DelayedFetch(Waiter):
-    """One fetch: read, perhaps wait and read again, answer.
+    """One fetch request: read, wait and read again if necessary, respond.
 
     `replica_id`: the follower that fetches, -1 for a consumer.
     """
@@ -145,7 +145,7 @@ class DelayedFetch(Waiter):
         self.has_errors = False
 
     def answer_or_wait(self) -> Answer:
-        """The response, if there is enough for one; else None, and it comes when there is."""
+        """The response if there is enough data; None if the fetch has to wait for more."""
         cold: list[ColdRead] = []
         self._cold = cold
         self.read()
@@ -163,9 +163,9 @@ class DelayedFetch(Waiter):
         return self._answer_or_park()
 
     async def answer_in_turns(self) -> FetchResponse | None:
-        """The same for so many partitions that others must be served in between.
+        """The same for very many partitions, serving other clients in between.
 
-        A client that goes on with its session meanwhile may change what it wants.
+        A client that continues its session meanwhile may change the partitions.
         """
         turns = CooperativeYield()
         items = list(self.session.wanted.items())
@@ -212,7 +212,7 @@ class DelayedFetch(Waiter):
         )
 
     def try_complete(self) -> bool:
-        """Woken: read again, and answer if it is enough now."""
+        """Read again after a wake-up, and respond if there is enough data now."""
         if self.context.connection.is_closed:
             return True
         self.read()
@@ -321,7 +321,7 @@ class DelayedFetch(Waiter):
         log = partition.log
         epoch, offset = wanted.last_fetched_epoch, wanted.fetch_offset
         if epoch == log.epochs.latest:
-            return False  # its end is the log end, beyond which nobody may read
+            return False  # its end is the log end, which limits every read
         end = log.end_offset_for_epoch(epoch)
         if end.epoch < 0:
             # An epoch that this log has not seen: there is no offset from which on the logs differ.
@@ -354,7 +354,7 @@ class FetchResponseBuilder:
         self._sent: list[Key] = []
 
     def add(self, key: Key, wanted: FetchPartition, row: Row) -> None:
-        """Add one more partition, if there is anything to say of it."""
+        """Add a partition, if it has data, an error or changed offsets."""
         if not wanted.has_news(row) and self._fetching.is_incremental:
             return
         topic = self._topics.get(key[0])
@@ -371,7 +371,7 @@ class FetchResponseBuilder:
                 wanted.replica.traffic.bytes_out += size
 
     def response(self) -> FetchResponse:
-        """All of it; partitions that gave something come last the next time."""
+        """Build the response; partitions that returned data are last in the next one."""
         session = self._fetching.session
         session.move_to_end(self._sent)
         response = new_struct(_RESPONSE)
@@ -392,7 +392,7 @@ def _records(run: BatchRun) -> Any:
         records = run.segment.log.read(run.start, size)
     except OSError as error:
         raise StorageError(error, run.segment.log.path) from error
-    # Shorter only if it is truncated at this moment; whoever sends the part then notices.
+    # Shorter only if it is truncated at this moment; sending the part then fails.
     return records if len(records) == size else LogPart(run.range())
 
 

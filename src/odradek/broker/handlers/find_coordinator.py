@@ -1,9 +1,9 @@
 """FindCoordinator, API key 10: the broker that coordinates a group.
 
 Versions 0-6.  1: key types.  3: flexible.  4: several keys.  5, 6: as 4.  Share groups are not served.
-Transactions are not offered yet: a transactional id is answered with an error on which every client gives up
-at once. librdkafka does so only when an authorization failed, and tries again for ever on anything else; the
-one of the cluster is not what a client without the right to the transactional id is answered.
+Transactions are not offered yet: a transactional id returns CLUSTER_AUTHORIZATION_FAILED, on which clients
+stop at once. librdkafka retries on anything but a failed authorization. The error for a client without the
+right to the transactional id is another one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Heartbeat, API key 12: a member of a classic group says that it is alive.
+"""Heartbeat, API key 12: keeps a member of a classic group alive.
 
 Versions 0-4.  1: throttle time.  3: static members.  4: flexible.
 """
@@ -14,6 +14,6 @@ from odradek.protocol.messages import HeartbeatRequest, HeartbeatResponse
 
 @handles(ApiKey.HEARTBEAT, versions=(0, 4))
 async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
-    """The session begins anew; REBALANCE_IN_PROGRESS asks the member to join again."""
+    """Restart the session time-out; REBALANCE_IN_PROGRESS asks the member to join again."""
     context.authorize(Operation.READ, Resource.group(request.group_id))
     return await context.services.groups.heartbeat(request)

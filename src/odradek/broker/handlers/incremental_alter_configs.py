@@ -21,7 +21,7 @@ Row = IncrementalAlterConfigsResponse.Responses
 async def incremental_alter_configs(
     context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
-    """Each resource has its own answer, and all its changes happen or none."""
+    """Each resource has its own result; its changes are applied all or not at all."""
     answers = await alter_each(context, request.resources, _changes_of, validate_only=request.validate_only)
     rows = [Row(**answer._asdict()) async for answer in CooperativeYield().over(answers)]
     return IncrementalAlterConfigsResponse(responses=rows)

@@ -1,7 +1,7 @@
 """InitProducerId, API key 22: an id for an idempotent producer.
 
-Versions 0-5.  2: flexible.  3: an id to go on with.  Transactional ids are refused until there is a
-transaction coordinator, with the error that FindCoordinator answers, on which every client gives up at once.
+Versions 0-5.  2: flexible.  3: an id to continue with.  Transactional ids are refused until there is a
+transaction coordinator, with the error that FindCoordinator returns, on which clients stop at once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ async def init_producer_id(context: RequestContext, request: InitProducerIdReque
         empty = request.transactional_id == ""
         code = ErrorCode.INVALID_REQUEST if empty else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
-    # Whoever may write to any topic may do so idempotently.
+    # A client that may write to any topic may do so idempotently.
     if not context.is_allowed_anywhere(Operation.WRITE, ResourceType.TOPIC):
         context.authorize(Operation.IDEMPOTENT_WRITE, CLUSTER)
     producer_id = await from_store(context.services.producer_ids.next())

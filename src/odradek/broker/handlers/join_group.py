@@ -1,8 +1,8 @@
-"""JoinGroup, API key 11: become a member of a classic group, and hear of the others.
+"""JoinGroup, API key 11: become a member of a classic group; the leader gets all members.
 
 Versions 0-9.  1: rebalance time-out.  4: new members are given an id first (KIP-394).  5: static members
-(KIP-345).  6: flexible.  7: protocol type.  8: a reason, which is not kept.  9: a leader may be told to skip
-the assignment.
+(KIP-345).  6: flexible.  7: protocol type.  8: a reason, which is not kept.  9: the leader may skip the
+assignment.
 """
 
 from __future__ import annotations

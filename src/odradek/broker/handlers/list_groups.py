@@ -14,7 +14,7 @@ from odradek.protocol.messages import ListGroupsRequest, ListGroupsResponse
 
 @handles(ApiKey.LIST_GROUPS, versions=(0, 5))
 async def list_groups(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
-    """Those of the states and types that are asked for; a client that wants all asks every broker."""
+    """The groups of this broker with the requested states and types."""
     groups = await context.services.groups.list_groups(request.states_filter, request.types_filter)
     if not context.is_allowed(Operation.DESCRIBE, CLUSTER):
         groups = [

@@ -34,7 +34,7 @@ NEVER = 2**15
 
 @handles(ApiKey.LIST_OFFSETS, versions=(1, 11))
 async def list_offsets(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """Each partition has its own answer; looking up a time may read files, so that goes to the pool."""
+    """Each partition has its own result; a lookup by time may read files, so it runs in the pool."""
     turns = CooperativeYield()
     topics = []
     async for topic in turns.over(request.topics):

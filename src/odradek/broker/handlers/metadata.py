@@ -1,4 +1,4 @@
-"""Metadata, API key 3: brokers and topics; topics may come into being by being asked for.
+"""Metadata, API key 3: brokers and topics; missing topics may be created.
 
 Versions 0-13.  1: null means all topics, racks, controller.  2: cluster id.  4: creation can be declined.
 5: offline replicas.  7: leader epochs.  8: authorised operations.  9: flexible.  10: topic ids.  12: by id.
@@ -57,7 +57,7 @@ async def _topics(context: RequestContext, request: MetadataRequest) -> list[Top
 
 
 def _with_operations(context: RequestContext, topic: TopicAnswer) -> TopicAnswer:
-    """A copy, since the answers are shared."""
+    """A copy, since the cached responses are shared."""
     if topic.error_code:
         return topic
     answer = TopicAnswer(**{name: getattr(topic, name) for name in TopicAnswer.__slots__})
@@ -92,7 +92,7 @@ async def _topic(
             return TopicAnswer(error_code=error.error_code, name=name)
     answer = answers.topic(name, context.version)
     if answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        # It is on its way; the client asks again.
+        # It is being created; the client retries.
         return TopicAnswer(error_code=ErrorCode.LEADER_NOT_AVAILABLE, name=name)
     return answer
 

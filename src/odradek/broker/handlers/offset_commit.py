@@ -1,4 +1,4 @@
-"""OffsetCommit, API key 8: write down how far a group has come.
+"""OffsetCommit, API key 8: store the offsets of a group.
 
 Versions 2-10, as Kafka 4.  2-4: a retention of its own.  6: leader epochs.  7: static members.  8: flexible.
 9: member epochs (KIP-848), no such group.  10: topic ids.

@@ -1,4 +1,4 @@
-"""OffsetDelete, API key 47: forget a group's offsets in topics that it does not read.
+"""OffsetDelete, API key 47: delete a group's offsets of topics that it does not read.
 
 Version 0.
 """
@@ -20,7 +20,7 @@ Row = OffsetDeleteResponse.Topics.Partitions
 
 @handles(ApiKey.OFFSET_DELETE, versions=(0, 0))
 async def offset_delete(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
-    """Each partition has its own verdict; a fault of the group is told once."""
+    """Each partition has its own result; an error of the group is at the top."""
     context.authorize(Operation.DELETE, Resource.group(request.group_id))
     response = OffsetDeleteResponse()
     waiting: dict[TopicPartition, Row] = {}
@@ -36,7 +36,8 @@ async def offset_delete(context: RequestContext, request: OffsetDeleteRequest) -
             if row.error_code == ErrorCode.NONE:
                 waiting[TopicPartition(topic.name, asked.partition_index)] = row
         response.topics.append(OffsetDeleteResponse.Topics(name=topic.name, partitions=rows))
-    verdicts = await context.services.groups.delete_offsets(request.group_id, list(waiting))
-    for partition, row in waiting.items():
-        row.error_code = verdicts[partition]
+    if waiting:
+        errors = await context.services.groups.delete_offsets(request.group_id, list(waiting))
+        for partition, row in waiting.items():
+            row.error_code = errors[partition]
     return response

@@ -1,4 +1,4 @@
-"""OffsetFetch, API key 9: how far groups have come.
+"""OffsetFetch, API key 9: the committed offsets of groups.
 
 Versions 1-10, as Kafka 4.  2: null means all partitions; an error of the group.  5: leader epochs.
 6: flexible.  7: only stable offsets.  8: several groups.  9: member epochs (KIP-848).  10: topic ids.
@@ -33,7 +33,7 @@ NO_TOPIC_ID = bytes(16)
 
 @handles(ApiKey.OFFSET_FETCH, versions=(1, 10))
 async def offset_fetch(context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
-    """Each group has its own answer."""
+    """Each group has its own result."""
     turns = CooperativeYield()
     if context.version >= SEVERAL_GROUPS_FROM:
         rows = [
@@ -100,7 +100,7 @@ def _all_found(context: RequestContext, found: dict[TopicPartition, FetchedOffse
         if topic.error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             continue
         topic_id = topic.topic_id
-        # A topic that is gone has no id to be named by.
+        # A deleted topic has no id.
         if context.version < TOPIC_IDS_FROM or topic_id != NO_TOPIC_ID:
             rows.append(TopicRow(name=name, topic_id=topic_id, partitions=partitions))
     return rows
@@ -109,7 +109,7 @@ def _all_found(context: RequestContext, found: dict[TopicPartition, FetchedOffse
 async def _asked_for(
     topic: AskedTopic, indexes: list[int], found: dict[TopicPartition, FetchedOffset], turns: CooperativeYield
 ) -> TopicRow:
-    # A name need not exist: offsets outlive their topic. An id that is not known leads to nothing.
+    # A name need not exist: offsets outlive their topic. An unknown id has no offsets.
     is_refused = topic.error in (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     partitions = [
         _refused(index, topic.error) if is_refused else _row(index, found[TopicPartition(topic.name, index)])
@@ -142,7 +142,7 @@ def _refused(index: int, error_code: int) -> Row:
 async def _as_single(
     context: RequestContext, row: GroupRow, asked: OffsetFetchRequest.Groups
 ) -> OffsetFetchResponse:
-    """The answer about one group as it was before version 8; version 1 tells the error in every partition."""
+    """The response for one group before version 8; version 1 has the error in every partition."""
     topics: list[Any] = row.topics
     if row.error_code and context.version < GROUP_ERROR_FROM:
         topics = [

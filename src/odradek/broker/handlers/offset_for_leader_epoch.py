@@ -23,7 +23,7 @@ Row = OffsetForLeaderEpochResponse.Topics.Partitions
 async def offset_for_leader_epoch(
     context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
-    """Each partition has its own answer."""
+    """Each partition has its own result."""
     turns = CooperativeYield()
     return OffsetForLeaderEpochResponse(
         topics=[

@@ -133,7 +133,7 @@ def _authorize_transaction(context: RequestContext, request: ProduceRequest) -> 
 class Appending:
     """One produce request: its batches are appended one by one, and the response filled.
 
-    A batch that comes after `deadline` is refused.
+    A batch whose turn is after `deadline` is refused.
     """
 
     __slots__ = (
@@ -246,7 +246,7 @@ class Appending:
         self._waiter.wait_for(partition, last_offset, partition.leader_epoch, row)
 
     def answer(self) -> ProduceResponse | None:
-        """The response; None if the client wants none, or if it waits for replicas or a flush."""
+        """The response; None with acks=0, or if it waits for replicas or a flush."""
         if self._acks == 0:
             self._answer_nothing()
             return None
@@ -258,7 +258,7 @@ class Appending:
         return None
 
     def _answer_nothing(self) -> None:
-        """With acks=0 nobody reads a response; an error can only be shown by closing the connection."""
+        """With acks=0 there is no response: an error closes the connection."""
         self.context.answer_nothing()
         for topic in self.response.responses:
             for row in topic.partition_responses:
@@ -287,7 +287,7 @@ class DelayedProduce(CommitWaiter):
         wait.row.error_code = error_code
 
     def on_complete(self) -> None:
-        """Answer, if the client is still there."""
+        """Respond, if the client is still connected."""
         if not self._context.connection.is_closed:
             self._context.answer(self._response)
 

@@ -1,4 +1,4 @@
-"""SyncGroup, API key 14: the leader of a classic group brings the assignment, each member fetches its own.
+"""SyncGroup, API key 14: the leader of a classic group sends the assignment, each member receives its own.
 
 Versions 0-5.  1: throttle time.  3: static members.  4: flexible.  5: protocol type and name must be there.
 """

@@ -1,4 +1,4 @@
-"""Whose settings an administrator means: a topic's, a group's, this broker's, or those of all brokers."""
+"""The resources of the config APIs: a topic, a group, this broker, or all brokers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MakeChanges = Callable[[Mapping[str, str]], Sequence[Change]]
 
 
 class Answer(NamedTuple):
-    """What became of the wish to change one resource; named as in the rows of both APIs."""
+    """The result of changing one resource; fields as in the rows of both APIs."""
 
     resource_type: int
     resource_name: str
@@ -41,7 +41,7 @@ class ResourceType(IntEnum):
 
 
 def resource_type(number: int) -> ResourceType:
-    """The type, where it is one whose settings we keep."""
+    """The type, if its settings are supported."""
     if number in {ResourceType.TOPIC, ResourceType.BROKER, ResourceType.GROUP}:
         return ResourceType(number)
     name = ResourceType(number).name if number in set(ResourceType) else str(number)
@@ -61,7 +61,7 @@ def authorize_configs(
 
 
 def require_topic(services: Services, name: str) -> None:
-    """Refuse a topic that cannot be or that the metadata does not have."""
+    """Refuse an invalid or unknown topic."""
     check_topic_name(name)
     if name not in services.image.topics:
         raise KafkaError(
@@ -70,7 +70,7 @@ def require_topic(services: Services, name: str) -> None:
 
 
 def require_group_name(name: str) -> None:
-    """Refuse a group without a name; any other may have settings before it is there."""
+    """Refuse an empty group name; a group may have settings before it exists."""
     if not name:
         raise _invalid("Group name must not be empty")
 
@@ -97,7 +97,7 @@ async def alter_each(
     *,
     validate_only: bool,
 ) -> list[Answer]:
-    """Change the settings of each resource as `changes_of` it says; one answer for each, in their order."""
+    """Change the settings of each resource as `changes_of` says; one result for each, in order."""
     counts = Counter((one.resource_type, one.resource_name) for one in asked)
     answers = []
     async for one in CooperativeYield().over(asked):
@@ -116,7 +116,7 @@ async def alter_each(
 async def _alter(
     context: RequestContext, type_number: int, name: str, changes_of: MakeChanges, *, validate_only: bool
 ) -> None:
-    """Change the settings of one resource; a KafkaError says why not."""
+    """Change the settings of one resource; raises KafkaError if it cannot."""
     services = context.services
     kind = resource_type(type_number)
     authorize_configs(context, kind, name, AclOperation.ALTER_CONFIGS)

@@ -1,5 +1,5 @@
 # cython: annotation_typing=False
-"""What a handler gets beside its request: who sent it, in which version, and how to answer it.
+"""What a handler gets beside its request: its client, its version, and how to respond.
 
 Compiled by Cython (context.pxd has the C types), or interpreted as is.
 """
@@ -64,7 +64,7 @@ class RequestVersion:
 
 
 class RequestContext:
-    """One request while it is handled. Made by the dispatcher, used by one handler."""
+    """One request while it is handled. Created by the dispatcher, used by one handler."""
 
     __slots__ = (
         "api_key",
@@ -125,7 +125,7 @@ class RequestContext:
                 request_version.response_header_plan, header, request_version.response_plan, response
             )
         except EncodeError:
-            # A client must not wait for ever for a response that cannot be sent.
+            # The client must not wait for a response that cannot be sent.
             logger.exception("the response to %s v%d cannot be encoded", self.api_key.name, self.version)
             self.connection.close("there is no response to its request")
             return

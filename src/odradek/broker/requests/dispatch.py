@@ -65,8 +65,8 @@ _HANDLERS: dict[ApiKey, Entry] = {}
 _SHORTEST = 8  # API key, version and correlation id
 _LIMITS = DEFAULT_LIMITS
 
-# Requests that threads or the store work on, or that take turns: bounded by `queued.max.requests`. All others
-# are answered at once, or wait for what other clients do, and must not keep those from being heard.
+# Requests that use threads or the store, or that yield: bounded by `queued.max.requests`. All others
+# are answered at once, or wait for what other clients do, and must not block those clients' requests.
 WORKED_OFF_THE_LOOP = frozenset(
     {
         ApiKey.PRODUCE,
@@ -93,8 +93,8 @@ WORKED_OFF_THE_LOOP = frozenset(
 def handles(api_key: ApiKey, versions: tuple[int, int]) -> Callable[[Function], Function]:
     """Register the handler of an API for these versions.
 
-    A plain function answers by its return value before anything else happens; if it returns None it has
-    answered, or will answer, through the context. A coroutine function may wait. Records in a request are
+    A plain function returns the response before anything else happens; if it returns None it has
+    responded, or will respond, through the context. A coroutine function may wait. Records in a request are
     views of a buffer that is used again: only a plain function may touch them, and only before it returns.
     """
 
@@ -178,7 +178,7 @@ class Dispatcher:
         self._run(route, context, request, len(frame))
 
     def _add_route(self, connection: Connection, frame: memoryview, exchange: Exchange) -> Route | None:
-        """The route of a request that is the first of its version; None if it is not served and refused."""
+        """The route for the first request of a version; None if it is not served and was refused."""
         start = peek_request(frame)
         entry = load_handler(start.api_key)
         if entry is None or start.version not in entry.versions:
@@ -245,17 +245,20 @@ class Dispatcher:
 
     def _answer_bug(self, context: RequestContext, request: Message) -> None:
         log.exception(
-            "a bug in %s v%d, asked by %s", context.api_key.name, context.version, context.connection.peer
+            "a bug in %s v%d, requested by %s",
+            context.api_key.name,
+            context.version,
+            context.connection.peer,
         )
         error = KafkaError(
-            "a fault of the broker; its log says more", error_code=ErrorCode.UNKNOWN_SERVER_ERROR
+            "unexpected broker error; see the broker's log", error_code=ErrorCode.UNKNOWN_SERVER_ERROR
         )
         self._answer_error(context, request, error)
 
     def _refuse_version(
         self, connection: Connection, exchange: Exchange, api_key: ApiKey, version: int, correlation_id: int
     ) -> None:
-        """ApiVersions is told what we speak, in version 0; anything else ends the connection, as in Kafka."""
+        """ApiVersions returns the served versions, in version 0; others close the connection, as in Kafka."""
         if api_key is ApiKey.API_VERSIONS:
             answer = answer_to_unknown_api_versions(SERVED)
             exchange.answer(encode_response(api_key, 0, correlation_id, answer))

@@ -1,4 +1,4 @@
-"""A fault of a whole request as a response of its API: told once at its top, or for everything asked for."""
+"""The error of a whole request as a response of its API: once at the top, or in every row."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from odradek.protocol.structs import Message
 
 
 class Level(NamedTuple):
-    """Rows of a response that answer rows of a request, one by one.
+    """Rows of a response that correspond to rows of a request.
 
-    `same`: which field of the answer repeats which of the question; "" is the question itself.
+    `same`: which response field repeats which request field; "" is the row itself.
     """
 
     asked: str
@@ -36,7 +36,7 @@ _RESOURCES = _levels(
 )
 
 # For APIs that have no error at the top, or only in their newest versions. The error goes to the last level.
-# DescribeLogDirs before version 3 has no place for it: nothing is asked for there by name.
+# DescribeLogDirs before version 3 has no field for it.
 _ROWS: dict[ApiKey, tuple[Level, ...]] = {
     ApiKey.FETCH: _levels(
         ("topics", "responses", {"topic": "topic", "topic_id": "topic_id"}),
@@ -87,7 +87,7 @@ _ROWS: dict[ApiKey, tuple[Level, ...]] = {
     ),
 }
 
-# Where another range of versions asks in another way.
+# Where a range of versions has other fields.
 _OTHER_ROWS: dict[ApiKey, tuple[Level, ...]] = {
     ApiKey.OFFSET_FETCH: _levels(("groups", "groups", {"group_id": "group_id"})),
     ApiKey.DELETE_TOPICS: _levels(("topic_names", "responses", {"name": ""})),
@@ -95,9 +95,9 @@ _OTHER_ROWS: dict[ApiKey, tuple[Level, ...]] = {
 
 
 def error_response(api_key: ApiKey, request: Any, error_code: ErrorCode, message: str) -> Message | None:
-    """The response that tells of the error; None if the API has no place for it."""
+    """The response with the error; None if the API has no field for it."""
     if api_key is ApiKey.PRODUCE and request.acks == 0:
-        return None  # nobody would read it
+        return None  # acks=0 has no response
     made: Any = response_class(api_key)()
     if hasattr(made, "error_code"):
         _mark(made, error_code, message)
@@ -142,7 +142,7 @@ def _class_name(field: str) -> str:
 
 
 def _moves(response: Any, request: Any, error_code: ErrorCode) -> list[Any]:
-    """This API asks by directory and is answered by topic."""
+    """This API has directories in the request and topics in the response."""
 
     def rows(partitions: Iterable[int]) -> list[Any]:
         row = response.Results.Partitions

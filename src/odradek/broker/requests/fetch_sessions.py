@@ -35,7 +35,7 @@ Key = tuple[Any, int]
 
 
 class FetchSessionError(KafkaError):
-    """The client must begin a new session."""
+    """The client must start a new session."""
 
 
 class FetchPartition:
@@ -73,7 +73,7 @@ class FetchPartition:
         self.ask(asked)
 
     def ask(self, asked: FetchRequest.Topics.Partitions) -> None:
-        """Take over what a request asks for."""
+        """Update from a request."""
         self.current_leader_epoch = asked.current_leader_epoch
         self.fetch_offset = asked.fetch_offset
         self.last_fetched_epoch = asked.last_fetched_epoch
@@ -94,7 +94,7 @@ class FetchPartition:
             or row.diverging_epoch.epoch >= 0
             or row.preferred_read_replica >= 0
         )
-        # After an error the partition is named again, whatever its offsets are.
+        # After an error the partition is included again, whatever its offsets are.
         self.is_told = not has_error
         self.high_watermark = high_watermark
         self.last_stable_offset = last_stable_offset
@@ -103,7 +103,7 @@ class FetchPartition:
 
 
 class FetchSession:
-    """The partitions that one client follows, in the order in which they are looked at."""
+    """The partitions of one client, in the order in which they are read."""
 
     __slots__ = ("epoch", "last_used_ms", "session_id", "uses_topic_ids", "wanted")
 
@@ -120,7 +120,7 @@ class FetchSession:
         self.last_used_ms = now_ms
 
     def update(self, request: FetchRequest) -> None:
-        """Take over what a request adds, changes and forgets."""
+        """Add, change and remove the partitions of a request."""
         uses_topic_ids = self.uses_topic_ids
         wanted = self.wanted
         for topic in request.topics:
@@ -142,7 +142,7 @@ class FetchSession:
                 self.wanted.pop((name, partition), None)
 
     def move_to_end(self, keys: Iterable[Key]) -> None:
-        """Partitions that just gave data come last next time, so that none starves."""
+        """Partitions that returned data are last next time, so that none starves."""
         wanted = self.wanted
         for key in keys:
             known = wanted.pop(key, None)
@@ -165,9 +165,9 @@ class FetchSessions:
         return self._sessions.get(session_id)
 
     def resolve(self, request: FetchRequest, uses_topic_ids: bool, now_ms: int) -> tuple[FetchSession, bool]:
-        """The session of a request, and whether the answer is incremental.
+        """The session of a request, and whether the response is incremental.
 
-        A session whose id is 0 is of this request only. FetchSessionError if the client must begin anew.
+        A session whose id is 0 is of this request only. Raises FetchSessionError.
         """
         epoch = request.session_epoch
         if epoch == _FINAL_EPOCH or epoch == _INITIAL_EPOCH:  # noqa: PLR1714, SIM109

@@ -1,5 +1,5 @@
 # cython: annotation_typing=False
-"""A run of a log file as a part of an answer: from the page cache to the socket, never through Python.
+"""A range of a log file as part of a response: from the page cache to the socket by sendfile.
 
 Compiled by Cython (file_parts.pxd has the C types), or interpreted as is.
 """
@@ -17,7 +17,7 @@ else:
 
 
 class LogPart:
-    """Whole batches in a segment. It holds the file open, so that retention cannot pull it away."""
+    """Whole batches in a segment. It keeps the file open, so that it can be sent after its deletion."""
 
     __slots__ = ("_length", "_range")
 
@@ -29,16 +29,16 @@ class LogPart:
         return self._length
 
     def send_to(self, socket_fd: int, start: int) -> int:
-        """Send from byte `start` of the run on; how many bytes went, 0 if none could."""
+        """Send from byte `start` of the range on; returns the number of bytes sent, 0 if it would block."""
         run = self._range
         sent: int = send_file(socket_fd, run.file.fd, run.position + start, run.length - start)
         if sent == 0:
-            # Truncated under us: the client was promised bytes that are gone, so the connection must end.
+            # Truncated meanwhile: the response cannot be completed, so the connection is closed.
             raise OSError("the log file became shorter while it was sent")
         return 0 if sent == NOTHING_YET else sent
 
     def read(self) -> bytes:
-        """The bytes themselves, for an answer that is small enough to be one buffer."""
+        """The bytes, for a response that is small enough for one buffer."""
         found = self._range.read()
         if len(found) < self._length:
             raise OSError("the log file became shorter before it was sent")

@@ -1,7 +1,7 @@
 # cython: annotation_typing=False
-"""Wakes requests that wait for a partition, and tells the coordinators of internal topics about theirs.
+"""Wakes requests that wait for a partition, and notifies the coordinators of internal topics.
 
-Called after every append, when most often nobody waits. Compiled by Cython (progress.pxd has the C types), or
+Called after every append. Compiled by Cython (partition_listener.pxd has the C types), or
 interpreted as is.
 """
 
@@ -16,7 +16,7 @@ from odradek.replication.partition import Partition
 class PartitionListener:
     """Notified after every append, follower fetch or leadership change. Owned by the broker, on the loop.
 
-    `leaderships`: who is to be called for the partitions of an internal topic, by its name.
+    `leaderships`: callbacks for the partitions of an internal topic, by its name.
     """
 
     def __init__(

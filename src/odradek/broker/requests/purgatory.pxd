@@ -26,7 +26,7 @@ cdef class Purgatory:
     cpdef add(self, Waiter waiter, tuple keys, long long timeout_ms)
     cpdef wake(self, key)
     @cython.locals(watching=dict, waiters=dict)
-    cpdef forget(self, Waiter waiter)
+    cpdef remove(self, Waiter waiter)
 
 
 @cython.final

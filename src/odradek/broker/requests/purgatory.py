@@ -1,8 +1,8 @@
 # cython: annotation_typing=False
 """Requests that must wait: a produce until it is committed (acks=all), a fetch until there is enough to read.
 
-Both are woken once per turn of the loop, so that a produce that completes a hundred fetches answers its own
-client first. Compiled by Cython (purgatory.pxd has the C types), or interpreted as is.
+Both are woken once per iteration of the loop, so that a produce that completes a hundred fetches responds to
+its own client first. Compiled by Cython (purgatory.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class Waiter:
         self.timer = None
 
     def try_complete(self) -> bool:
-        """One of its keys made progress: answer and return True, or return False to go on waiting."""
+        """One of its keys changed: respond and return True, or return False to keep waiting."""
         raise NotImplementedError
 
     def on_timeout(self) -> None:
-        """Answer with what there is."""
+        """Respond with the data available."""
         raise NotImplementedError
 
 
@@ -65,11 +65,11 @@ class Purgatory:
         return len({waiter for waiters in self.watching.values() for waiter in waiters})
 
     def add(self, waiter: Waiter, keys: tuple[Hashable, ...], timeout_ms: int) -> None:
-        """Park a waiter until one of these keys makes progress."""
+        """Add a waiter until one of these keys changes."""
         waiter.keys = keys
         connection = waiter.connection
         if connection is not None:
-            connection.at_close[waiter] = partial(self.forget, waiter)
+            connection.at_close[waiter] = partial(self.remove, waiter)
         watching = self.watching
         for key in keys:
             waiters = watching.get(key)
@@ -80,14 +80,14 @@ class Purgatory:
         waiter.timer = self._loop.call_later(timeout_ms / 1000, self._expire, waiter)
 
     def wake(self, key: Hashable) -> None:
-        """This key made progress: try its waiters soon."""
+        """Try the waiters of this key in the next iteration of the loop."""
         if key in self.watching:
             if not self._woken:
                 self._loop.call_soon(self._run_woken)
             self._woken.add(key)
 
-    def forget(self, waiter: Waiter) -> None:
-        """Stop waiting, for example because the client is gone."""
+    def remove(self, waiter: Waiter) -> None:
+        """Remove a waiter, for example because its client has disconnected."""
         timer = waiter.timer
         if timer is not None:
             timer.cancel()
@@ -112,16 +112,16 @@ class Purgatory:
                 is_done = waiter.try_complete()
             except Exception:
                 is_done = True
-                _hang_up(waiter.connection)
+                _close(waiter.connection)
             if is_done:
-                self.forget(waiter)
+                self.remove(waiter)
 
     def _expire(self, waiter: Waiter) -> None:
-        self.forget(waiter)
+        self.remove(waiter)
         try:
             waiter.on_timeout()
         except Exception:
-            _hang_up(waiter.connection)
+            _close(waiter.connection)
 
 
 class CommitWait:
@@ -270,7 +270,7 @@ class CommitPurgatory:
             self.watching.pop(key, None)
 
     def _fail(self, key: Hashable, queue: PartitionWaits) -> None:
-        """The leader epoch in which these were appended is over: nobody knows whether they stay."""
+        """The leader epoch of these batches has ended: they may or may not be kept."""
         self.watching.pop(key, None)
         for wait in queue.waits:
             self._settle(wait, _NOT_LEADER)
@@ -287,7 +287,7 @@ class CommitPurgatory:
                 self._timeouts.cancel(waiter)
                 waiter.on_complete()
         except Exception:
-            _hang_up(waiter.connection)
+            _close(waiter.connection)
 
     def _expire(self, waiter: CommitWaiter) -> None:
         for wait in waiter.waits:
@@ -310,8 +310,10 @@ class CommitPurgatory:
             self.watching.pop(key, None)
 
 
-def _hang_up(connection: Connection | None) -> None:
+def _close(connection: Connection | None) -> None:
     """A waiting request failed by a bug: its client must not wait for ever, and the others go on."""
-    log.exception("a bug in a waiting request, asked by %s", connection.peer if connection else "this broker")
+    log.exception(
+        "a bug in a waiting request, requested by %s", connection.peer if connection else "this broker"
+    )
     if connection is not None:
-        connection.close("a fault of the broker")
+        connection.close("unexpected broker error")

@@ -1,7 +1,7 @@
 """Every API that this broker serves, with its versions; the file that handles it is named after it.
 
-ApiVersions is told from this table, and requests are let in by it, so that a broker can be ready before the
-files of `handlers/` are imported (ADR 4). What `@handles` says in a file must be what is said here.
+ApiVersions is answered and requests are checked by this table, so that a broker can be ready before the
+files of `handlers/` are imported (ADR 4). `@handles` in a file must agree with it.
 """
 
 from __future__ import annotations

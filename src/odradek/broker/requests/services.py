@@ -1,4 +1,4 @@
-"""What the handlers work with; put together by the server, one instance per broker."""
+"""The components that the request handlers use; one instance per broker."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False, repr=False)
 class Services:
-    """The rooms behind the handlers. Owned by the server, on the loop; `pool` is for what may block."""
+    """The components that handlers use. Owned by the server, on the loop; `pool` is for what may block."""
 
     broker_id: int
     cluster_id: str
@@ -59,21 +59,21 @@ class Services:
     topics: TopicAdmin
     moves: LogMoves
     request_limit: RequestLimit
-    # None: everybody may do everything, and nobody is held back.
+    # None: every client may do everything, without quotas.
     authorizer: Authorizer | None = None
     acls: ClusterAcls | None = None
     quotas: Quotas | None = None
-    # Makes the group coordinator, which works with all of this; called by `groups`, once.
+    # Creates the group coordinator; called by `groups`, once.
     make_groups: Callable[[], GroupService] = field(init=False)
-    # Whoever wants to hear of every progress in the partitions of an internal topic, by its name.
+    # Called for every change in the partitions of an internal topic, by its name.
     leaderships: dict[str, Callable[[Partition], None]] = field(default_factory=dict)
-    # Wakes whoever waits for the controller's decisions.
+    # Wakes requests that wait for the controller's decisions.
     state_changes: StateChanges = field(default_factory=StateChanges)
     _answers: dict[str, MetadataAnswers] = field(default_factory=dict)
     _groups: GroupService | None = None
-    # Called whenever more can be read from a partition, something was committed, or it changed hands.
+    # Called when more can be read from a partition, records were committed, or its leader changed.
     on_progress: Callable[[Partition], None] = field(init=False)
-    # Of every fetch response, whatever the client asks for; a first batch may be larger.
+    # The limit of every fetch response; the first batch may be larger.
     fetch_max_bytes: int = field(init=False)
     flusher: LogFlusher = field(init=False)
 
@@ -90,33 +90,32 @@ class Services:
 
     @property
     def groups(self) -> GroupService:
-        """The group coordinator, made when the first group, or partition of its topic, needs it."""
+        """The group coordinator, created on first use."""
         if self._groups is None:
             self._groups = self.make_groups()
         return self._groups
 
     def close_groups(self) -> None:
-        """Coordinate no group any more, nor begin to."""
+        """Stop coordinating groups, for good."""
         self.leaderships.clear()
         if self._groups is not None:
             self._groups.close()
 
     def answers_for(self, listener: str) -> MetadataAnswers:
-        """What the clients of a listener are told of the cluster."""
+        """The metadata responses for the clients of a listener."""
         if listener not in self._answers:
             self._answers[listener] = MetadataAnswers(self.image, listener)
         return self._answers[listener]
 
     async def wait_for_topic(self, name: str, timeout_ms: int = 5000, partition_count: int = 1) -> bool:
-        """Wait until so many partitions have leaders, which serve if it is us; False if that never is so."""
+        """Wait until so many partitions have leaders, here or elsewhere; False after the time-out."""
         deadline = self.loop.time() + timeout_ms / 1000
         return await self.wait_until(lambda: self._has_leaders(name, partition_count), deadline)
 
     async def wait_until(self, condition: Callable[[], bool], deadline: float) -> bool:
-        """Wait for a state of image and replicas; False if it is not there when the loop's clock passes the
-        deadline.
+        """Wait for a state of image and replicas; False if the deadline, on the loop's clock, passes.
 
-        Only for requests of `dispatch.WORKED_OFF_THE_LOOP`: they do not count as under way meanwhile.
+        Only for requests of `dispatch.WORKED_OFF_THE_LOOP`: they do not count as open requests meanwhile.
         """
         with self.request_limit.parked():
             return await self.state_changes.wait_until(condition, deadline)
@@ -128,7 +127,7 @@ class Services:
         return all(self.is_led(name, index, partition) for index, partition in topic.partitions.items())
 
     def is_led(self, name: str, index: int, partition: PartitionMetadata) -> bool:
-        """Whether the partition has a leader, which serves if it is us."""
+        """Whether the partition has a leader, serving if it is this broker."""
         leader = partition.leader
         return leader >= 0 and (leader != self.broker_id or self.replicas.find(name, index) is not None)
 

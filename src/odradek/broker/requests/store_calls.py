@@ -1,4 +1,4 @@
-"""Questions to the shared store for a client: answered in time, or by an error that says: come again."""
+"""Calls to the shared store for a client, with a time limit and a retriable error."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from odradek.coordination.errors import SessionExpired, StoreClosed, StoreError,
 Answer = TypeVar("Answer")
 
 PATIENCE_SECONDS = 15.0
-"""For requests that name no time-out of their own; a client waits 30 seconds for an answer."""
+"""For requests without a time-out of their own; clients wait 30 seconds by default."""
 
 
 class StoreNotReached(KafkaError):
-    """The store could not be asked, or did not answer: what was to be written may or may not have been."""
+    """The store could not be reached in time: a write may or may not have happened."""
 
     error_code = ErrorCode.REQUEST_TIMED_OUT
 
@@ -30,7 +30,7 @@ def as_kafka_error(error: StoreError) -> KafkaError | None:
 
 
 async def from_store(operation: Awaitable[Answer], timeout_seconds: float = PATIENCE_SECONDS) -> Answer:
-    """What an operation on the store answers; StoreNotReached if it cannot, or not in that time."""
+    """The result of an operation on the store; raises StoreNotReached after the time-out."""
     try:
         async with asyncio.timeout(max(timeout_seconds, 0)):
             return await operation

@@ -25,7 +25,7 @@ _MIN_STALE = 64
 
 
 class Timeout:
-    """Something that waits until `deadline`, unless `cancel` comes first. A subclass says what."""
+    """Waits until `deadline`, unless it is cancelled before. A subclass says for what."""
 
     __slots__ = ("deadline", "is_over")
 

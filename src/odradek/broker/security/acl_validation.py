@@ -61,7 +61,7 @@ def _check_name(binding: AclBinding) -> None:
 
 
 def check_filter(wanted: AclBindingFilter) -> None:
-    """KafkaError, INVALID_REQUEST, if the filter has a number that stands for nothing."""
+    """Raise KafkaError, INVALID_REQUEST, if the filter has an undefined value."""
     pattern, entry = wanted
     if pattern.resource_type is ResourceType.UNKNOWN or pattern.pattern_type is PatternType.UNKNOWN:
         raise _invalid("Unknown patternFilter.")

@@ -1,4 +1,4 @@
-"""The interface between handlers and the authorizer, and the error for whoever is not allowed something.
+"""The interface between handlers and the authorizer, and the error of a client that is not allowed.
 
 What each API needs is in `permissions.py`; how it is decided is in `authorizer.py`.
 """
@@ -47,7 +47,7 @@ class AccessDenied(KafkaError):
 
 
 class Authorizer(Protocol):
-    """Who decides. Asked on the loop for every request, so it answers from memory."""
+    """Decides what a client may do. Called on the loop for every request: it must not block."""
 
     def allows(self, principal: str, host: str, operation: AclOperation, resource: Resource) -> bool:
         """Whether the principal may do that to the resource from the host."""

@@ -1,6 +1,6 @@
-"""What a client may do with a resource, as a bit field, for clients that ask.
+"""The operations that a client may do with a resource, as a bit field.
 
-Bit n stands for operation n of Kafka's ACLs, see `common/acls.py`.
+Bit n is operation n of Kafka's ACLs, see `common/acls.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def authorized_operations(is_allowed: IsAllowed, resource: Resource) -> int:
 
 
 def authorized_on_cluster(is_allowed: IsAllowed) -> int:
-    """The same for the cluster; none for whoever may not describe it."""
+    """The same for the cluster; none for a client that may not describe it."""
     if not is_allowed(Operation.DESCRIBE, CLUSTER):
         return 0
     return authorized_operations(is_allowed, CLUSTER)

@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 # Clients choose the names that verdicts are kept for, so their number is bounded.
 MAX_VERDICTS = 50_000
 
-# Whoever is allowed one of these is allowed the key as well; a denial implies nothing.
+# Being allowed one of these implies the key; a denial implies nothing.
 _ALSO_ALLOWED_BY: dict[AclOperation, tuple[AclOperation, ...]] = {
     AclOperation.DESCRIBE: (
         AclOperation.READ,
@@ -169,7 +169,7 @@ class AclAuthorizer:
 
 
 class _Grants:
-    """What the ACLs grant and deny somebody for one operation on one type of resource."""
+    """What the ACLs grant and deny a principal for one operation on one type of resource."""
 
     def __init__(
         self,
@@ -203,7 +203,7 @@ class _Grants:
     def _is_left(self, pattern: ResourcePattern) -> bool:
         if pattern.pattern_type is PatternType.LITERAL:
             if pattern.name == WILDCARD_RESOURCE:
-                return True  # no number of prefixes and names takes away every possible name
+                return True  # denied prefixes and names never cover every possible name
             if pattern.name in self.denied_names:
                 return False
         return not any(pattern.name.startswith(prefix) for prefix in self._denied_prefixes)
@@ -233,7 +233,7 @@ def parse_super_users(text: str) -> frozenset[str]:
 
 
 def configured_authorizer(config: BrokerConfig) -> AclAuthorizer | None:
-    """The authorizer that `authorizer.class.name` asks for; None lets everybody do everything.
+    """The authorizer that `authorizer.class.name` asks for; None allows everything.
 
     Both of Kafka's class names mean this one: they decide alike.
     """

@@ -1,7 +1,7 @@
-"""What each API needs to be allowed: one row per API, so that none can be added and forgotten.
+"""What each API needs to be allowed: one row per API, so that none can be left out.
 
 A row for the cluster that is `of_request` is enforced by the dispatcher before the handler is called. The
-rest depends on what the request names: there the handler asks, and answers each refusal in its own row.
+rest depends on what the request names: there the handler asks, and reports each refusal in its own row.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How long a client has to be held back. Nobody has a quota so far; this is where they are asked.
+"""How long a client is throttled. No quotas exist yet; this is their interface.
 
-Kafka's way: the answer goes out at once and names the time; until it is over, the connection is not read.
+As in Kafka, the response is sent at once with the throttle time, and the connection is not read until then.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from odradek.protocol.api_key import ApiKey
 
 
 class Quotas(Protocol):
-    """Asked once per answer, on the loop."""
+    """Called once per response, on the loop."""
 
     def throttle_time_ms(self, api_key: ApiKey, principal: str, client_id: str | None) -> int:
         """How long the client that sent such a request must be silent now; 0 for not at all."""

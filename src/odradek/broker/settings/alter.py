@@ -1,7 +1,7 @@
 """Changing settings at run time: SET, DELETE, APPEND and SUBTRACT on what was set before.
 
-Values in, values out: the caller keeps the result in the shared store and tells the brokers. A fault is a
-KafkaError with the code and words of Kafka: INVALID_CONFIG for topics and groups, mostly INVALID_REQUEST for
+Values in, values out: the caller writes the result to the store and notifies the brokers. An error is a
+KafkaError with Kafka's code and message: INVALID_CONFIG for topics and groups, mostly INVALID_REQUEST for
 brokers.
 """
 
@@ -147,7 +147,7 @@ def _apply(values: dict[str, str], change: Change, setting: Setting | None) -> N
 
 
 def _check_known(names: Iterable[str]) -> None:
-    """Kafka lets any name pass, for its plug-ins; here nothing would ever read it."""
+    """Kafka accepts any name, for its plug-ins; here nothing would read it."""
     for name in names:
         known = catalog.broker_setting(name)
         if isinstance(known, NotOffered):

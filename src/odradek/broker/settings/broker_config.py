@@ -1,4 +1,4 @@
-"""The whole configuration of a broker as typed fields, checked as a whole: what the rooms are given."""
+"""The whole configuration of a broker as typed fields, checked as a whole."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class BrokerConfig(
     GroupSettings,
     SecuritySettings,
 ):
-    """One key is one field, dots as underscores; what rooms declare themselves is in objects of theirs.
+    """One key is one field, dots as underscores; settings of other packages are in objects of theirs.
 
-    Made by `broker_config`, and made anew for every dynamic change; nobody changes one.
+    Created by `broker_config`, again for every dynamic change; immutable.
     """
 
     log_manager: LogManagerConfig = field(default=LogManagerConfig())
@@ -58,7 +58,7 @@ class BrokerConfig(
         self.__dict__.update(values)
 
     def is_explicit(self, key: str) -> bool:
-        """Whether somebody set it; internal topics fit themselves to the cluster where nobody did."""
+        """Whether it was set; internal topics adapt to the cluster where it was not."""
         return key in self.sources.texts()
 
     @cached_property
@@ -73,7 +73,7 @@ class BrokerConfig(
 
     @cached_property
     def advertised_endpoints(self) -> tuple[Endpoint, ...]:
-        """What clients and other brokers are told."""
+        """The addresses in the metadata, for clients and other brokers."""
         if self.advertised_listeners is None:
             return self.endpoints
         return self._parse_endpoints("advertised.listeners", self.advertised_listeners)
@@ -89,7 +89,7 @@ class BrokerConfig(
 
     @property
     def metrics_endpoint(self) -> Endpoint | None:
-        """Where the numbers are told; None for nowhere."""
+        """Where metrics are served; None for nowhere."""
         if self.odradek_metrics_listener is None:
             return None
         host, _, port = self.odradek_metrics_listener.rpartition(":")

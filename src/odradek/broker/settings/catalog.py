@@ -1,6 +1,6 @@
-"""Every name that a broker, topic or group can be given, offered or not, and the nearest to a misspelt one.
+"""Every setting of brokers, topics and groups, offered or not, and the nearest name to a misspelt one.
 
-`listener.name.<listener>.` in front of a name sets it for one listener; a SASL mechanism may stand between,
+`listener.name.<listener>.` in front of a name sets it for one listener; a SASL mechanism may come between,
 as in `listener.name.client.scram-sha-256.sasl.jaas.config`.
 """
 
@@ -37,7 +37,7 @@ def _rate(key: str, doc: str) -> Setting:
     return Setting(key, Kind.LONG, LONG_MAX, doc, at_least(0), UpdateMode.CLUSTER_WIDE)
 
 
-# Kafka knows these only as dynamic values: they are in no file, and shown only where somebody set them.
+# Kafka knows these only as dynamic values: they are in no file, and listed only where they were set.
 DYNAMIC_ONLY: dict[str, Setting] = {
     one.key: one
     for one in (
@@ -98,7 +98,7 @@ def split_listener(name: str) -> tuple[str, str] | None:
 
 
 def broker_setting(name: str) -> Setting | NotOffered | None:
-    """What is known of a name in a broker's file."""
+    """The setting of a name in a broker's file."""
     base = base_name(name)
     if base != name and not base.startswith(_PER_LISTENER):
         return None
@@ -125,7 +125,7 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 
 def unknown_setting(name: str, names: Iterable[str]) -> str:
-    """What to say of a name that nobody knows."""
+    """The message for an unknown name."""
     meant = nearest(name, names)
     shown = name if name.isprintable() else ascii(name)  # a file that is no text must not rule the terminal
     return f"unknown setting {shown}" + (f"; did you mean {meant}?" if meant else "")

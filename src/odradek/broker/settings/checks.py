@@ -71,7 +71,7 @@ def check_log(config: LogSettings) -> None:
 
 
 def check_network(config: NetworkSettings, limits: Mapping[str, int]) -> None:
-    """Limits that would let nothing through."""
+    """Limits that would refuse everything."""
     if 0 < config.queued_max_request_bytes < config.socket_request_max_bytes:
         raise Contradiction(
             "queued.max.request.bytes must be larger or equal to socket.request.max.bytes",

@@ -1,4 +1,4 @@
-"""What DescribeConfigs tells of a topic, group or broker: every setting, set or not, and what is behind."""
+"""What DescribeConfigs returns for a topic, group or broker: every setting, its source and synonyms."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def describe_group(config: BrokerConfig, overrides: Mapping[str, str]) -> list[R
 
 
 def describe_broker(sources: Sources) -> list[Row]:
-    """Every setting of a broker, and all that somebody set beside them."""
+    """Every setting of a broker, and unknown ones that were set."""
     texts = sources.texts()
     shown = {one.key for one in catalog.BROKER.values() if not one.is_internal}
     shown.update(key for key, row in catalog.broker_not_offered().items() if row.is_shown)

@@ -18,8 +18,8 @@ _OPENING = """\
 
 A broker reads a file of `key=value` lines in the grammar of Java's properties, then `--set key=value`; what
 comes later wins. Names, types, defaults and meanings are Kafka 4.3.1's, and 3.9's where ZooKeeper needs them.
-An unknown name stops the start, which tells the nearest known one. `listener.name.NAME.` in front of a key
-sets it for one listener, where that makes sense.
+An unknown name stops the start with an error that suggests the nearest known one. `listener.name.NAME.` in
+front of a key sets it for one listener, where that makes sense.
 
 **Change** says what may happen while the broker runs: *cluster-wide* settings can be changed for one broker
 or for all (`odradek configs`), *read-only* ones by a restart. What is set for one broker beats what is set

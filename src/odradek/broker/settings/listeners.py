@@ -1,6 +1,6 @@
-"""Listeners: `NAME://host:port` lists, the security protocol of each name, and who may come in unasked.
+"""Listeners: `NAME://host:port` lists, their security protocols, and the check for unauthenticated access.
 
-A listener that other machines can reach and that authenticates nobody needs the user's explicit word,
+A listener that other machines can reach and that authenticates nobody needs the explicit setting
 `odradek.allow.unauthenticated=true`.
 """
 
@@ -19,7 +19,7 @@ HIGHEST_PORT = 65535
 
 
 class SecurityProtocol(StrEnum):
-    """What a listener speaks below Kafka's own protocol."""
+    """The security protocol of a listener."""
 
     PLAINTEXT = "PLAINTEXT"
     SSL = "SSL"
@@ -73,7 +73,7 @@ def parse_protocol_map(text: str) -> dict[str, SecurityProtocol]:
 def parse_endpoints(
     key: str, texts: Iterable[str], protocols: dict[str, SecurityProtocol]
 ) -> tuple[Endpoint, ...]:
-    """The endpoints of a list; Contradiction for one that is none, or two of one name."""
+    """The endpoints of a list; raises Contradiction for an invalid one, or two of one name."""
     endpoints = tuple(_parse_endpoint(key, text, protocols) for text in texts)
     if not endpoints:
         raise Contradiction(f"{key} must name at least one listener", key)
@@ -108,7 +108,7 @@ def check_ports(endpoints: Sequence[Endpoint]) -> None:
 
 
 def check_advertised(advertised: Sequence[Endpoint], endpoints: Sequence[Endpoint]) -> None:
-    """What clients are told must exist, and be an address that they can use."""
+    """Advertised listeners must exist and have an address that clients can use."""
     names = [endpoint.listener for endpoint in endpoints]
     for endpoint in advertised:
         if endpoint.listener not in names:
@@ -133,7 +133,7 @@ def check_protocol(endpoint: Endpoint) -> None:
 
 
 def check_reach(endpoint: Endpoint, *, is_allowed: bool) -> None:
-    """Refuse a listener that other machines can reach, unless the user allows it: nobody authenticates."""
+    """Refuse a listener that other machines can reach without authentication, unless the user allows it."""
     if endpoint.is_loopback or is_allowed:
         return
     raise Contradiction(

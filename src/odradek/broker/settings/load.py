@@ -1,6 +1,6 @@
-"""A broker's configuration at its start: a file, then the command line, every mistake told at once.
+"""A broker's configuration at its start: a file, then the command line; all errors are reported at once.
 
-A mistake names the key, the value, what would do, and where it came from.
+An error names the key, the value, what is valid, and where the value came from.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from odradek.common.errors import ConfigError
 
 
 class Given(NamedTuple):
-    """One value as somebody gave it, and where."""
+    """One value and its source."""
 
     key: str
     text: str
@@ -27,7 +27,7 @@ class Given(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """A configuration that can be started with, and what its writer should know about it."""
+    """A valid configuration, and warnings about it."""
 
     config: BrokerConfig
     warnings: tuple[str, ...] = ()
@@ -39,9 +39,9 @@ def load(
     defaults: Iterable[tuple[str, str]] = (),
     options: Iterable[Given] = (),
 ) -> Loaded:
-    """The configuration of a broker; ConfigError with a line for every mistake.
+    """The configuration of a broker; raises ConfigError with a line for every error.
 
-    Later wins: `defaults` of the command line, the file, `options` of the command line that stand for a
+    Later wins: `defaults` of the command line, the file, `options` of the command line that set a
     setting, `overrides` as `key=value`.
     """
     in_file = (
@@ -62,7 +62,7 @@ def parse_override(text: str) -> Given:
 
 
 def combine(given: Sequence[Given]) -> Loaded:
-    """All values together; the last one of a key counts, and a file that has it twice is told so."""
+    """All values; the last one of a key counts, with a warning for a file that has it twice."""
     last = {one.key: one for one in given}
     problems: list[str] = []
     warnings = [*_without_effect(last.values()), *_repeated(given)]
@@ -105,7 +105,7 @@ def _without_effect(given: Iterable[Given]) -> list[str]:
 
 
 def _twice(known: Setting, given: Given) -> list[str]:
-    """The entries of a list that stand there more than once."""
+    """The entries that a list has more than once."""
     entries = [part.strip() for part in given.text.split(",")] if known.kind is Kind.LIST else []
     return [entry for entry in dict.fromkeys(entries) if entry and entries.count(entry) > 1]
 
@@ -123,7 +123,7 @@ def _unknown(key: str) -> str:
 
 def _effective_texts(given: Iterable[Given]) -> dict[str, str]:
     texts = {one.key: one.text for one in given}
-    # Two names of one thing, as in Kafka: whoever asks for either gets the answer.
+    # Two names of one setting, as in Kafka: both have the value.
     if "node.id" in texts:
         texts.setdefault("broker.id", texts["node.id"])
     elif "broker.id" in texts and not texts["broker.id"].strip().startswith("-"):

@@ -1,4 +1,4 @@
-"""Settings that Kafka has and odradek does not offer: known by name, so that nobody sets one in vain.
+"""Settings that Kafka has and odradek does not offer: known by name, so that setting one is reported.
 
 The tables are `not_offered.txt` (brokers), `not_offered_topic.txt` and `not_offered_group.txt`. A key under
 `refuse` may only have Kafka's default, because another value promises what odradek does not do; one under
@@ -42,7 +42,7 @@ class NotOffered(NamedTuple):
     def check(self, text: str, name: str = "") -> None:
         """ConfigError for a value that Kafka refuses, or that promises what odradek does not do.
 
-        `name` is how the setting was named where a listener stands before its key.
+        `name` is the full name where a listener prefix precedes the key.
         """
         value = self.setting.parse(text)
         if self.is_refused and value != self.setting.default:
@@ -88,7 +88,7 @@ def _default(kind: Kind, text: str) -> Value:
 
 
 def _valid(key: str, kind: Kind, notation: str) -> Valid:
-    """What the notation of Kafka's documents stands for."""
+    """The value in the notation of Kafka's documentation."""
     if notation == _REPLICAS:
         return _throttled_replicas(key)
     if found := _RANGE.fullmatch(notation):

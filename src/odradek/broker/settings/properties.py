@@ -37,7 +37,7 @@ class Property(NamedTuple):
 
 
 def parse_properties(text: str, file_name: str = "properties") -> list[Property]:
-    """Every pair in order, a key that comes twice twice; ConfigError for an escape that is none."""
+    """Every pair in order, duplicates included; raises ConfigError for an invalid escape."""
     found = []
     for number, line in _logical_lines(text):
         key = _KEY.match(line)
@@ -86,7 +86,7 @@ def _unescape(text: str) -> str:
     if "\\" not in text:
         return text
     units = _ESCAPE.sub(_character, text)
-    # A pair of surrogates becomes the one character that it stands for; half a pair stands for none.
+    # A surrogate pair becomes one character; half a pair becomes the replacement character.
     return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 

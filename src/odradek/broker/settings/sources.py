@@ -1,7 +1,7 @@
 """Where a broker's values come from: set for this broker, for the cluster, at the start, or the default.
 
 An earlier source wins. Some settings have synonyms, finer units before coarser ones (`log.retention.ms`
-before `log.retention.hours`). DescribeConfigs explains a value by all that stood behind it.
+before `log.retention.hours`). DescribeConfigs lists the synonyms of each value.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Sources:
     dynamic_broker: Mapping[str, str] = field(default_factory=dict)
 
     def texts(self) -> dict[str, str]:
-        """What counts of all that was set: a dynamic value also takes the place of the synonyms before it."""
+        """The effective values: a dynamic value also replaces the synonyms before it."""
         texts = dict(self.static)
         for dynamic in (self.dynamic_default, self.dynamic_broker):
             for name, text in dynamic.items():
@@ -81,7 +81,7 @@ class Sources:
             for one in names
             if one in values
         ]
-        # Kafka tells only what follows the first value under the name that was asked for.
+        # Kafka lists only what follows the first value of the requested name.
         while found and found[0].name != name:
             del found[0]
         return found
@@ -116,6 +116,6 @@ def _names_of(name: str) -> tuple[str, ...]:
 
 
 def _shown(name: str, text: str) -> str | None:
-    """A password stays hidden, and so does a value of which nobody knows what it is."""
+    """Passwords and values of unknown settings are hidden."""
     setting = known_setting(name)
     return None if setting is None or setting.is_sensitive else text

@@ -319,7 +319,7 @@ class Engine:
     def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:
         """Read on from an offset; with the epoch of the record before it, if the log still has that."""
         self.state(partition).seek(offset, leader_epoch)
-        self.inbox.forget_errors_of(partition)
+        self.inbox.remove_errors_of(partition)
         self.pump()
 
     async def seek_to_end_of(self, partitions: Collection[TopicPartition], time_ms: int) -> None:

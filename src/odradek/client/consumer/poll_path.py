@@ -79,7 +79,7 @@ class PollPath:
             now = monotonic_seconds()
             if now < deadline:
                 inbox.wait(min(deadline - now, LONGEST_SLICE_S))
-            elif not inbox.catch_up():
+            elif not inbox.read_available():
                 return None
 
     def _begin_to_use(self):

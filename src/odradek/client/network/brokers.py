@@ -1,4 +1,4 @@
-"""The ways to all brokers of a cluster: bootstrap, one connection for each broker, retries."""
+"""Connections to all brokers of a cluster: bootstrap, one connection for each broker, retries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from odradek.client.errors import (
 from odradek.client.metadata import Metadata, Node
 from odradek.client.network.backoff import Backoff
 from odradek.client.network.connecting import connect, format_address
-from odradek.client.network.connection import BrokerConnection, PendingResponse
+from odradek.client.network.connection import BrokerConnection, Response
 from odradek.common.c_clocks import monotonic_seconds
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.messages import MetadataResponse
@@ -54,9 +54,9 @@ STALE_VIEW = frozenset(
 
 @dataclass(slots=True)
 class _BrokerLink:
-    """The way to one broker: its connection if there is one, and how often it failed in a row.
+    """The connection to one broker, if there is one, and how often connecting has failed in a row.
 
-    Whoever holds the lock replaces the connection, and may wait meanwhile: nobody else sets it then.
+    The connection is replaced only by the task that holds the lock.
     """
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -77,7 +77,7 @@ class Brokers:
         self._owner = owner
         self._creates_topics = creates_topics  # by asking for topics that are not there
         self._loop = asyncio.get_running_loop()
-        self._ways: dict[tuple[int, str], _BrokerLink] = {}  # by broker and purpose
+        self._links: dict[tuple[int, str], _BrokerLink] = {}  # by broker and purpose
         self._bootstrap_connection: BrokerConnection | None = None
         self._reached = ""  # the bootstrap server that last answered
         self._refreshing: asyncio.Task[None] | None = None
@@ -97,7 +97,7 @@ class Brokers:
         if self._refreshing is not None:
             self._refreshing.cancel()
             await asyncio.wait([self._refreshing])
-        open_ones = [way.connection for way in self._ways.values()] + [self._bootstrap_connection]
+        open_ones = [link.connection for link in self._links.values()] + [self._bootstrap_connection]
         for connection in open_ones:
             if connection is not None:
                 await connection.close()
@@ -160,10 +160,10 @@ class Brokers:
         """
         for node in self.metadata.nodes.values():
             if (node.host, node.port) == (host, port):
-                way = self._ways.setdefault((node.node_id, ANYTHING), _BrokerLink())
-                has_one = way.connection is not None and way.connection.is_open
-                if not has_one and not way.lock.locked():
-                    way.connection = connection
+                link = self._links.setdefault((node.node_id, ANYTHING), _BrokerLink())
+                has_one = link.connection is not None and link.connection.is_open
+                if not has_one and not link.lock.locked():
+                    link.connection = connection
                     return
         self._bootstrap_connection = connection
 
@@ -187,8 +187,8 @@ class Brokers:
         """All brokers that may be asked anything: connected ones first, the least busy first."""
 
         def busy(node_id: int) -> tuple[bool, int, float]:
-            way = self._ways.get((node_id, ANYTHING))
-            connection = way.connection if way is not None else None
+            link = self._links.get((node_id, ANYTHING))
+            connection = link.connection if link is not None else None
             is_open = connection is not None and connection.is_open
             return not is_open, connection.in_flight if connection is not None else 0, random.random()
 
@@ -199,34 +199,34 @@ class Brokers:
 
         Answers come in order: requests that a broker may park (fetch, join) need a connection of their own.
         """
-        way = self._ways.setdefault((node_id, purpose), _BrokerLink())
-        if self._is_usable(way.connection):
-            assert way.connection is not None
-            return way.connection
-        async with way.lock:
-            if not self._is_usable(way.connection):
-                if way.connection is not None:
-                    await way.connection.close()
-                    way.connection = None
-                way.connection = await self._open(node_id, way)
-            assert way.connection is not None
-            return way.connection
+        link = self._links.setdefault((node_id, purpose), _BrokerLink())
+        if self._is_usable(link.connection):
+            assert link.connection is not None
+            return link.connection
+        async with link.lock:
+            if not self._is_usable(link.connection):
+                if link.connection is not None:
+                    await link.connection.close()
+                    link.connection = None
+                link.connection = await self._open(node_id, link)
+            assert link.connection is not None
+            return link.connection
 
     def open_connection(self, node_id: int, purpose: str = ANYTHING) -> BrokerConnection | None:
         """The connection to a broker if there is one now, for those who must not wait."""
-        way = self._ways.get((node_id, purpose))
-        return way.connection if way is not None and self._is_usable(way.connection) else None
+        link = self._links.get((node_id, purpose))
+        return link.connection if link is not None and self._is_usable(link.connection) else None
 
     def _is_usable(self, connection: BrokerConnection | None) -> bool:
         if connection is None or not connection.is_open:
             return False
-        # Firewalls and brokers forget idle connections without a word.
+        # Firewalls and brokers may drop idle connections without closing them.
         limit_ms = self.config.connections_max_idle_ms
         is_idle = not connection.in_flight and self.now_ms() - connection.last_used_ms > limit_ms
         return limit_ms < 0 or not is_idle
 
-    async def _open(self, node_id: int, way: _BrokerLink) -> BrokerConnection:
-        pause_ms = way.not_before_ms - self.now_ms()
+    async def _open(self, node_id: int, link: _BrokerLink) -> BrokerConnection:
+        pause_ms = link.not_before_ms - self.now_ms()
         if pause_ms > 0:
             await asyncio.sleep(pause_ms / 1000)
         node = self.metadata.nodes.get(node_id)
@@ -235,11 +235,11 @@ class Brokers:
         try:
             connection = await self._connect(node.host, node.port)
         except ConnectionFailed as error:
-            way.failures += 1
-            pause_ms = self._reconnect.pause_ms(way.failures, random.random())
-            way.not_before_ms = self.now_ms() + pause_ms
+            link.failures += 1
+            pause_ms = self._reconnect.pause_ms(link.failures, random.random())
+            link.not_before_ms = self.now_ms() + pause_ms
             raise self._explained(node, error) from None
-        way.failures = 0
+        link.failures = 0
         return connection
 
     def _explained(self, node: Node, error: ConnectionFailed) -> ConnectionFailed:
@@ -256,6 +256,7 @@ class Brokers:
             client_id=self.config.client_id,
             request_timeout_ms=self.config.request_timeout_ms,
             setup_timeout_ms=self.config.socket_connection_setup_timeout_ms,
+            allows_direct_read=self.config.odradek_direct_read,
         )
         if self._is_closed:
             await connection.close()
@@ -289,8 +290,8 @@ class Brokers:
         raise failure or NoBrokersAvailable({"the cluster": "it lists no broker"})
 
     async def ask_any(
-        self, request: Message, answer_class: type[PendingResponse], *, timeout_ms: int | None = None
-    ) -> PendingResponse:
+        self, request: Message, answer_class: type[Response], *, timeout_ms: int | None = None
+    ) -> Response:
         """Ask whichever broker is there."""
         connection = await self.any_connection()
         return await connection.ask(request, answer_class, timeout_ms=timeout_ms)
@@ -299,10 +300,10 @@ class Brokers:
         self,
         node_id: int,
         request: Message,
-        answer_class: type[PendingResponse],
+        answer_class: type[Response],
         *,
         timeout_ms: int | None = None,
-    ) -> PendingResponse:
+    ) -> Response:
         """Ask one broker."""
         if node_id not in self.metadata.nodes:
             await self.ensure_fresh()
@@ -310,8 +311,8 @@ class Brokers:
         return await connection.ask(request, answer_class, timeout_ms=timeout_ms)
 
     async def ask_controller(
-        self, request: Message, answer_class: type[PendingResponse], *, timeout_ms: int | None = None
-    ) -> PendingResponse:
+        self, request: Message, answer_class: type[Response], *, timeout_ms: int | None = None
+    ) -> Response:
         """Ask the broker that changes the cluster."""
         metadata = await self.ensure_fresh()
         if metadata.controller_id not in metadata.nodes:

@@ -10,7 +10,7 @@ from odradek.client.network.connection import BrokerConnection
 
 
 class _Received(asyncio.BufferedProtocol):
-    """What the transport of a connection calls: the connection itself, for all that comes often."""
+    """The protocol of a connection; frequent calls go to the connection without another call between."""
 
     def __init__(self, connection: BrokerConnection) -> None:
         self.connection = connection
@@ -18,15 +18,15 @@ class _Received(asyncio.BufferedProtocol):
         self.buffer_updated = connection.buffer_updated  # type: ignore[method-assign]
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is there."""
+        """The connection is established."""
         self.connection.connection_made(transport)
 
     def eof_received(self) -> None:
-        """The broker will send no more."""
+        """The broker has closed its side."""
         self.connection.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The transport is gone."""
+        """The transport is closed."""
         self.connection.connection_lost(exc)
 
 
@@ -37,14 +37,21 @@ async def connect(
     client_id: str,
     request_timeout_ms: int,
     setup_timeout_ms: int,
+    allows_direct_read: bool = True,
 ) -> BrokerConnection:
-    """A new connection that is ready for requests; ConnectionFailed when there is none to be had."""
+    """A new connection that is ready for requests; ConnectionFailed if there is none."""
     address = format_address(host, port)
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(setup_timeout_ms / 1000):
             _, received = await loop.create_connection(
-                lambda: _Received(BrokerConnection(address, client_id, request_timeout_ms)), host, port
+                lambda: _Received(
+                    BrokerConnection(
+                        address, client_id, request_timeout_ms, allows_direct_read=allows_direct_read
+                    )
+                ),
+                host,
+                port,
             )
     except TimeoutError:
         raise ConnectionFailed(address, f"no answer within {setup_timeout_ms} ms") from None

@@ -3,7 +3,7 @@
 cimport cython
 
 from odradek.client.network.responses cimport ResponseAssembler
-from odradek.client.network.in_flight cimport InFlight, Waiting
+from odradek.client.network.in_flight cimport InFlight, InFlightRequest
 from odradek.client.network.direct_read cimport DirectReadOwner, DirectRead
 from odradek.protocol.produce_template cimport ProduceTemplate
 
@@ -15,6 +15,7 @@ cdef class BrokerConnection(DirectReadOwner):
     cdef public object versions
     cdef public double last_used_ms
     cdef long long _request_timeout_ms
+    cdef bint _allows_direct_read
     cdef ResponseAssembler _assembler
     cdef InFlight _in_flight
     cdef object _loop
@@ -22,19 +23,19 @@ cdef class BrokerConnection(DirectReadOwner):
     cdef object _deadline_timer
     cdef object _ended
     cdef object _closed
-    cdef dict _afterwards
+    cdef dict _after_responses
     cdef object _sending
     cdef object _descriptor
-    cdef readonly DirectRead loan
+    cdef readonly DirectRead direct_read
 
     @cython.locals(correlation_id="long long", request=bytes)
-    cpdef bint send_alone(self, answer, ProduceTemplate template, batch) except -1
+    cpdef bint send_if_idle(self, answer, ProduceTemplate template, batch) except -1
     @cython.locals(correlation_id="long long")
     cdef long long _number(self, bytearray request) except *
     @cython.locals(deadline_ms=double, sent=Py_ssize_t)
-    cdef _note_and_write(self, long long correlation_id, api_key, long long timeout_ms, answer, request)
-    cpdef send_on_loan(self, answer, api_key, bytearray request, long long timeout_ms)
+    cdef _add_and_write(self, long long correlation_id, api_key, long long timeout_ms, answer, request)
+    cpdef send_directly(self, answer, api_key, bytearray request, long long timeout_ms)
     cdef bint _is_idle(self, Py_ssize_t most_in_flight) except -1
-    @cython.locals(waiting=Waiting)
+    @cython.locals(waiting=InFlightRequest)
     cpdef buffer_updated(self, Py_ssize_t nbytes)
     cpdef get_buffer(self, sizehint)

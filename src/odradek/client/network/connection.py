@@ -1,8 +1,8 @@
 # cython: annotation_typing=False
 """One connection to a broker: requests out, answers in, in order, each with a deadline.
 
-Everything happens on one loop, but for `send_alone` and what a thread does that the connection is lent to
-(loan.py). Compiled by Cython (connection.pxd has the C types), or interpreted as is.
+Runs on one loop, except for `send_if_idle` and what a thread does that reads directly (direct_read.py).
+Compiled by Cython (connection.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from odradek.client.errors import (
 from odradek.client.network import api_versions
 from odradek.client.network.api_versions import BrokerVersions
 from odradek.client.network.direct_read import DirectRead, DirectReadOwner
-from odradek.client.network.in_flight import InFlight, ResponseHandler, Waiting
-from odradek.client.network.in_flight import PendingResponse as PendingAnswer
+from odradek.client.network.in_flight import InFlight, InFlightRequest, PendingResponse, ResponseHandler
 from odradek.client.network.responses import BadResponse, ResponseAssembler
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.headers import decode_response, encode_request
@@ -45,13 +44,13 @@ else:
 SOFTWARE_NAME = "odradek"
 _CORRELATION_ID_POSITION = 8
 
-PendingResponse = TypeVar("PendingResponse", bound=Message)
+Response = TypeVar("Response", bound=Message)
 
 
 class BrokerConnection(DirectReadOwner):
-    """A connection whose broker has told what it serves. Lives on one loop; made by `connect`.
+    """A connection with negotiated API versions. Belongs to one loop; made by `connect`.
 
-    When it ends, for whatever reason, every answer that is still due fails with the same error.
+    When it is closed, for whatever reason, every pending request fails with the same error.
     """
 
     def __init__(
@@ -59,12 +58,15 @@ class BrokerConnection(DirectReadOwner):
         address: str,
         client_id: str,
         request_timeout_ms: int,
+        *,
+        allows_direct_read: bool = True,
     ) -> None:
         self.address = address
         self.client_id = client_id
         self.versions = BrokerVersions(address)
         self.last_used_ms = 0.0
         self._request_timeout_ms = request_timeout_ms
+        self._allows_direct_read = allows_direct_read
         self._assembler = ResponseAssembler()
         self._in_flight = InFlight()
         self._loop = asyncio.get_running_loop()
@@ -72,12 +74,12 @@ class BrokerConnection(DirectReadOwner):
         self._deadline_timer: asyncio.TimerHandle | None = None
         self._ended: ClientError | None = None
         self._closed = self._loop.create_future()
-        self._afterwards: dict[Callable[[], object], None] = {}
-        # Held while a request is written and noted: the order of both must be the same.
+        self._after_responses: dict[Callable[[], object], None] = {}
+        # Held while a request is written and added to `_in_flight`: both must have the same order.
         self._sending = threading.Lock()
         self._descriptor: int | None = None
-        self.loan: DirectRead | None = None
-        """How others read from it, once it was lent."""
+        self.direct_read: DirectRead | None = None
+        """Set when direct reading is started for the first time."""
 
     @property
     def is_open(self) -> bool:
@@ -91,7 +93,7 @@ class BrokerConnection(DirectReadOwner):
 
     @property
     def unsent_bytes(self) -> int:
-        """Bytes given to `send` that the kernel has not taken yet."""
+        """Bytes that are not yet in the send buffer of the kernel."""
         return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
     def send(
@@ -99,30 +101,30 @@ class BrokerConnection(DirectReadOwner):
     ) -> asyncio.Future[memoryview]:
         """Send a request; the future gets the frame of its answer (see `decode_response`).
 
-        Several may be on their way at once. Cancelling the future loses the answer, not the order.
+        Several may be in flight. If the future is cancelled, its answer is dropped.
         """
         answer: asyncio.Future[memoryview] = self._loop.create_future()
         self.send_for(answer, request, version, timeout_ms=timeout_ms)
         return answer
 
     def send_for(
-        self, answer: PendingAnswer, request: Message, version: int, *, timeout_ms: int | None = None
+        self, answer: PendingResponse, request: Message, version: int, *, timeout_ms: int | None = None
     ) -> None:
         """Send a request whose answer goes to `answer`."""
         api_key = _api_key(request)
         timeout_ms = self._request_timeout_ms if timeout_ms is None else timeout_ms
-        if self.loan is not None:
-            self.loan.take_back()
+        if self.direct_read is not None:
+            self.direct_read.stop()
         with self._sending:
             correlation_id = self._write(api_key, version, request)
             deadline_ms = self.last_used_ms + timeout_ms
-            self._in_flight.add(Waiting(correlation_id, api_key, timeout_ms, deadline_ms, answer))
+            self._in_flight.add(InFlightRequest(correlation_id, api_key, timeout_ms, deadline_ms, answer))
         self._watch(deadline_ms)
 
-    def send_made(
-        self, answer: PendingAnswer, api_key: ApiKey, request: bytearray, *, timeout_ms: int
+    def send_encoded(
+        self, answer: PendingResponse, api_key: ApiKey, request: bytearray, *, timeout_ms: int
     ) -> None:
-        """Like `send_for`, with a request that is encoded already, size first, but for its correlation id."""
+        """Like `send_for`, with an encoded request, size first, without its correlation id."""
         with self._sending:
             if self._ended is not None:
                 raise self._ended
@@ -131,11 +133,11 @@ class BrokerConnection(DirectReadOwner):
             self._transport.write(request)
             self.last_used_ms = monotonic_seconds() * 1000
             deadline_ms = self.last_used_ms + timeout_ms
-            self._in_flight.add(Waiting(correlation_id, api_key, timeout_ms, deadline_ms, answer))
+            self._in_flight.add(InFlightRequest(correlation_id, api_key, timeout_ms, deadline_ms, answer))
         self._watch(deadline_ms)
 
     def _number(self, request: bytearray) -> int:
-        """Write the next correlation id into a request that is encoded, size first."""
+        """Write the next correlation id into an encoded request."""
         correlation_id = self._in_flight.next_id()
         request[_CORRELATION_ID_POSITION : _CORRELATION_ID_POSITION + 4] = correlation_id.to_bytes(4, "big")
         return correlation_id
@@ -146,36 +148,35 @@ class BrokerConnection(DirectReadOwner):
         if self._deadline_timer is None or self._deadline_timer.when() * 1000 > deadline_ms:
             self._set_timer(deadline_ms)
 
-    def send_alone(
-        self, answer: PendingAnswer, template: ProduceTemplate, batch: bytearray | memoryview
+    def send_if_idle(
+        self, answer: PendingResponse, template: ProduceTemplate, batch: bytearray | memoryview
     ) -> bool:
-        """From any thread: send one batch if nothing else is on its way; False (and not done) otherwise.
+        """From any thread: send one batch if no request is in flight; False if it was not sent.
 
-        While the connection is on loan the answer of the one before may not be read yet.
-        What is idle takes a small request whole. If it does not, the connection ends: what has become of the
-        request is then as unknown as with any other that ends.
+        During direct reading one request may be in flight.
+        An idle socket accepts a small request whole. If it does not, the connection is closed.
         """
         with self._sending:
-            if not self._is_idle(1 if self.is_lent else 0):
+            if not self._is_idle(1 if self.is_read_directly else 0):
                 return False
             correlation_id = self._in_flight.next_id()
             request = template.request(correlation_id, batch)
-            self._note_and_write(correlation_id, ApiKey.PRODUCE, self._request_timeout_ms, answer, request)
+            self._add_and_write(correlation_id, ApiKey.PRODUCE, self._request_timeout_ms, answer, request)
         return True
 
-    def _note_and_write(
+    def _add_and_write(
         self,
         correlation_id: int,
         api_key: ApiKey,
         timeout_ms: int,
-        answer: PendingAnswer,
+        answer: PendingResponse,
         request: bytes | bytearray,
     ) -> None:
-        """From any thread, with `_sending` held. What the socket does not take whole ends the connection."""
+        """From any thread, with `_sending` held. The connection is closed if the request is sent in part."""
         self.last_used_ms = monotonic_seconds() * 1000
         deadline_ms = self.last_used_ms + timeout_ms
-        # First: the answer may come before the call that sends is back.
-        self._in_flight.add(Waiting(correlation_id, api_key, timeout_ms, deadline_ms, answer))
+        # Added first: the response may come before `send_octets` returns.
+        self._in_flight.add(InFlightRequest(correlation_id, api_key, timeout_ms, deadline_ms, answer))
         try:
             sent: int = send_octets(self._own_descriptor(), request)
         except OSError:
@@ -185,78 +186,78 @@ class BrokerConnection(DirectReadOwner):
             self._loop.call_soon_threadsafe(self._end, lost)
 
     def _is_idle(self, most_in_flight: int) -> bool:
-        """Whether so little is on its way, and a timer runs that will look after what begins now."""
+        """Whether no more requests are in flight, and the deadline timer runs."""
         is_busy = len(self._in_flight) > most_in_flight or self._deadline_timer is None
         return self.is_open and not is_busy and not self.unsent_bytes
 
     def _own_descriptor(self) -> int:
-        """The socket under a number that stays ours until `_end`, whenever the transport closes its own."""
+        """A duplicate of the socket that stays open until `_end`, even if the transport closes its own."""
         if self._descriptor is None:
             assert self._transport is not None
             self._descriptor = os.dup(self._transport.get_extra_info("socket").fileno())
         return self._descriptor
 
-    # On loan.
+    # Direct reading.
 
     @property
-    def is_lent(self) -> bool:
-        """Whether a thread that waits reads what comes, not the loop."""
-        return self.loan is not None and self.loan.is_lent
+    def is_read_directly(self) -> bool:
+        """Whether waiting threads read the responses, not the loop."""
+        return self.direct_read is not None and self.direct_read.is_active
 
-    def lend(self, longest_lull_s: float) -> DirectRead | None:
-        """Leave reading to a thread that waits, until nothing came for so long; None if it cannot be."""
-        if not self.is_open or self.unsent_bytes:
+    def start_direct_read(self, max_idle_s: float) -> DirectRead | None:
+        """Leave reading to waiting threads until none has read for so long; None if that is not possible."""
+        if not self._allows_direct_read or not self.is_open or self.unsent_bytes:
             return None
         assert self._transport is not None
-        if self.loan is None:
+        if self.direct_read is None:
             descriptor = self._own_descriptor()
-            self.loan = DirectRead(self, self._loop, self._transport, self._assembler, descriptor)
-        self.loan.lend(longest_lull_s)
-        return self.loan
+            self.direct_read = DirectRead(self, self._loop, self._transport, self._assembler, descriptor)
+        self.direct_read.start(max_idle_s)
+        return self.direct_read
 
-    def hand_over(self, frame: memoryview) -> None:
-        """Give an answer to somebody who can take it on this thread, or else to the loop."""
+    def dispatch(self, frame: memoryview) -> None:
+        """Complete a request on this thread if its handler can, or else on the loop."""
         answer = self._in_flight.answered(frame).answer
         if isinstance(answer, ResponseHandler):
             try:
-                if answer.take(frame):
+                if answer.handle(frame):
                     return
             except BaseException as error:
-                # Ctrl-C, perhaps: whoever waits must not wait for ever.
+                # KeyboardInterrupt, for example: the waiting caller must not wait for ever.
                 self._loop.call_soon_threadsafe(answer.set_exception, error)
                 raise
-        self._loop.call_soon_threadsafe(self._take_over, answer, frame)
+        self._loop.call_soon_threadsafe(self._complete_on_loop, answer, frame)
 
-    def _take_over(self, answer: PendingAnswer, frame: memoryview) -> None:
-        """On the loop: an answer that was read by a thread, and is not as usual."""
-        if self.loan is not None:
-            self.loan.take_back()
+    def _complete_on_loop(self, answer: PendingResponse, frame: memoryview) -> None:
+        """On the loop: a response that a waiting thread has read and could not handle."""
+        if self.direct_read is not None:
+            self.direct_read.stop()
         if not answer.done():
             answer.set_result(frame)
-        self._call_afterwards()
+        self._run_after_responses()
 
-    def break_off(self, reason: str, is_no_kafka: bool = False) -> None:
-        """End it because of what a thread has read, or could not."""
+    def fail(self, reason: str, is_no_kafka: bool = False) -> None:
+        """Close the connection because direct reading has failed."""
         self._end((NotAKafkaBroker if is_no_kafka else ConnectionLost)(self.address, reason))
 
-    def send_on_loan(
-        self, answer: PendingAnswer, api_key: ApiKey, request: bytearray, timeout_ms: int
+    def send_directly(
+        self, answer: PendingResponse, api_key: ApiKey, request: bytearray, timeout_ms: int
     ) -> None:
-        """Like `send_made`, from the thread that the connection is lent to."""
+        """Like `send_encoded`, from the thread that reads directly."""
         with self._sending:
             if self._ended is not None:
                 raise self._ended
-            self._note_and_write(self._number(request), api_key, timeout_ms, answer, request)
+            self._add_and_write(self._number(request), api_key, timeout_ms, answer, request)
         if self._deadline_timer is None:
             self._loop.call_soon_threadsafe(self._watch, self.last_used_ms + timeout_ms)
 
     def call_on_loop(self, function: Callable[..., object], *arguments: object) -> None:
-        """From the thread that the connection is lent to: leave something to the loop."""
+        """From the thread that reads directly: call a function on the loop."""
         self._loop.call_soon_threadsafe(function, *arguments)
 
-    def afterwards(self, function: Callable[[], object]) -> None:
-        """While answers are handed out: call this once, when all that came together are."""
-        self._afterwards[function] = None
+    def after_responses(self, function: Callable[[], object]) -> None:
+        """Call this once, after all responses that were received together are dispatched."""
+        self._after_responses[function] = None
 
     def send_unanswered(self, request: Message, version: int) -> None:
         """Send a request that gets no answer: a produce with acks 0."""
@@ -266,11 +267,11 @@ class BrokerConnection(DirectReadOwner):
     async def ask(
         self,
         request: Message,
-        answer_class: type[PendingResponse],
+        answer_class: type[Response],
         *,
         max_version: int | None = None,
         timeout_ms: int | None = None,
-    ) -> PendingResponse:
+    ) -> Response:
         """Send a request in the best version that both sides know, and wait for its answer."""
         api_key = _api_key(request)
         version = self.versions.best(api_key, max_version)
@@ -280,14 +281,14 @@ class BrokerConnection(DirectReadOwner):
         return answer
 
     async def close(self) -> None:
-        """End the connection; what was not answered fails."""
+        """Close the connection; pending requests fail."""
         self._end(ConnectionLost(self.address, "it was closed"))
         if self._transport is not None:
-            # Several may wait for the end; one that is cancelled must not take it from the others.
+            # Several tasks may wait; cancelling one must not cancel the others.
             await asyncio.shield(self._closed)
 
     async def negotiate(self) -> None:
-        """Ask what the broker serves; the first thing on every connection (KIP-511)."""
+        """Request the API versions of the broker; the first request on every connection (KIP-511)."""
         version = api_versions.NEWEST
         while True:
             request = ApiVersionsRequest()
@@ -295,11 +296,11 @@ class BrokerConnection(DirectReadOwner):
                 request.client_software_name = SOFTWARE_NAME
                 request.client_software_version = __version__
             frame = await self.send(request, version)
-            told = api_versions.read_answer(self.address, version, frame)
-            if isinstance(told, BrokerVersions):
-                self.versions = told
+            versions = api_versions.read_answer(self.address, version, frame)
+            if isinstance(versions, BrokerVersions):
+                self.versions = versions
                 return
-            version = told
+            version = versions
 
     def _write(self, api_key: ApiKey, version: int, request: Message) -> int:
         if self._ended is not None:
@@ -317,10 +318,10 @@ class BrokerConnection(DirectReadOwner):
 
     def _check_deadlines(self) -> None:
         self._deadline_timer = None
-        # The loop may wake us a hair early: a deadline within the next millisecond is over.
+        # Timers may fire slightly early: a deadline within the next millisecond has passed.
         overdue = self._in_flight.overdue(self._loop.time() * 1000 + 1)
         if overdue is not None:
-            # A broker that does not answer one request in time answers none behind it either.
+            # Responses come in order: all later requests are delayed too.
             self._end(RequestTimedOut(self.address, overdue.api_key.name, overdue.timeout_ms))
             return
         following = self._in_flight.next_deadline_ms()
@@ -334,9 +335,9 @@ class BrokerConnection(DirectReadOwner):
             self._ended = reason
             if self._descriptor is not None:
                 os.close(self._descriptor)
-        if self.loan is not None:
-            self.loan.end()
-            self.loan = None
+        if self.direct_read is not None:
+            self.direct_read.close()
+            self.direct_read = None
         if self._deadline_timer is not None:
             self._deadline_timer.cancel()
         if self._transport is not None:
@@ -344,25 +345,25 @@ class BrokerConnection(DirectReadOwner):
         for waiting in self._in_flight.abandon():
             if not waiting.answer.done():
                 waiting.answer.set_exception(reason)
-                waiting.answer.exception()  # an answer that nobody awaits is no accident worth a log line
-        self._call_afterwards()
+                waiting.answer.exception()  # or asyncio logs a future that is not awaited
+        self._run_after_responses()
 
-    def _call_afterwards(self) -> None:
-        while self._afterwards:
-            self._afterwards.popitem()[0]()
+    def _run_after_responses(self) -> None:
+        while self._after_responses:
+            self._after_responses.popitem()[0]()
 
     # What the transport calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is there."""
+        """The connection is established."""
         self._transport = cast("asyncio.Transport", transport)
 
     def get_buffer(self, sizehint: int) -> Any:
-        """Where the next bytes belong."""
-        return self._assembler.room()
+        """The buffer for the next bytes."""
+        return self._assembler.buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Bytes came: hand out the answers that they complete."""
+        """Bytes were received: dispatch the complete responses."""
         try:
             for frame in self._assembler.filled(nbytes):
                 waiting = self._in_flight.answered(frame)
@@ -370,15 +371,15 @@ class BrokerConnection(DirectReadOwner):
                     waiting.answer.set_result(frame)
         except BadResponse as problem:
             self._end(NotAKafkaBroker(self.address, str(problem)))
-        self._call_afterwards()
+        self._run_after_responses()
 
     def eof_received(self) -> None:
-        """The broker will send no more."""
-        told = "in the middle of an answer" if self._assembler.is_mid_answer else "by the broker"
-        self._end(ConnectionLost(self.address, f"it was closed {told}"))
+        """The broker has closed its side."""
+        when = "in the middle of an answer" if self._assembler.is_mid_answer else "by the broker"
+        self._end(ConnectionLost(self.address, f"it was closed {when}"))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The transport is gone."""
+        """The transport is closed."""
         self._end(ConnectionLost(self.address, str(exc) if exc else "it was closed by the broker"))
         if not self._closed.done():
             self._closed.set_result(None)

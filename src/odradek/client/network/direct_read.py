@@ -1,18 +1,19 @@
 # cython: annotation_typing=False
-"""A connection on loan: a thread that waits for an answer reads it from the socket itself.
+"""Direct reading: a thread that waits for a response reads it from the socket itself.
 
-A loop that reads an answer and the thread that waits for it wake one another, which for a small answer takes
-longer than all the rest. So the loop lends a connection whose answers somebody waits for again and again, and
-takes it back when none have come for a while.
+Waking the event loop for a response, and then the thread that waits for it, takes longer than everything else
+a small response needs. So the loop stops reading a connection whose responses are waited for again and again,
+and resumes when none has come for a while. The client setting `odradek.direct.read` turns this off.
 
-|  | the loop | a thread that waits |
+| direct reading | the loop | a waiting thread |
 | --- | --- | --- |
-| on loan | looks after it now and then | waits for bytes or for the bell, and reads |
-| otherwise | reads | is woken by the loop |
+| active | checks every 10 ms whether responses still come | waits for bytes or a wakeup, and reads |
+| stopped | reads | is woken by the loop |
 
-What such a thread cannot do is left to the loop: answers that are not as usual, errors, the end.
+The waiting thread handles ordinary responses only. Errors, the end of the connection and all other responses
+are passed to the loop.
 
-Compiled by Cython (loan.pxd has the C types), or interpreted as is.
+Compiled by Cython (direct_read.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations
@@ -29,184 +30,186 @@ from odradek.client.network.in_flight import ResponseHandler
 from odradek.client.network.responses import BadResponse, ResponseAssembler
 
 if cython.compiled:
-    from cython.cimports.odradek.net.readiness import BELL, BYTES, wait_for_bytes
+    from cython.cimports.odradek.net.readiness import READABLE, WAKEUP, wait_for_bytes
     from cython.cimports.odradek.net.socket_calls import receive
 else:
-    from odradek.net.readiness import BELL, BYTES, wait_for_bytes
+    from odradek.net.readiness import READABLE, WAKEUP, wait_for_bytes
     from odradek.net.socket_calls import receive
 
-_LOOK_S = 0.01
-"""How often the loop looks after what is on loan."""
-_LONGEST_WAIT_MS = 60_000
-_A_RING = b"!"
-_MANY_RINGS = 1024
+_CHECK_INTERVAL_S = 0.01
+"""How often the loop checks a connection that is read directly."""
+_MAX_WAIT_MS = 60_000
+_WAKEUP_BYTE = b"!"
+_MAX_WAKEUP_BYTES = 1024
 
 
 class DirectReadOwner:
-    """A connection, as far as its loan is concerned."""
+    """The methods of a connection that its direct reader calls."""
 
-    def hand_over(self, frame: memoryview) -> None:
-        """Any thread: an answer is complete. BadResponse if nobody asked for it."""
+    def dispatch(self, frame: memoryview) -> None:
+        """Any thread: handle a complete response. BadResponse if no request is waiting for it."""
         raise NotImplementedError
 
-    def break_off(self, reason: str, is_no_kafka: bool = False) -> None:
-        """On the loop: the connection is of no use any more."""
+    def fail(self, reason: str, is_no_kafka: bool = False) -> None:
+        """On the loop: close the connection because of an error."""
         raise NotImplementedError
 
     def eof_received(self) -> None:
-        """On the loop: the broker will send no more."""
+        """On the loop: the broker has closed its side."""
         raise NotImplementedError
 
 
 class DirectRead:
-    """The socket of one connection, and a bell. Made, lent and taken back on the loop."""
+    """The socket of one connection, and a pipe that wakes its reader. Created and started on the loop."""
 
     def __init__(
         self,
-        lender: DirectReadOwner,
+        owner: DirectReadOwner,
         loop: asyncio.AbstractEventLoop,
         transport: asyncio.Transport,
         assembler: ResponseAssembler,
         descriptor: int,
     ) -> None:
-        """`descriptor` is the socket of the transport; it gets a number of our own, closed with us."""
-        self.is_lent = False
-        self.answers = 0
-        """That were read by a thread that waits, ever."""
-        self.waiting = threading.Lock()
-        """For the one thread that waits: another one would not be told what this one reads."""
-        self.put_off: ResponseHandler | None = None
-        """Who has more to do, but not before its thread waits again, or the loop finds that it does not."""
-        self._lender: DirectReadOwner | None = lender
-        self._next_look: asyncio.TimerHandle | None = None
+        """`descriptor` is the socket of the transport; it is duplicated."""
+        self.is_active = False
+        self.responses = 0
+        """How many responses waiting threads have read."""
+        self.wait_lock = threading.Lock()
+        """Held by the one thread that waits: a second one would not notice what the first one reads."""
+        self.deferred: ResponseHandler | None = None
+        """Runs when its thread waits again, or on the loop if that does not happen soon."""
+        self._owner: DirectReadOwner | None = owner
+        self._idle_timer: asyncio.TimerHandle | None = None
         self._loop = loop
         self._transport = transport
         self._assembler = assembler
-        # Held by whoever reads, and by the loop when it takes back.
-        self._reading = threading.Lock()
-        self._descriptor = self._bell = self._bell_rope = -1
+        # Held while reading, and by the loop while it stops direct reading.
+        self._read_lock = threading.Lock()
+        self._descriptor = self._wakeup_fd = self._wakeup_write_fd = -1
         self._descriptor = os.dup(descriptor)
-        self._bell, self._bell_rope = os.pipe()
-        os.set_blocking(self._bell, False)
-        os.set_blocking(self._bell_rope, False)
+        self._wakeup_fd, self._wakeup_write_fd = os.pipe()
+        os.set_blocking(self._wakeup_fd, False)
+        os.set_blocking(self._wakeup_write_fd, False)
 
     def __del__(self) -> None:
-        for descriptor in (self._descriptor, self._bell, self._bell_rope):
+        for descriptor in (self._descriptor, self._wakeup_fd, self._wakeup_write_fd):
             if descriptor >= 0:
                 os.close(descriptor)
 
     # On the loop.
 
-    def lend(self, longest_lull_s: float) -> None:
-        """Leave reading to a thread that waits, until no answer has come for so long."""
-        if not self.is_lent:
+    def start(self, max_idle_s: float) -> None:
+        """Leave reading to waiting threads until no response has come for `max_idle_s`."""
+        if not self.is_active:
             self._transport.pause_reading()
-            self.is_lent = True
-            self._look_again(0.0, longest_lull_s)
+            self.is_active = True
+            self._schedule_check(0.0, max_idle_s)
 
-    def _look_again(self, lull_s: float, longest_lull_s: float) -> None:
-        self._next_look = self._loop.call_later(_LOOK_S, self._look, self.answers, lull_s, longest_lull_s)
+    def _schedule_check(self, idle_s: float, max_idle_s: float) -> None:
+        self._idle_timer = self._loop.call_later(
+            _CHECK_INTERVAL_S, self._check_idle, self.responses, idle_s, max_idle_s
+        )
 
-    def _look(self, answers: int, lull_s: float, longest_lull_s: float) -> None:
-        lull_s = lull_s + _LOOK_S if self.answers == answers else 0.0
-        if lull_s >= longest_lull_s:
-            self.take_back()
+    def _check_idle(self, responses: int, idle_s: float, max_idle_s: float) -> None:
+        idle_s = idle_s + _CHECK_INTERVAL_S if self.responses == responses else 0.0
+        if idle_s >= max_idle_s:
+            self.stop()
             return
-        if lull_s:
-            self._go_on(False)
-            if not self.is_lent:
-                return  # there was something to be sent
-        self._look_again(lull_s, longest_lull_s)
+        if idle_s:
+            self._run_deferred(False)
+            if not self.is_active:
+                return  # a request was sent
+        self._schedule_check(idle_s, max_idle_s)
 
-    def take_back(self) -> None:
-        """Read on the loop again, if it is lent."""
-        if not self.is_lent:
+    def stop(self) -> None:
+        """Read on the loop again, if direct reading is active."""
+        if not self.is_active:
             return
-        if self._next_look is not None:
-            self._next_look.cancel()
-        with self._reading:
-            self.is_lent = False
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+        with self._read_lock:
+            self.is_active = False
         if not self._transport.is_closing():
             self._transport.resume_reading()
         self.release()
-        self._go_on(False)
+        self._run_deferred(False)
 
-    def end(self) -> None:
-        """The connection has ended."""
-        self.take_back()
-        self._lender = None
+    def close(self) -> None:
+        """The connection is closed."""
+        self.stop()
+        self._owner = None
 
     # Any thread.
 
-    def ask_back(self) -> None:
-        """Have the loop take it back."""
-        if self.is_lent:
-            self._loop.call_soon_threadsafe(self.take_back)
+    def request_stop(self) -> None:
+        """Have the loop stop direct reading."""
+        if self.is_active:
+            self._loop.call_soon_threadsafe(self.stop)
 
     def release(self) -> None:
-        """Ring the bell: whoever waits, or begins to, waits no more. (So is a lock released.)"""
-        with suppress(BlockingIOError):  # it rings since long
-            os.write(self._bell_rope, _A_RING)
+        """Wake the waiting thread, or the next one that waits. Named like the method of a lock."""
+        with suppress(BlockingIOError):  # the pipe is full: a wakeup is pending
+            os.write(self._wakeup_write_fd, _WAKEUP_BYTE)
 
     def wait(self, timeout_s: float) -> None:
-        """Do what was put off; wait for bytes, the bell or the end of the time; hand out complete answers."""
-        if self.put_off is not None:
-            self._go_on(True)
-        # Rounded up: who waits again and again until a moment must not do so for nothing.
-        timeout_ms = min(timeout_s * 1000 + 0.999, _LONGEST_WAIT_MS)
-        ready = wait_for_bytes(self._descriptor, self._bell, int(timeout_ms))
-        if ready & BELL:
-            self._silence()
-        if ready & BYTES:
-            self.catch_up()
+        """Run what was deferred; wait for bytes, a wakeup or the timeout; dispatch complete responses."""
+        if self.deferred is not None:
+            self._run_deferred(True)
+        # Rounded up, so that waiting until a deadline does not spin during the last millisecond.
+        timeout_ms = min(timeout_s * 1000 + 0.999, _MAX_WAIT_MS)
+        ready = wait_for_bytes(self._descriptor, self._wakeup_fd, int(timeout_ms))
+        if ready & WAKEUP:
+            self._drain_wakeups()
+        if ready & READABLE:
+            self.read_available()
 
-    def catch_up(self) -> None:
-        """If it is lent and nobody else is about it, hand out the answers that are there."""
-        if not self.is_lent or not self._reading.acquire(False):
+    def read_available(self) -> None:
+        """Dispatch the responses that have arrived, if direct reading is active and no other thread reads."""
+        if not self.is_active or not self._read_lock.acquire(False):
             return
         try:
-            if self.is_lent:
+            if self.is_active:
                 self._read()
         finally:
-            self._reading.release()
+            self._read_lock.release()
 
-    def _silence(self) -> None:
-        with suppress(BlockingIOError):  # another thread was quicker
-            os.read(self._bell, _MANY_RINGS)
+    def _drain_wakeups(self) -> None:
+        with suppress(BlockingIOError):  # another thread has read them
+            os.read(self._wakeup_fd, _MAX_WAKEUP_BYTES)
 
-    def _go_on(self, is_on_loan: bool) -> None:
-        with self._reading:
-            taker, self.put_off = self.put_off, None
-        # Without the lock: whoever goes on may have something to send, for which the loop takes back.
-        if taker is None:
+    def _run_deferred(self, is_direct: bool) -> None:
+        with self._read_lock:
+            handler, self.deferred = self.deferred, None
+        # Without the lock: the handler may send a request on the loop, which stops direct reading.
+        if handler is None:
             return
         try:
-            taker.go_on(is_on_loan)
+            handler.run_deferred(is_direct)
         except BaseException as error:
-            # Ctrl-C, perhaps: whoever waits must not wait for ever.
-            self._loop.call_soon_threadsafe(taker.set_exception, error)
+            # KeyboardInterrupt, for example: the waiting caller must not wait for ever.
+            self._loop.call_soon_threadsafe(handler.set_exception, error)
             raise
 
     def _read(self) -> None:
-        lender = self._lender
-        if lender is None:
+        owner = self._owner
+        if owner is None:
             return
         try:
-            count = receive(self._descriptor, self._assembler.room())
+            count = receive(self._descriptor, self._assembler.buffer())
         except OSError as error:
-            self._leave(lender.break_off, error.strerror or str(error))
+            self._stop_and_call(owner.fail, error.strerror or str(error))
             return
         if count == 0:
-            self._leave(lender.eof_received)
+            self._stop_and_call(owner.eof_received)
         elif count > 0:
             try:
                 for frame in self._assembler.filled(count):
-                    self.answers += 1
-                    lender.hand_over(frame)
+                    self.responses += 1
+                    owner.dispatch(frame)
             except BadResponse as problem:
-                self._leave(lender.break_off, str(problem), True)
+                self._stop_and_call(owner.fail, str(problem), True)
 
-    def _leave(self, function: Callable[..., object], *arguments: object) -> None:
-        """Leave something to the loop, which must read by itself again."""
-        self._loop.call_soon_threadsafe(self.take_back)
+    def _stop_and_call(self, function: Callable[..., object], *arguments: object) -> None:
+        """Have the loop stop direct reading, and then call a function."""
+        self._loop.call_soon_threadsafe(self.stop)
         self._loop.call_soon_threadsafe(function, *arguments)

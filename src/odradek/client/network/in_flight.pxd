@@ -4,12 +4,12 @@ cimport cython
 
 
 cdef class ResponseHandler:
-    cpdef bint take(self, frame) except -1
-    cpdef go_on(self, bint is_on_loan)
+    cpdef bint handle(self, frame) except -1
+    cpdef run_deferred(self, bint is_direct)
 
 
 @cython.final
-cdef class Waiting:
+cdef class InFlightRequest:
     cdef readonly long long correlation_id
     cdef readonly object api_key
     cdef readonly long long timeout_ms
@@ -23,6 +23,6 @@ cdef class InFlight:
     cdef long long _last_id
 
     cpdef long long next_id(self)
-    cpdef add(self, Waiting waiting)
-    @cython.locals(correlation_id="long long", oldest=Waiting)
-    cpdef Waiting answered(self, frame)
+    cpdef add(self, InFlightRequest waiting)
+    @cython.locals(correlation_id="long long", oldest=InFlightRequest)
+    cpdef InFlightRequest answered(self, frame)

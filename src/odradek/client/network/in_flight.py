@@ -1,5 +1,5 @@
 # cython: annotation_typing=False
-"""Requests that wait for their answer on one connection: ids, order, deadlines. No I/O, no clock.
+"""Requests in flight on one connection: correlation ids, order, deadlines. No I/O, no clock.
 
 Compiled by Cython (in_flight.pxd has the C types), or interpreted as is.
 """
@@ -24,19 +24,19 @@ MAX_CORRELATION_ID = 2**31 - 1
 
 
 class PendingResponse(Protocol):
-    """Who waits for an answer: an asyncio.Future, or a function by `CallbackHandler`."""
+    """Receives a response: an asyncio.Future, or a function by `CallbackHandler`."""
 
     def done(self) -> bool:
-        """Whether nobody waits any more."""
+        """Whether the response is not needed any more."""
 
     def set_result(self, frame: memoryview, /) -> None:
-        """The answer came."""
+        """The response arrived."""
 
     def set_exception(self, error: BaseException, /) -> None:
-        """It never will."""
+        """The request failed."""
 
     def exception(self) -> BaseException | None:
-        """The error has been seen."""
+        """Marks the error as retrieved."""
 
 
 class ResponseHandler:
@@ -44,23 +44,23 @@ class ResponseHandler:
 
     __slots__ = ()
 
-    def take(self, frame: memoryview) -> bool:
-        """Take an answer that is as usual; False, and nothing is done, if it is a matter for the loop."""
+    def handle(self, frame: memoryview) -> bool:
+        """Handle an ordinary response; False, without any effect, if the loop must handle it."""
         raise NotImplementedError
 
-    def go_on(self, is_on_loan: bool) -> None:
-        """Do what was put off when the answer was taken (see `Loan.put_off`); on the loop, or not."""
+    def run_deferred(self, is_direct: bool) -> None:
+        """Do what was deferred when the response was handled (see `DirectRead.deferred`)."""
         raise NotImplementedError
 
     def set_exception(self, error: BaseException, /) -> None:
-        """On the loop: taking it, or going on, was broken off."""
+        """On the loop: handling it, or the deferred step, raised."""
         raise NotImplementedError
 
 
 class CallbackHandler:
-    """An answer that goes to a function at once, without a turn of the loop, for those in a hurry.
+    """Passes a response to a function at once, without another iteration of the loop.
 
-    The function gets the frame, or the reason why there is none, and must not raise.
+    The function gets the frame or the error, and must not raise.
     """
 
     __slots__ = ("_function",)
@@ -69,24 +69,24 @@ class CallbackHandler:
         self._function = function
 
     def done(self) -> bool:
-        """There is always somebody."""
+        """Always False."""
         return False
 
     def set_result(self, frame: memoryview, /) -> None:
-        """The answer came."""
+        """The response arrived."""
         self._function(frame, None)
 
     def set_exception(self, error: BaseException, /) -> None:
-        """It never will."""
+        """The request failed."""
         self._function(None, error)
 
     def exception(self) -> BaseException | None:
-        """Nothing is kept here."""
+        """Not kept."""
         return None
 
 
-class Waiting:
-    """One request on its way; `answer` gets the frame of its answer."""
+class InFlightRequest:
+    """One request in flight; `answer` gets the frame of its response."""
 
     __slots__ = ("answer", "api_key", "correlation_id", "deadline_ms", "timeout_ms")
 
@@ -111,24 +111,24 @@ class InFlight:
     __slots__ = ("_last_id", "_waiting")
 
     def __init__(self, last_id: int = 0) -> None:
-        self._waiting: deque[Waiting] = deque()
+        self._waiting: deque[InFlightRequest] = deque()
         self._last_id = last_id
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def next_id(self) -> int:
-        """A correlation id for a request, answered or not."""
+        """The next correlation id."""
         self._last_id = self._last_id + 1 if self._last_id < MAX_CORRELATION_ID else 1
         return self._last_id
 
-    def add(self, waiting: Waiting) -> None:
+    def add(self, waiting: InFlightRequest) -> None:
         """A request was sent."""
         self._waiting.append(waiting)
 
-    def answered(self, frame: memoryview) -> Waiting:
+    def answered(self, frame: memoryview) -> InFlightRequest:
         """The request that a frame answers; BadResponse unless it is the oldest."""
-        correlation_id = int32_at(octets_of(frame), 0)  # no answer is shorter
+        correlation_id = int32_at(octets_of(frame), 0)  # no response is shorter
         if not self._waiting:
             raise BadResponse(f"an answer numbered {correlation_id}, and nothing was asked")
         oldest = self._waiting[0]
@@ -137,15 +137,15 @@ class InFlight:
         return self._waiting.popleft()
 
     def next_deadline_ms(self) -> float | None:
-        """When the next request has waited too long."""
+        """The earliest deadline."""
         return min((waiting.deadline_ms for waiting in self._waiting), default=None)
 
-    def overdue(self, now_ms: float) -> Waiting | None:
-        """The first request that has waited too long."""
+    def overdue(self, now_ms: float) -> InFlightRequest | None:
+        """The first request whose deadline has passed."""
         return next((waiting for waiting in self._waiting if waiting.deadline_ms <= now_ms), None)
 
-    def abandon(self) -> list[Waiting]:
-        """All that will never be answered."""
+    def abandon(self) -> list[InFlightRequest]:
+        """Remove and return all requests."""
         left = list(self._waiting)
         self._waiting.clear()
         return left

@@ -1,4 +1,4 @@
-# C types of answers.py.
+# C types of responses.py.
 
 cimport cython
 
@@ -20,7 +20,7 @@ cdef class ResponseAssembler:
     cdef long long _max_bytes
     cdef SpareBuffers _spares
 
-    cpdef room(self)
+    cpdef buffer(self)
     cpdef list filled(self, Py_ssize_t count)
     @cython.locals(answers=list, position=Py_ssize_t, size="long long")
     cdef list _split(self, Py_ssize_t end)

@@ -7,7 +7,7 @@ An answer that does not fit what was received at once is received into its own, 
 records of a large fetch are written once by the kernel and never moved again. Small ones are copied out of
 the shared receive buffer, which costs less than a system call each.
 
-Compiled by Cython (answers.pxd has the C types), or interpreted as is.
+Compiled by Cython (responses.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ RECEIVE_BYTES = 64 * 1024
 MAX_ANSWER_BYTES = 1024 * 1024 * 1024
 """More than any broker sends, less than what "HTTP" means as a size."""
 _TLS_ALERT = 0x150303
-"""How TLS 1.2 and 1.3 complain, in the first three bytes; as a size, 352 MB."""
+"""The first three bytes of a TLS 1.2 or 1.3 alert; as a size, 352 MB."""
 MOST_SPARES = 4
-"""One that is received into, one that is read, and those that wait in between."""
+"""One that is received into, one that is read, and those that are buffered."""
 SPARE_STEP_BYTES = 1024 * 1024
 MAX_SPARE_BYTES = 16 * SPARE_STEP_BYTES
 
@@ -41,7 +41,7 @@ class BadResponse(OdradekError):
 
 
 def _references_to_unused() -> int:
-    """Those of the list and of the question; every view of a buffer, or of a part of it, has one more."""
+    """The reference count of a buffer without views; each view adds one."""
     buffers = [bytearray()]
     return sys.getrefcount(buffers[0])
 
@@ -50,9 +50,9 @@ _UNUSED = _references_to_unused()
 
 
 class SpareBuffers:
-    """Buffers of large answers, received into again when nobody looks at them any more.
+    """Buffers of large answers, reused when no view of them is left.
 
-    The pages of a fresh one cost about as much as the bytes that come into it.
+    Page faults of a new buffer cost about as much as receiving into it.
     """
 
     __slots__ = ("_buffers",)
@@ -60,8 +60,8 @@ class SpareBuffers:
     def __init__(self) -> None:
         self._buffers: list[bytearray] = []
 
-    def take(self, size: int) -> memoryview:
-        """A buffer of `size` bytes, whatever is in it."""
+    def acquire(self, size: int) -> memoryview:
+        """A buffer of `size` bytes, with any content."""
         if not RECEIVE_BYTES < size <= MAX_SPARE_BYTES:
             return memoryview(new_bytearray(size))
         buffers = self._buffers
@@ -78,7 +78,7 @@ class SpareBuffers:
 
 
 class ResponseAssembler:
-    """The answers of one connection: `room` says where the next bytes belong, `filled` what they complete."""
+    """The answers of one connection: `buffer` takes the next bytes, `filled` returns what they complete."""
 
     __slots__ = ("_answer", "_filled", "_kept", "_max_bytes", "_received", "_spares")
 
@@ -95,14 +95,14 @@ class ResponseAssembler:
         """Whether an answer has begun and not ended."""
         return self._answer is not None or self._kept > 0
 
-    def room(self) -> memoryview:
-        """Where the next bytes belong; never empty."""
+    def buffer(self) -> memoryview:
+        """Where the next bytes go; never empty."""
         if self._answer is not None:
             return self._answer[self._filled :]
         return self._received[self._kept :] if self._kept else self._received
 
     def filled(self, count: int) -> list[memoryview]:
-        """`count` bytes were put into `room`; the answers complete now, each without its size."""
+        """`count` bytes were read into `buffer`; the answers that are complete now, each without its size."""
         if self._answer is None:
             return self._split(self._kept + count)
         self._filled += count
@@ -129,7 +129,7 @@ class ResponseAssembler:
         return answers
 
     def _begin(self, size: int, first: memoryview) -> None:
-        answer = self._spares.take(size)
+        answer = self._spares.acquire(size)
         answer[: len(first)] = first
         self._answer, self._filled = answer, len(first)
 

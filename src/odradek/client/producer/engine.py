@@ -43,7 +43,7 @@ class Engine:
         self.statistics = ProducerStatistics()
         self._brokers = Brokers(config, "producer", creates_topics=True)
         self._sender = Sender(config, accumulator, self._brokers, self.statistics)
-        self.lone_way = SingleBatchSender(self._sender)
+        self.single_batch_sender = SingleBatchSender(self._sender)
         accumulator.wake = lambda: wake(self._sender.pump)
         self._sender.pump()
 

@@ -106,7 +106,7 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
         super().__init__(make_accumulator(self.config), self._preparation.is_plain)
         self._background = BackgroundLoop("producer")
         self._engine = self._background.call(self._start())
-        self._lone_way = self._engine.lone_way
+        self._single_batch_sender = self._engine.single_batch_sender
         # What waits for nothing, neither other records nor the fate of earlier ones, its own thread sends.
         self._accumulator.defers_waking = self.config.linger_ms == 0 and self.config.required_acks != 0
         _alive.add(self)

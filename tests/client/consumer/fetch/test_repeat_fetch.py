@@ -15,7 +15,7 @@ from client.scripted_broker import ScriptedBroker, api_versions, run
 from odradek import AsyncConsumer, Consumer, Producer, TopicPartition
 from odradek.client.consumer.errors import CorruptRecords
 from odradek.client.consumer.fetch.fetcher import Fetcher
-from odradek.client.consumer.fetch.repeat_fetch import FetchOnItsWay
+from odradek.client.consumer.fetch.repeat_fetch import InFlightFetch
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import FetchRequest, FetchResponse, MetadataResponse
 from odradek.protocol.structs import Message
@@ -41,7 +41,7 @@ def unsteady(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     count: Counter[str] = Counter()
     answered = Fetcher.answered
 
-    def counted(self: Fetcher, fetch: FetchOnItsWay, frame: memoryview | None) -> None:
+    def counted(self: Fetcher, fetch: InFlightFetch, frame: memoryview | None) -> None:
         count["answers"] += 1
         answered(self, fetch, frame)
 

@@ -1,4 +1,4 @@
-"""How the broker's themes declare settings: what a theme is, and a word for each way of changing a setting.
+"""How the broker's themes declare settings: a theme, and how each setting can be changed.
 
 `read_only` is fixed at the start; `cluster_wide` may change at run time, for one broker or for all. Which is
 which is Kafka's, but for listeners, which Kafka can change at run time; so is the importance.

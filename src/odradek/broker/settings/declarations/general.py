@@ -56,20 +56,20 @@ class GeneralSettings:
         "broker.id.generation.enable",
         BOOLEAN,
         True,
-        "Whether a broker without a number may take the next free one above reserved.broker.max.id.",
+        "Whether a broker without broker.id gets the next free id above reserved.broker.max.id.",
     )
     reserved_broker_max_id: int = read_only(
         "reserved.broker.max.id",
         INT,
         1000,
-        "The highest number that people may give; generated ones lie above it.",
+        "The highest broker.id that may be configured; generated ids are above it.",
         at_least(0),
     )
     broker_rack: str | None = read_only(
         "broker.rack",
         STRING,
         None,
-        "Where this broker stands; replicas are spread over racks, and consumers may read from their own.",
+        "The rack of this broker; replicas are spread over racks, and consumers may read from their own.",
     )
     odradek_coordination: str | None = read_only(
         "odradek.coordination",
@@ -111,7 +111,7 @@ class GeneralSettings:
         "zookeeper.session.timeout.ms",
         INT,
         18_000,
-        "How long a broker may be silent before the others take it for dead.",
+        "How long a broker may be silent before its session expires.",
         importance=HIGH,
     )
     auto_create_topics_enable: bool = read_only(

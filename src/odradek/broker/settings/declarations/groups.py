@@ -76,7 +76,7 @@ class GroupSettings:
         "group.consumer.heartbeat.interval.ms",
         INT,
         5000,
-        "How often members are told to send heartbeats.",
+        "The heartbeat interval of members.",
         at_least(1),
     )
     group_consumer_min_heartbeat_interval_ms: int = read_only(
@@ -211,7 +211,7 @@ class GroupConfig:
         "consumer.heartbeat.interval.ms",
         INT,
         5000,
-        "How often members of this group are told to send heartbeats.",
+        "The heartbeat interval of members of this group.",
         at_least(1),
     )
     consumer_assignment_interval_ms: int = setting(

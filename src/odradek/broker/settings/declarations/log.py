@@ -1,4 +1,4 @@
-"""Where logs lie and what topics get that say nothing themselves."""
+"""Log directories and the defaults of topics."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class LogSettings:
         "log.roll.jitter.hours",
         INT,
         0,
-        "The most in hours that is taken off the age at random, where log.roll.jitter.ms is not given.",
+        "The largest random jitter in hours that the age is cut by, where log.roll.jitter.ms is not given.",
         at_least(0),
         importance=HIGH,
     )
@@ -100,7 +100,7 @@ class LogSettings:
         "log.retention.hours",
         INT,
         168,
-        "Age in hours at which segments go, where neither milliseconds nor minutes are given.",
+        "Age in hours at which segments are deleted, where neither milliseconds nor minutes are given.",
         importance=HIGH,
     )
     log_retention_bytes: int = cluster_wide(

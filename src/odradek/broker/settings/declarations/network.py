@@ -1,4 +1,4 @@
-"""Listeners and connections: where clients come in, how many, how large, how long."""
+"""Listeners and connections: addresses, limits and time-outs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class NetworkSettings:
         "advertised.listeners",
         LIST,
         None,
-        "Addresses that clients and other brokers are told, where they differ from listeners.",
+        "Addresses in the metadata for clients and other brokers, where they differ from listeners.",
         importance=HIGH,
     )
     controller_listener_names: tuple[str, ...] | None = read_only(
@@ -94,7 +94,7 @@ class NetworkSettings:
         "queued.max.requests",
         INT,
         500,
-        "Requests that may be under way or parked; beyond them reading stops.",
+        "Requests that may be open, waiting ones included; at the limit no more are read.",
         at_least(1),
         importance=HIGH,
     )
@@ -102,7 +102,7 @@ class NetworkSettings:
         "queued.max.request.bytes",
         LONG,
         -1,
-        "Bytes of requests that may be under way; beyond them reading stops, and -1 sets no bound.",
+        "Bytes of open requests; at the limit no more are read, and -1 means no limit.",
     )
     connections_max_idle_ms: int = read_only(
         "connections.max.idle.ms", LONG, 600_000, "A connection that was silent for this long is closed."
@@ -127,6 +127,6 @@ class NetworkSettings:
         "max.connection.creation.rate",
         INT,
         INT_MAX,
-        "New connections per second that are let in.",
+        "New connections that are accepted per second.",
         at_least(0),
     )

@@ -20,7 +20,7 @@ class SecuritySettings:
         "authorizer.class.name",
         STRING,
         "",
-        "Turns permissions on, by the name of Kafka's own authorizer; empty lets everyone do everything.",
+        "Turns permissions on, by the name of Kafka's own authorizer; empty allows everything.",
         one_of(*AUTHORIZERS),
         importance=LOW,
     )

@@ -22,7 +22,7 @@ MakeChanges = Callable[[Configs], Sequence[Change]]
 class BrokerSettings:
     """Reads, changes and applies the dynamic values. Lives on the broker's loop.
 
-    `store` gives the session of the moment, `config` the configuration of now, and `apply` takes a new one.
+    `store` returns the current session, `config` the current configuration, and `apply` applies a new one.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class BrokerSettings:
         )
 
     async def load(self) -> None:
-        """Take over what the store has, unless a foreign tool wrote there what cannot be."""
+        """Apply the values in the store; invalid ones, written by other tools, are ignored."""
         sources = await self.sources()
         if sources == self._config().sources:
             return

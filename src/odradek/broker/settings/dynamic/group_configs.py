@@ -1,4 +1,4 @@
-"""The settings of single groups: read from the store, changed there, and told to the coordinator."""
+"""The settings of single groups: read from the store, changed there, and passed to the coordinator."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _ALL_GROUPS = group_entity("x").path.rpartition("/")[0]
 class GroupConfigs:
     """What each group overrides. Lives on the broker's loop.
 
-    `store` gives the session of the moment, `config` the broker's configuration of now. A group need not be
-    there to have settings, and has them still after it is gone.
+    `store` returns the current session, `config` the broker's current configuration. The settings of a
+    group exist independently of the group.
     """
 
     def __init__(self, store: Callable[[], Store], config: Callable[[], BrokerConfig]) -> None:
@@ -49,7 +49,7 @@ class GroupConfigs:
                 await self.load(group_id)
 
     async def load(self, group_id: str) -> None:
-        """Read one group's settings anew; from now on they count."""
+        """Read one group's settings again and apply them."""
         async with self._loading:
             overrides = await self.read(group_id)
             try:

@@ -13,7 +13,7 @@ from odradek.log.config import LogConfig
 
 
 class TopicSettings:
-    """What each topic overrides. Lives on the broker's loop; `config` gives the broker settings of now."""
+    """What each topic overrides. Lives on the broker's loop; `config` returns the current broker settings."""
 
     def __init__(self, config: Callable[[], BrokerConfig]) -> None:
         self._config = config
@@ -29,7 +29,7 @@ class TopicSettings:
             await self.load(store, topic)
 
     async def load(self, store: Store, topic: str) -> Mapping[str, str]:
-        """Read one topic's settings anew."""
+        """Read one topic's settings again."""
         self._overrides[topic] = await read_configs(store, paths.topic_entity(topic))
         return self._overrides[topic]
 

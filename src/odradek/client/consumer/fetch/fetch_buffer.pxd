@@ -1,4 +1,4 @@
-# C types of inbox.py.
+# C types of fetch_buffer.py.
 
 cimport cython
 
@@ -12,17 +12,17 @@ cdef class FetchBuffer:
     cdef readonly object calls
     cdef public object fatal
     cdef public object on_news
-    cdef DirectRead _loan
+    cdef DirectRead _direct_read
     cdef object _lock
     cdef object _waiting
 
     cpdef put(self, fetched)
     cpdef problem(self)
     cpdef bint has_demands(self) except -1
-    cpdef lend(self, connection)
-    @cython.locals(loan=DirectRead)
+    cpdef start_direct_read(self, connection)
+    @cython.locals(direct_read=DirectRead)
     cpdef wait(self, double timeout_s)
-    cdef _wait_on_loan(self, DirectRead loan, double timeout_s)
-    @cython.locals(loan=DirectRead)
-    cpdef bint catch_up(self) except -1
+    cdef _wait_directly(self, DirectRead direct_read, double timeout_s)
+    @cython.locals(direct_read=DirectRead)
+    cpdef bint read_available(self) except -1
     cdef keep(self, fetched)

@@ -1,7 +1,7 @@
 # cython: annotation_typing=False
-"""Where the loop leaves things for the thread that polls: fetched data, errors, calls to make for it.
+"""What the loop passes to the polling thread: fetched data, errors, functions to call.
 
-Compiled by Cython (inbox.pxd has the C types), or interpreted as is.
+Compiled by Cython (fetch_buffer.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from odradek.client.network.connection import BrokerConnection
 from odradek.client.network.direct_read import DirectRead
 from odradek.common.ids import TopicPartition
 
-_LONGEST_LULL_S = 0.1
-"""A connection that is lent is read on the loop again when nothing has come for so long."""
+_MAX_IDLE_S = 0.1
+"""Direct reading stops when no response has come for so long."""
 
 
 class Call(NamedTuple):
-    """Something that must happen while the user polls, such as telling a listener."""
+    """A function to call during a poll, such as one of a rebalance listener."""
 
     function: Callable[[], Any]
     done: asyncio.Future[Any]
 
 
 class FetchBuffer:
-    """Filled on the loop, emptied by one thread that polls (or, for an async consumer, by one task)."""
+    """Filled on the loop, drained by the thread that polls (or by the task of an async consumer)."""
 
     def __init__(self) -> None:
         self.fetched: deque[Fetched] = deque()
         self.errors: deque[BaseException] = deque()
         self.calls: deque[Call] = deque()
         self.fatal: BaseException | None = None
-        """Every poll raises this: nothing will come any more unless the user wants something else."""
+        """Every poll raises this, until the subscription is changed."""
         self.on_news: Callable[[], object] = self._release
-        self._loan: DirectRead | None = None
+        self._direct_read: DirectRead | None = None
         self._lock = threading.Lock()
         self._waiting: Any = None
 
@@ -47,16 +47,16 @@ class FetchBuffer:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether somebody waits for news at this moment."""
+        """Whether a poll is waiting now."""
         return self._waiting is not None
 
-    def lend(self, connection: BrokerConnection) -> None:
-        """Have the thread that polls read from this connection itself, unless it does from another."""
-        if self._loan is None or not self._loan.is_lent:
-            self._loan = connection.lend(_LONGEST_LULL_S)
+    def start_direct_read(self, connection: BrokerConnection) -> None:
+        """Have the polling thread read from this connection, unless it reads from another."""
+        if self._direct_read is None or not self._direct_read.is_active:
+            self._direct_read = connection.start_direct_read(_MAX_IDLE_S)
 
     def put(self, fetched: Fetched) -> None:
-        """Data came."""
+        """Add fetched data."""
         self.fetched.append(fetched)
         self.on_news()
 
@@ -71,16 +71,16 @@ class FetchBuffer:
         self.on_news()
 
     def problem(self) -> BaseException | None:
-        """What a poll must raise now; the thread that polls asks."""
+        """What this poll must raise, if anything."""
         return self.errors.popleft() if self.errors else self.fatal
 
     def fail_once(self, error: BaseException) -> None:
-        """The next poll raises this, however often it is found out until then."""
+        """The next poll raises this, unless it already raises the same error."""
         if (type(error), str(error)) not in [(type(one), str(one)) for one in list(self.errors)]:
             self.fail(error)
 
-    def forget_errors_of(self, partition: TopicPartition) -> None:
-        """Where the partition was does not matter any more; whoever polls is waiting for this call."""
+    def remove_errors_of(self, partition: TopicPartition) -> None:
+        """The position of the partition has changed; called while no poll runs."""
         kept = [
             error
             for error in self.errors
@@ -91,7 +91,7 @@ class FetchBuffer:
         self.errors.extend(kept)
 
     async def call(self, function: Callable[[], Any]) -> Any:
-        """Have a function called during a poll, and wait for what it returns or raises."""
+        """Have a function called during a poll; returns or raises what it does."""
         call = Call(function, asyncio.get_running_loop().create_future())
         self.calls.append(call)
         self.on_news()
@@ -107,7 +107,7 @@ class FetchBuffer:
         if waiting is not None:
             waiting.release()
 
-    # The thread that polls.
+    # On the polling thread.
 
     def has_demands(self) -> bool:
         """Whether there are calls to make, or errors to raise."""
@@ -119,10 +119,10 @@ class FetchBuffer:
         return bool(self.fetched or self.errors or self.calls or self.fatal)
 
     def wait(self, timeout_s: float) -> None:
-        """Until there is news, or the time is over."""
-        loan = self._loan
-        if loan is not None and loan.is_lent:
-            self._wait_on_loan(loan, timeout_s)
+        """Wait until there is anything to look at, or for `timeout_s`."""
+        direct_read = self._direct_read
+        if direct_read is not None and direct_read.is_active:
+            self._wait_directly(direct_read, timeout_s)
             return
         mine = threading.Lock()
         mine.acquire()
@@ -132,21 +132,21 @@ class FetchBuffer:
             mine.acquire(timeout=timeout_s)
         self._waiting = None
 
-    def _wait_on_loan(self, loan: DirectRead, timeout_s: float) -> None:
+    def _wait_directly(self, direct_read: DirectRead, timeout_s: float) -> None:
         with self._lock:
-            self._waiting = loan
+            self._waiting = direct_read
         if not self.has_news:
-            loan.wait(timeout_s)
+            direct_read.wait(timeout_s)
         with self._lock:
             self._waiting = None
 
-    def catch_up(self) -> bool:
-        """Read what has come, if that is left to us; whether there is news."""
-        loan = self._loan
-        if loan is not None and loan.is_lent:
-            loan.wait(0)
+    def read_available(self) -> bool:
+        """Read what has arrived, if this thread reads directly; whether there is anything to look at."""
+        direct_read = self._direct_read
+        if direct_read is not None and direct_read.is_active:
+            direct_read.wait(0)
         return self.has_news
 
     def keep(self, fetched: Fetched) -> None:
-        """Data came to the thread that polls itself."""
+        """Add data that the polling thread has read itself."""
         self.fetched.append(fetched)

@@ -20,7 +20,7 @@ from odradek.client.consumer.errors import CorruptRecords
 from odradek.client.consumer.fetch.fetch_buffer import FetchBuffer
 from odradek.client.consumer.fetch.fetch_session import Asked, FetchSession, Wanted
 from odradek.client.consumer.fetch.fetched import Fetched
-from odradek.client.consumer.fetch.repeat_fetch import Expected, FetchOnItsWay
+from odradek.client.consumer.fetch.repeat_fetch import ExpectedPartition, InFlightFetch
 from odradek.client.consumer.fetch.truncation import EpochEnd, Validation
 from odradek.client.consumer.first_contact import FirstContact
 from odradek.client.consumer.positions import MOST_BUFFERED, PartitionPosition
@@ -161,9 +161,10 @@ class Fetcher:
         session = self._sessions.setdefault(node_id, FetchSession())
         asked = session.ask(wanted)
         expected = {
-            partition: Expected(state, cast("int", state.fetch_offset)) for partition, state in states.items()
+            partition: ExpectedPartition(state, cast("int", state.fetch_offset))
+            for partition, state in states.items()
         }
-        fetch = FetchOnItsWay(self, node_id, version, connection, session, expected, is_hurried=is_hurried)
+        fetch = InFlightFetch(self, node_id, version, connection, session, expected, is_hurried=is_hurried)
         self._asking.add(node_id)
         try:
             connection.send_for(
@@ -173,16 +174,16 @@ class Fetcher:
             self._asking.discard(node_id)
             session.doubt(is_known=False)
 
-    def lost(self, fetch: FetchOnItsWay) -> None:
+    def lost(self, fetch: InFlightFetch) -> None:
         """The connection is gone."""
         self.answered(fetch, None)
 
-    def go_on(self, fetch: FetchOnItsWay) -> None:
+    def fetch_next(self, fetch: InFlightFetch) -> None:
         """A fetch is answered and all was taken; see what is next."""
         self._asking.discard(fetch.node_id)
         self.pump()
 
-    def request_for(self, fetch: FetchOnItsWay, state: PartitionPosition) -> FetchRequest:
+    def request_for(self, fetch: InFlightFetch, state: PartitionPosition) -> FetchRequest:
         """A request that names this partition only, within the session."""
         named = {state.topic_partition: self._wanted(state)}
         asked = Asked(fetch.session.session_id, fetch.session.epoch, named, {})
@@ -237,7 +238,7 @@ class Fetcher:
         request.forgotten_topics_data = _forgotten(asked, has_ids)
         return request
 
-    def answered(self, fetch: FetchOnItsWay, frame: memoryview | None) -> None:
+    def answered(self, fetch: InFlightFetch, frame: memoryview | None) -> None:
         """The answer came, or (None) never will."""
         self._asking.discard(fetch.node_id)
         self._contact.worked()
@@ -253,7 +254,7 @@ class Fetcher:
                 self._fail(problem)
         self.pump()
 
-    def _take_answer(self, fetch: FetchOnItsWay, response: FetchResponse) -> None:
+    def _take_answer(self, fetch: InFlightFetch, response: FetchResponse) -> None:
         session, expected = fetch.session, fetch.expected
         if response.error_code != ErrorCode.NONE:
             session.doubt(is_known=response.error_code != ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -272,7 +273,7 @@ class Fetcher:
                 if one is not None and one.generation == one.state.generation:
                     self._take_partition(one, row)
 
-    def _take_partition(self, one: Expected, row: FetchResponse.Responses.Partitions) -> None:
+    def _take_partition(self, one: ExpectedPartition, row: FetchResponse.Responses.Partitions) -> None:
         state = one.state
         if row.error_code != ErrorCode.NONE:
             self._take_error(one, row)
@@ -306,7 +307,7 @@ class Fetcher:
         fetched.count_in()
         self.inbox.put(fetched)
 
-    def _take_error(self, one: Expected, row: FetchResponse.Responses.Partitions) -> None:
+    def _take_error(self, one: ExpectedPartition, row: FetchResponse.Responses.Partitions) -> None:
         state, code = one.state, row.error_code
         leader = row.current_leader
         is_news = self.brokers.metadata.take_leader(
@@ -326,7 +327,7 @@ class Fetcher:
         if not error.is_retriable:
             self._fail(error)
 
-    def _pause_all(self, expected: dict[TopicPartition, Expected], error: BrokerError) -> None:
+    def _pause_all(self, expected: dict[TopicPartition, ExpectedPartition], error: BrokerError) -> None:
         for one in expected.values():
             one.state.not_before_ms = time.monotonic() * 1000 + self.config.retry_backoff_ms
         if not error.is_retriable:

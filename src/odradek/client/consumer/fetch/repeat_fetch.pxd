@@ -1,4 +1,4 @@
-# C types of steady_way.py.
+# C types of repeat_fetch.py.
 
 cimport cython
 
@@ -11,17 +11,17 @@ from odradek.protocol.fetch_template cimport FetchTemplate, PlainFetchAnswer, re
 
 
 @cython.final
-cdef class Expected:
+cdef class ExpectedPartition:
     cdef readonly object state
     cdef readonly long long generation
     cdef readonly long long offset
 
 
 @cython.final
-cdef class FetchOnItsWay(ResponseHandler):
+cdef class InFlightFetch(ResponseHandler):
     cdef object _fetcher
     cdef FetchBuffer _inbox
-    cdef long long _awaited
+    cdef long long _awaited_in_a_row
     cdef object _partition
     cdef object _metadata
     cdef bint _checks_crc
@@ -32,13 +32,13 @@ cdef class FetchOnItsWay(ResponseHandler):
     cdef readonly BrokerConnection connection
     cdef readonly FetchSession session
     cdef readonly dict expected
-    cdef bint _is_steady
+    cdef bint _is_repeatable
     cdef long long _changes
     cdef long long _edition
     cdef dict _templates
 
-    @cython.locals(answer=PlainFetchAnswer, template=FetchTemplate, fetched=Fetched, session=FetchSession, one=Expected)
-    cdef bint _take(self, frame, bint is_on_loan) except -1
+    @cython.locals(answer=PlainFetchAnswer, template=FetchTemplate, fetched=Fetched, session=FetchSession, one=ExpectedPartition)
+    cdef bint _handle(self, frame, bint is_direct) except -1
     cdef bint _is_changed(self) except -1
     cdef _find(self, bytes name)
-    cdef _leave(self, step, bint is_on_loan)
+    cdef _call_fetcher(self, step, bint is_direct)

@@ -1,11 +1,11 @@
 # cython: annotation_typing=False
-"""The way of a fetch that finds all as it was: records of one partition come, and more of them are asked for.
+"""Fetches that repeat the one before: records of one partition came, and the next ones are requested.
 
-A consumer that keeps up with its producers gets little at a time, and often; what it then asks is what it
-asked before, but for an offset. So the request is made from a template, and the answer read without the
-schema. All that is not as usual is left to the fetcher.
+A consumer that keeps up with its producers gets small responses often, and its requests differ only in the
+fetch offset. So the request is made from a template, and the response is decoded without the schema.
+All other responses are passed to the fetcher.
 
-Compiled by Cython (steady_way.pxd has the C types), or interpreted as is.
+Compiled by Cython (repeat_fetch.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ if cython.compiled:
 else:
     from odradek.common.c_clocks import monotonic_seconds
 
-_LEND_AFTER = 3
-"""So many answers in a row that the reader has waited for."""
-_MOST_BYTES_ON_LOAN = 16 * 1024
-"""More than this is better asked for and read while the reader is busy with what came before."""
+_DIRECT_READ_AFTER = 3
+"""Direct reading starts after so many responses in a row that a poll has waited for."""
+_MAX_DIRECT_READ_BYTES = 16 * 1024
+"""Larger responses are better read ahead by the loop, while the application handles records."""
 
 _log = logging.getLogger("odradek.consumer")
 
 
 class Fetching(Protocol):
-    """What a fetch on its way needs of the fetcher."""
+    """What a fetch needs of the fetcher."""
 
     config: ConsumerConfig
     brokers: Brokers
@@ -62,26 +62,26 @@ class Fetching(Protocol):
         """Whether the metadata is known to be wrong, or old."""
 
     def topic_id(self, topic: str) -> bytes:
-        """As the metadata tells."""
+        """The topic id according to the metadata."""
 
-    def request_for(self, fetch: FetchOnItsWay, state: PartitionPosition) -> FetchRequest:
+    def request_for(self, fetch: InFlightFetch, state: PartitionPosition) -> FetchRequest:
         """A request that names this partition only."""
 
     def deliver(self, fetched: Fetched) -> None:
-        """Hand out what came."""
+        """Pass fetched data to the buffer."""
 
-    def answered(self, fetch: FetchOnItsWay, frame: memoryview | None) -> None:
-        """An answer that is not as usual came, or (None) never will."""
+    def answered(self, fetch: InFlightFetch, frame: memoryview | None) -> None:
+        """Handle a response that is not ordinary; None if the request has failed."""
 
-    def go_on(self, fetch: FetchOnItsWay) -> None:
-        """All was taken, and something else is to be asked now."""
+    def fetch_next(self, fetch: InFlightFetch) -> None:
+        """The response is handled, and the next fetch is not a repeated one."""
 
-    def lost(self, fetch: FetchOnItsWay) -> None:
-        """The connection is gone."""
+    def lost(self, fetch: InFlightFetch) -> None:
+        """The connection is closed."""
 
 
-class Expected:
-    """One partition of a fetch that is on its way, as it was when that was sent."""
+class ExpectedPartition:
+    """One partition of a fetch in flight, as it was when the request was sent."""
 
     __slots__ = ("generation", "offset", "state")
 
@@ -91,21 +91,21 @@ class Expected:
         self.offset = offset
 
 
-class FetchOnItsWay(ResponseHandler):
-    """A fetch that one broker has, and the steady ones that follow it; see `in_flight.Answer`.
+class InFlightFetch(ResponseHandler):
+    """A fetch that is in flight, and the ones that repeat it; see `in_flight.ResponseHandler`.
 
-    `changes` and `edition` are those of the fetcher and the metadata when it was made: as long as both stand,
-    everything but what the answer tells is as it was.
+    `changes` and `edition` are those of the fetcher and the metadata when it was made: as long as both are
+    the same, the fetch may be repeated.
     """
 
     __slots__ = (
-        "_awaited",
+        "_awaited_in_a_row",
         "_changes",
         "_checks_crc",
         "_edition",
         "_fetcher",
         "_inbox",
-        "_is_steady",
+        "_is_repeatable",
         "_metadata",
         "_partition",
         "_template",
@@ -125,13 +125,13 @@ class FetchOnItsWay(ResponseHandler):
         version: int,
         connection: BrokerConnection,
         session: FetchSession,
-        expected: dict[TopicPartition, Expected],
+        expected: dict[TopicPartition, ExpectedPartition],
         *,
         is_hurried: bool,
     ) -> None:
         self._fetcher = fetcher
         self._inbox = fetcher.inbox
-        self._awaited = 0
+        self._awaited_in_a_row = 0
         self.node_id = node_id
         self.version = version
         self.connection = connection
@@ -143,50 +143,52 @@ class FetchOnItsWay(ResponseHandler):
         self._checks_crc = fetcher.config.check_crcs
         self._timeout_ms = fetcher.timeout_ms
         self._templates: dict[bytes, tuple[TopicPartition, FetchTemplate]] = {}
-        # One in a hurry is not to be repeated as it is.
+        # A hurried fetch has a shorter wait, and is not repeated.
         is_plain = FIRST_VERSION <= version <= LAST_VERSION and not fetcher.config.reads_committed
-        self._is_steady = is_plain and not is_hurried
+        self._is_repeatable = is_plain and not is_hurried
 
     def done(self) -> bool:
-        """There is always somebody."""
+        """Never: the fetcher always waits for it."""
         return False
 
     def set_result(self, frame: memoryview, /) -> None:
-        """The answer came."""
+        """On the loop: the response arrived."""
         is_awaited = self._inbox.is_awaited
         try:
-            is_taken = self._take(frame, False)
+            is_handled = self._handle(frame, False)
         except Exception:
-            _log.exception("a bug in the steady way of a fetch; it is asked anew")
+            _log.exception("bug in a repeated fetch; it is sent again")
             self._fetcher.answered(self, None)
             return
-        if not is_taken:
+        if not is_handled:
             self._fetcher.answered(self, frame)
             return
-        self._awaited = self._awaited + 1 if is_awaited and len(frame) <= _MOST_BYTES_ON_LOAN else 0
-        if self._awaited >= _LEND_AFTER:
-            self._inbox.lend(self.connection)
+        self._awaited_in_a_row = (
+            self._awaited_in_a_row + 1 if is_awaited and len(frame) <= _MAX_DIRECT_READ_BYTES else 0
+        )
+        if self._awaited_in_a_row >= _DIRECT_READ_AFTER:
+            self._inbox.start_direct_read(self.connection)
 
-    def take(self, frame: memoryview) -> bool:
-        """The answer came to the thread that polls, to which the connection is lent."""
-        return len(frame) <= _MOST_BYTES_ON_LOAN and self._take(frame, True)
+    def handle(self, frame: memoryview) -> bool:
+        """On the polling thread, which reads directly: the response arrived."""
+        return len(frame) <= _MAX_DIRECT_READ_BYTES and self._handle(frame, True)
 
     def set_exception(self, error: BaseException, /) -> None:
-        """It never will."""
+        """The request failed."""
         self._fetcher.answered(self, None)
 
     def exception(self) -> BaseException | None:
-        """Nothing is kept here."""
+        """Not kept."""
         return None
 
-    def _take(self, frame: memoryview, is_on_loan: bool) -> bool:
-        """Deliver what came and ask for more; False, and nothing is done, if it is not as usual.
+    def _handle(self, frame: memoryview, is_direct: bool) -> bool:
+        """Deliver the records and send the next fetch; False, without any effect, if it is not ordinary.
 
-        Whatever raises, Ctrl-C too, does so before anything is delivered or after all is: from `count_in` on,
-        and in `go_on` after the request is written, no Python code runs.
+        Errors, also KeyboardInterrupt, are raised before anything is delivered or after everything is: no
+        Python code runs after `count_in`, nor in `run_deferred` after the request is written.
         """
         fetcher, session = self._fetcher, self.session
-        if not self._is_steady or self._is_changed() or not session.session_id:
+        if not self._is_repeatable or self._is_changed() or not session.session_id:
             return False
         answer = read_plain_fetch(frame, session.session_id)
         if answer is None:
@@ -207,23 +209,23 @@ class FetchOnItsWay(ResponseHandler):
         state.last_stable_offset = answer.last_stable_offset
         state.log_start_offset = answer.log_start_offset
         self._partition, self._template = partition, template
-        if is_on_loan:
-            # The reader gets these records first, and more are asked for when it wants more.
+        if is_direct:
+            # The poll returns these records first; the next fetch is sent by the next poll.
             fetched.count_in()
             self._inbox.keep(fetched)
-            assert self.connection.loan is not None
-            self.connection.loan.put_off = self
+            assert self.connection.direct_read is not None
+            self.connection.direct_read.deferred = self
         else:
             fetcher.deliver(fetched)
-            self.go_on(False)
+            self.run_deferred(False)
         return True
 
     def _is_changed(self) -> bool:
-        """Whether something that the fetch depends on is not as it was when it was made."""
+        """Whether something that the fetch depends on has changed since it was made."""
         return self._fetcher.changes != self._changes or self._metadata.edition != self._edition
 
     def _find(self, name: bytes) -> tuple[TopicPartition, FetchTemplate] | None:
-        """The partition that a plain answer names, and how to ask for more of it."""
+        """The partition that a plain response names, and the template of its next fetch."""
         for partition, one in self.expected.items():
             topic_id = self._fetcher.topic_id(partition.topic)
             if row_name(topic_id, partition.partition) == name:
@@ -233,8 +235,8 @@ class FetchOnItsWay(ResponseHandler):
                 return found
         return None
 
-    def go_on(self, is_on_loan: bool) -> None:
-        """Ask for more of the partition that was answered last."""
+    def run_deferred(self, is_direct: bool) -> None:
+        """Send the next fetch of the partition whose records came last."""
         fetcher, partition = self._fetcher, self._partition
         state = self.expected[partition].state
         offset = state.fetch_offset
@@ -244,22 +246,22 @@ class FetchOnItsWay(ResponseHandler):
             or self._is_changed()
             or fetcher.needs_refresh(monotonic_seconds() * 1000)
         ):
-            self._leave(fetcher.go_on, is_on_loan)
+            self._call_fetcher(fetcher.fetch_next, is_direct)
             return
         self.session.moved(partition, offset)
-        self.expected[partition] = Expected(state, offset)
+        self.expected[partition] = ExpectedPartition(state, offset)
         request = self._template.request(self.session.epoch, offset)
         try:
-            if is_on_loan:
-                self.connection.send_on_loan(self, ApiKey.FETCH, request, self._timeout_ms)
+            if is_direct:
+                self.connection.send_directly(self, ApiKey.FETCH, request, self._timeout_ms)
             else:
-                self.connection.send_made(self, ApiKey.FETCH, request, timeout_ms=self._timeout_ms)
+                self.connection.send_encoded(self, ApiKey.FETCH, request, timeout_ms=self._timeout_ms)
         except ClientError:
-            self._leave(fetcher.lost, is_on_loan)
+            self._call_fetcher(fetcher.lost, is_direct)
 
-    def _leave(self, step: Callable[[FetchOnItsWay], None], is_on_loan: bool) -> None:
-        """Leave what is next to the fetcher, which works on its loop."""
-        if is_on_loan:
+    def _call_fetcher(self, step: Callable[[InFlightFetch], None], is_direct: bool) -> None:
+        """Call the fetcher, on its loop."""
+        if is_direct:
             self.connection.call_on_loop(step, self)
         else:
             step(self)

@@ -71,6 +71,6 @@ cdef class Accumulator:
     @cython.locals(batch=ProducerBatch, topic=TopicQueues)
     cdef _close(self, PartitionQueue queue)
     @cython.locals(queue=PartitionQueue)
-    cpdef PartitionQueue take_lone(self, Py_ssize_t most_on_their_way)
+    cpdef PartitionQueue pop_single(self, Py_ssize_t max_in_flight)
     cpdef list_again(self, PartitionQueue queue)
     cpdef complete(self, ProducerBatch batch, long long base_offset, long long log_append_time_ms=*, error=*)

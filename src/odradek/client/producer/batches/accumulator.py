@@ -387,7 +387,7 @@ class Accumulator:
                     self._close(queue)
                 self.lingering.popleft()
 
-    def take_lone(self, most_on_their_way: int) -> PartitionQueue | None:
+    def pop_single(self, max_in_flight: int) -> PartitionQueue | None:
         """Close the only batch there is to send, for a thread that sends it at once; the sender sleeps on.
 
         The queue is not listed; None if there is more to do, or nothing, or too many are on their way.
@@ -395,7 +395,7 @@ class Accumulator:
         with self.lock:
             if self.ready or self.blocked or len(self.lingering) != 1:
                 return None
-            if len(self.incomplete) > 1 + most_on_their_way:
+            if len(self.incomplete) > 1 + max_in_flight:
                 return None
             _, queue, batch = self.lingering[0]
             if queue.open is not batch or queue.closed:

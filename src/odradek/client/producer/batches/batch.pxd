@@ -55,7 +55,7 @@ cdef class ProducerBatch:
     cdef list _on_delivery
     cdef list _done_callbacks
     cdef list _waiting
-    cdef public DirectRead loan
+    cdef public DirectRead direct_read
 
     cpdef DeliveryFuture append(self, bytes key, bytes value, headers, long long timestamp_ms, on_delivery)
     @cython.locals(delta="long long", body=Py_ssize_t)
@@ -65,9 +65,9 @@ cdef class ProducerBatch:
     cpdef finish(self, codec, level)
     cpdef bint complete(self, long long base_offset, long long log_append_time_ms=*, error=*) except -1
     cdef wait(self, timeout)
-    cdef catch_up(self)
-    @cython.locals(loan=DirectRead, deadline=double)
-    cdef double _wait_on_loan(self, double timeout) except? -1
+    cdef read_available(self)
+    @cython.locals(direct_read=DirectRead, deadline=double)
+    cdef double _wait_directly(self, double timeout) except? -1
     @cython.locals(place=Py_ssize_t, future=DeliveryFuture)
     cdef _tell_deliveries(self, list on_delivery)
     @cython.locals(part=ProducerBatch)

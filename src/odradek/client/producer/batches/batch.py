@@ -108,7 +108,7 @@ class DeliveryFuture:
         """Whether the record was delivered, or never will be."""
         batch = self._part()._batch
         if not batch.is_done:
-            batch.catch_up()
+            batch.read_available()
         return batch.is_done
 
     def result(self, timeout: float | None = None) -> RecordMetadata:
@@ -221,8 +221,8 @@ class ProducerBatch:
         self._on_delivery: list[Any] = []
         self._done_callbacks: list[Any] | None = None
         self._waiting: list[Any] | None = None
-        self.loan: DirectRead | None = None
-        """Of the connection where its answer comes, if it went alone: who waits may read that."""
+        self.direct_read: DirectRead | None = None
+        """Of its connection, if it was sent alone: waiting threads may read the response."""
 
     def append(
         self,
@@ -357,7 +357,7 @@ class ProducerBatch:
             waiting, self._waiting = self._waiting, None
             on_delivery, self._on_delivery = self._on_delivery, []
             callbacks, self._done_callbacks = self._done_callbacks, None
-        self._encoded = self.payload = self.loan = None
+        self._encoded = self.payload = self.direct_read = None
         if waiting is not None:
             for lock in waiting:
                 lock.release()
@@ -391,28 +391,28 @@ class ProducerBatch:
         """Whether somebody wants to be called at its end, by the loop."""
         return bool(self._on_delivery) or self._done_callbacks is not None
 
-    def catch_up(self) -> None:
-        """If nobody else reads the answer, see whether it has come."""
-        if self.loan is not None:
-            self.loan.catch_up()
+    def read_available(self) -> None:
+        """Read the response if it has arrived and no other thread reads."""
+        if self.direct_read is not None:
+            self.direct_read.read_available()
 
-    def _wait_on_loan(self, timeout: float) -> float:
-        """Read the answer ourselves as long as it is left to us; returns the time that is left."""
-        loan = self.loan
-        if loan is None or not loan.is_lent or not loan.waiting.acquire(False):
+    def _wait_directly(self, timeout: float) -> float:
+        """Read the response on this thread while direct reading is active; returns the time that is left."""
+        direct_read = self.direct_read
+        if direct_read is None or not direct_read.is_active or not direct_read.wait_lock.acquire(False):
             return timeout
         deadline = monotonic_seconds() + timeout
         try:
-            while loan.is_lent and not self.is_done and timeout > 0:
-                loan.wait(timeout)
+            while direct_read.is_active and not self.is_done and timeout > 0:
+                direct_read.wait(timeout)
                 timeout = deadline - monotonic_seconds()
         finally:
-            loan.waiting.release()
+            direct_read.wait_lock.release()
         return timeout
 
     def wait(self, timeout: float | None) -> None:
         """Until the fate is known, or there are parts to look at; TimeoutError after `timeout` seconds."""
-        left = self._wait_on_loan(math.inf if timeout is None else timeout)
+        left = self._wait_directly(math.inf if timeout is None else timeout)
         lock = threading.Lock()
         lock.acquire()
         with _ending:
@@ -434,8 +434,8 @@ class ProducerBatch:
             if self._done_callbacks is None:
                 self._done_callbacks = []
             self._done_callbacks.append((future, callback))
-        if self.loan is not None:
-            self.loan.ask_back()
+        if self.direct_read is not None:
+            self.direct_read.request_stop()
         return True
 
 

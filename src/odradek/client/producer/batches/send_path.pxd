@@ -8,6 +8,6 @@ from odradek.client.producer.sending.single_batch_sender cimport SingleBatchSend
 cdef class SendPath:
     cdef readonly Accumulator _accumulator
     cdef readonly bint _is_plain
-    cdef public SingleBatchSender _lone_way
+    cdef public SingleBatchSender _single_batch_sender
 
     cpdef _send_now(self)

@@ -13,13 +13,13 @@ from odradek.client.producer.batches.record_preparation import ProducerRecord
 class SendPath:
     """`send`, for records of bytes; everything else goes to `_send_with_care` of the class that inherits.
 
-    What need not wait for other records goes by `_lone_way`.
+    What need not wait for other records goes by `_single_batch_sender`.
     """
 
     def __init__(self, accumulator, is_plain):
         self._accumulator = accumulator
         self._is_plain = is_plain
-        self._lone_way = None
+        self._single_batch_sender = None
 
     def __class_getitem__(cls, _types):
         """Written where a class inherits; it means something to type checkers only."""
@@ -27,7 +27,7 @@ class SendPath:
 
     def _send_now(self):
         self._accumulator.is_wake_due = False
-        if not self._lone_way.send():
+        if not self._single_batch_sender.send():
             self._accumulator.wake()
 
     def send(

@@ -12,7 +12,7 @@ Value = TypeVar("Value")
 
 class SendPath(Generic[Key, Value]):
     _accumulator: Accumulator
-    _lone_way: SingleBatchSender | None
+    _single_batch_sender: SingleBatchSender | None
     def __init__(self, accumulator: Accumulator, is_plain: bool) -> None: ...
     def send(
         self,

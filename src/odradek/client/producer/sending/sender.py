@@ -1,8 +1,8 @@
-"""The sender: takes batches that are ready, sends them to the leaders, and tells them their fate.
+"""The sender: takes batches that are ready, sends them to the leaders, and completes them.
 
-Everything here runs on one loop; a batch that is alone need not come here (`lone_way`). `pump` does all that
-can be done now and never waits; what must be waited for (connections, metadata, a producer id) runs in tasks
-of its own, which call `pump` again when they are done.
+Runs on one loop; a single batch may be sent without it (`SingleBatchSender`). `pump` does all that can be
+done now and never waits. Connections, metadata and producer ids are requested in tasks, which call `pump`
+again when they are done.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class Sender:
         self._alarm_ms = math.inf
         self._is_stopped = False
         # Whose turn it is to change what the sender knows: the loop's, or that of a thread in a hurry.
-        self.turn = threading.Lock()
-        self.troubles = FailureLog()
+        self.lock = threading.Lock()
+        self.failures = FailureLog()
 
     def stop(self) -> None:
         """Send nothing more."""
@@ -110,7 +110,7 @@ class Sender:
     def pump(self) -> None:
         """Close, expire and send what is due, then set the alarm for the next time."""
         if not self._is_stopped:
-            with self.turn:
+            with self.lock:
                 self._pump()
 
     def _pump(self) -> None:
@@ -144,7 +144,7 @@ class Sender:
         order: PartitionOrder = queue.order
         return order
 
-    def take_lone_answer(
+    def handle_single_response(
         self,
         connection: BrokerConnection,
         queue: PartitionQueue,
@@ -176,7 +176,7 @@ class Sender:
             if oldest.created_ms + timeout_ms > now_ms:
                 return oldest.created_ms + timeout_ms
             queue = self.accumulator.topics[oldest.topic].queues[oldest.partition]
-            why = self.troubles.why(queue, self.brokers.metadata)
+            why = self.failures.why(queue, self.brokers.metadata)
             partition = TopicPartition(oldest.topic, oldest.partition)
             self._fail(oldest, DeliveryTimedOut(partition, timeout_ms, oldest.attempts, why))
         return math.inf
@@ -258,7 +258,7 @@ class Sender:
         frame: memoryview | None,
         error: BaseException | None,
     ) -> None:
-        with self.turn:
+        with self.lock:
             if frame is None:
                 assert error is not None
                 self._all_retry(group, error)
@@ -266,7 +266,7 @@ class Sender:
                 self._take_frame(version, frame, group)
         # Without work left the last pump has set all alarms; whoever waits for this answer gets going sooner.
         if self.active:
-            connection.afterwards(self.pump)
+            connection.after_responses(self.pump)
 
     def _take_frame(self, version: int, frame: memoryview, group: list[Sent]) -> None:
         try:
@@ -307,7 +307,7 @@ class Sender:
                 self._retry(sent, broker_error(ErrorCode.UNKNOWN_TOPIC_ID, "the answer leaves it out"))
             elif fate.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
                 sent.queue.order.delivered(sent.batch)
-                self.troubles.over(sent.queue)
+                self.failures.over(sent.queue)
                 self.statistics.count_delivered(sent.batch.count)
                 self.accumulator.complete(sent.batch, fate.base_offset, fate.log_append_time_ms)
             else:
@@ -369,7 +369,7 @@ class Sender:
             self._fail(batch, error)
             return
         self.statistics.retries += 1
-        self.troubles.note(sent.queue, error)
+        self.failures.note(sent.queue, error)
         order.repeat(batch, self._retry_at_ms(batch))
         self.active[sent.queue] = None
 
@@ -386,18 +386,18 @@ class Sender:
     async def _connect(self, node_id: int) -> None:
         try:
             await self.brokers.connection(node_id)
-            self.troubles.over(node_id)
+            self.failures.over(node_id)
         except ClientError as error:
-            self.troubles.note(node_id, error)
+            self.failures.note(node_id, error)
             self.brokers.metadata.mark_stale()
             await asyncio.sleep(self.config.reconnect_backoff_ms / 1000)
 
     async def _refresh(self) -> None:
         try:
             await self.brokers.refresh()
-            self.troubles.over(METADATA)
+            self.failures.over(METADATA)
         except (ClientError, BrokerError) as error:
-            self.troubles.note(METADATA, error)
+            self.failures.note(METADATA, error)
             await asyncio.sleep(self.config.retry_backoff_ms / 1000)
         self.apply_metadata()
         if any(queue for queue in self.active if not self._has_leader(queue)):
@@ -421,10 +421,10 @@ class Sender:
     async def _get_producer_id(self) -> None:
         try:
             self.producer = await ask_producer_id(self.brokers)
-            self.troubles.over(PRODUCER_ID)
+            self.failures.over(PRODUCER_ID)
         except (ClientError, BrokerError) as error:
             if is_retriable(error):
-                self.troubles.note(PRODUCER_ID, error)
+                self.failures.note(PRODUCER_ID, error)
                 await asyncio.sleep(self.config.retry_backoff_ms / 1000)
                 return
             # Nothing can ever be sent: everybody is told, now and at every later send.

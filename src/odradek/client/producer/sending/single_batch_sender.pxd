@@ -1,4 +1,4 @@
-# C types of lone_way.py.
+# C types of single_batch_sender.py.
 
 cimport cython
 
@@ -10,7 +10,7 @@ from odradek.client.producer.batches.batch cimport ProducerBatch
 from odradek.client.producer.batches.idempotence cimport PartitionOrder
 from odradek.protocol.produce_template cimport ProduceTemplate
 
-cdef Py_ssize_t _MOST_BYTES
+cdef Py_ssize_t _MAX_BYTES
 
 
 @cython.final
@@ -24,7 +24,7 @@ cdef class Route:
 
 @cython.final
 cdef class SingleBatchResponse(ResponseHandler):
-    cdef SingleBatchSender _way
+    cdef SingleBatchSender _owner
     cdef Route _route
     cdef ProducerBatch _batch
 
@@ -36,21 +36,21 @@ cdef class SingleBatchSender:
     cdef dict _active
     cdef object _metadata
     cdef object _statistics
-    cdef object _troubles
-    cdef object _turn
+    cdef object _failures
+    cdef object _lock
     cdef dict _routes
     cdef bint _is_idempotent
     cdef bint _may_follow
     cdef double _max_idle_ms
-    cdef DirectRead _loan
+    cdef DirectRead _direct_read
     cdef long long _in_a_row
     cdef double _answered_at_s
 
     @cython.locals(is_sent=bint)
     cpdef bint send(self) except -1
-    @cython.locals(queue=PartitionQueue, is_lent=bint)
-    cdef bint _take_and_send(self) except -1
-    @cython.locals(now_ms=double, lone=ProducerBatch, route=Route, batch=ProducerBatch)
+    @cython.locals(queue=PartitionQueue, is_direct=bint)
+    cdef bint _pop_and_send(self) except -1
+    @cython.locals(now_ms=double, first=ProducerBatch, route=Route, batch=ProducerBatch)
     cdef bint _send(self, PartitionQueue queue) except -1
     @cython.locals(route=Route)
     cdef Route _route(self, PartitionQueue queue, double now_ms)
@@ -60,7 +60,7 @@ cdef class SingleBatchSender:
     @cython.locals(base_offset="long long")
     cdef answered(self, Route route, ProducerBatch batch, frame)
     @cython.locals(now_s=double)
-    cdef _lend_if_hurried(self, BrokerConnection connection)
+    cdef _start_direct_read_if_frequent(self, BrokerConnection connection)
     @cython.locals(base_offset="long long")
-    cdef bint taken(self, Route route, ProducerBatch batch, frame) except -1
+    cdef bint handle_directly(self, Route route, ProducerBatch batch, frame) except -1
     cdef failed(self, Route route, ProducerBatch batch, error)

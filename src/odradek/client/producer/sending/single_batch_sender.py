@@ -1,11 +1,10 @@
 # cython: annotation_typing=False
-"""The way of a batch that is alone: from the thread that made it to the leader, and its answer back.
+"""Sends a single batch from the thread that made it, and handles the response.
 
-Whoever sends one record and waits for it gains nothing from a thread in between: its own thread closes the
-batch and writes the request, made from a template. All that is not as usual is left to the sender, which
-works on its loop.
+A thread that sends one record and waits for it closes the batch and writes the request itself, made from a
+template. Everything else is left to the sender, on its loop.
 
-Compiled by Cython (lone_way.pxd has the C types), or interpreted as is.
+Compiled by Cython (single_batch_sender.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations
@@ -33,17 +32,17 @@ else:
 if TYPE_CHECKING:
     from odradek.client.producer.sending.sender import Sender
 
-_MOST_BYTES = 16 * 1024
-"""What an idle socket takes at once in any case."""
-_LEND_AFTER = 3
-"""So many lone answers, each soon after the other."""
+_MAX_BYTES = 16 * 1024
+"""An idle socket always accepts so much at once."""
+_DIRECT_READ_AFTER = 3
+"""Direct reading starts after so many responses to single batches, each within `_SOON_S` of the last."""
 _SOON_S = 0.005
-_LONGEST_LULL_S = 0.01
-"""A connection that is lent is read on the loop again when nothing has come for so long."""
+_MAX_IDLE_S = 0.01
+"""Direct reading stops when no response has come for so long."""
 
 
 class Route:
-    """How batches of a partition get to its leader, worked out once for an edition of the metadata."""
+    """Connection and request template of a partition, valid for one edition of the metadata."""
 
     __slots__ = ("connection", "edition", "order", "queue", "template")
 
@@ -63,54 +62,54 @@ class Route:
 
 
 class SingleBatchResponse(ResponseHandler):
-    """Waits for the answer to one batch; see `in_flight.Answer`."""
+    """Handles the response to one batch; see `in_flight.ResponseHandler`."""
 
-    __slots__ = ("_batch", "_route", "_way")
+    __slots__ = ("_batch", "_owner", "_route")
 
-    def __init__(self, way: SingleBatchSender, route: Route, batch: ProducerBatch) -> None:
-        self._way = way
+    def __init__(self, owner: SingleBatchSender, route: Route, batch: ProducerBatch) -> None:
+        self._owner = owner
         self._route = route
         self._batch = batch
 
     def done(self) -> bool:
-        """There is always somebody."""
+        """Never: the sender always waits for it."""
         return False
 
     def set_result(self, frame: memoryview, /) -> None:
-        """The answer came."""
-        self._way.answered(self._route, self._batch, frame)
+        """On the loop: the response arrived."""
+        self._owner.answered(self._route, self._batch, frame)
 
-    def take(self, frame: memoryview) -> bool:
-        """The answer came to a thread that the connection is lent to."""
-        return self._way.taken(self._route, self._batch, frame)
+    def handle(self, frame: memoryview) -> bool:
+        """On a thread that reads directly: the response arrived."""
+        return self._owner.handle_directly(self._route, self._batch, frame)
 
     def set_exception(self, error: BaseException, /) -> None:
-        """It never will."""
-        self._way.failed(self._route, self._batch, error)
+        """The request failed."""
+        self._owner.failed(self._route, self._batch, error)
 
     def exception(self) -> BaseException | None:
-        """Nothing is kept here."""
+        """Not kept."""
         return None
 
 
 class SingleBatchSender:
-    """Sends what is alone, from any thread. Owned by a sender, whose turn it takes for each step."""
+    """Sends single batches from any thread. Owned by a sender, whose lock it holds for each step."""
 
     __slots__ = (
         "_accumulator",
         "_active",
         "_answered_at_s",
+        "_direct_read",
+        "_failures",
         "_in_a_row",
         "_is_idempotent",
-        "_loan",
+        "_lock",
         "_max_idle_ms",
         "_may_follow",
         "_metadata",
         "_routes",
         "_sender",
         "_statistics",
-        "_troubles",
-        "_turn",
     )
 
     def __init__(self, sender: Sender) -> None:
@@ -119,44 +118,44 @@ class SingleBatchSender:
         self._active = sender.active
         self._metadata = sender.brokers.metadata
         self._statistics = sender.statistics
-        self._troubles = sender.troubles
-        self._turn = sender.turn
+        self._failures = sender.failures
+        self._lock = sender.lock
         self._routes: dict[PartitionQueue, Route] = {}
-        self._loan: DirectRead | None = None
+        self._direct_read: DirectRead | None = None
         self._in_a_row = 0
         self._answered_at_s = 0.0
         self._is_idempotent = sender.config.enable_idempotence
-        # Without waiting for the answer of the one before.
+        # Without waiting for the response of the batch before.
         self._may_follow = sender.config.max_in_flight_requests_per_connection > 1
         max_idle_ms = sender.config.connections_max_idle_ms
         self._max_idle_ms = math.inf if max_idle_ms < 0 else max_idle_ms
 
     def send(self) -> bool:
-        """Send the only batch there is, if it can go at once; False if the loop must look."""
-        is_sent = self._take_and_send()
-        if self._loan is not None:
-            # The answer of the one before, which nobody may have waited for; the broker is busy meanwhile.
-            self._loan.catch_up()
+        """Send the only batch, if that is possible at once; False if the loop must send."""
+        is_sent = self._pop_and_send()
+        if self._direct_read is not None:
+            # Reads the response of the batch before, in case nobody waits for it.
+            self._direct_read.read_available()
         return is_sent
 
-    def _take_and_send(self) -> bool:
-        if not self._turn.acquire(False):
+    def _pop_and_send(self) -> bool:
+        if not self._lock.acquire(False):
             return False
         try:
             if self._active or not self._sender.is_watching:
                 return False
-            is_lent = self._loan is not None and self._loan.is_lent
-            queue = self._accumulator.take_lone(1 if is_lent and self._may_follow else 0)
+            is_direct = self._direct_read is not None and self._direct_read.is_active
+            queue = self._accumulator.pop_single(1 if is_direct and self._may_follow else 0)
             return queue is not None and self._send(queue)
         finally:
-            self._turn.release()
+            self._lock.release()
 
     def _send(self, queue: PartitionQueue) -> bool:
         now_ms = monotonic_seconds() * 1000
-        lone: ProducerBatch = queue.closed[0]
-        route = self._route(queue, now_ms) if lone.size <= _MOST_BYTES else None
-        if route is not None and lone.has_callbacks and route.connection.is_lent:
-            route = None  # nobody waits for the answer: the loop must read it
+        first: ProducerBatch = queue.closed[0]
+        route = self._route(queue, now_ms) if first.size <= _MAX_BYTES else None
+        if route is not None and first.has_callbacks and route.connection.is_read_directly:
+            route = None  # nobody waits for the response: the loop must read it
         batch = None if route is None else self._next_batch(route, now_ms)
         if route is None or batch is None:
             self._accumulator.list_again(queue)
@@ -164,10 +163,12 @@ class SingleBatchSender:
         payload = batch.payload
         assert payload is not None
         size = len(payload)
-        batch.loan = route.connection.loan
-        if not route.connection.send_alone(SingleBatchResponse(self, route, batch), route.template, payload):
+        batch.direct_read = route.connection.direct_read
+        if not route.connection.send_if_idle(
+            SingleBatchResponse(self, route, batch), route.template, payload
+        ):
             del self._routes[queue]
-            batch.loan = None
+            batch.direct_read = None
             route.order.put_back(batch)
             self._active[queue] = None
             return False
@@ -175,7 +176,7 @@ class SingleBatchSender:
         return True
 
     def _route(self, queue: PartitionQueue, now_ms: float) -> Route | None:
-        """None if the leader cannot be reached at once."""
+        """None if there is no connection to the leader."""
         route: Route | None = self._routes.get(queue)
         if route is None or route.edition != self._metadata.edition:
             route = self._find_route(queue)
@@ -183,13 +184,13 @@ class SingleBatchSender:
                 return None
             self._routes[queue] = route
         if now_ms - route.connection.last_used_ms > self._max_idle_ms:
-            # Firewalls and brokers forget idle connections without a word.
+            # Firewalls and brokers may drop idle connections without closing them.
             del self._routes[queue]
             return None
         return route
 
     def _next_batch(self, route: Route, now_ms: float) -> ProducerBatch | None:
-        """The batch, numbered and finished; None if there is no number for it."""
+        """The finished batch, with its sequence number; None if there is no producer id."""
         producer = self._sender.producer if self._is_idempotent else None
         if self._is_idempotent and (producer is None or route.order.is_exhausted):
             return None
@@ -220,50 +221,50 @@ class SingleBatchSender:
         return Route(metadata.edition, queue, order, connection, template)
 
     def answered(self, route: Route, batch: ProducerBatch, frame: memoryview) -> None:
-        """On the loop: the answer came."""
+        """On the loop: the response arrived."""
         base_offset: int = route.template.base_offset(frame)
         if base_offset < 0:
-            self._sender.take_lone_answer(route.connection, route.queue, batch, frame, None)
+            self._sender.handle_single_response(route.connection, route.queue, batch, frame, None)
             return
-        with self._turn:
+        with self._lock:
             route.order.delivered(batch)
-            self._troubles.over(route.queue)
+            self._failures.over(route.queue)
             self._statistics.count_delivered(batch.count)
         if self._active:
-            route.connection.afterwards(self._sender.pump)
+            route.connection.after_responses(self._sender.pump)
         elif batch.has_callbacks:
-            self._in_a_row = 0  # they are the loop's to call
+            self._in_a_row = 0  # callbacks run on the loop
         else:
-            self._lend_if_hurried(route.connection)
-        # Last: whoever waits wants the interpreter as soon as it is told.
+            self._start_direct_read_if_frequent(route.connection)
+        # Last: a thread that waits runs as soon as the batch is complete.
         self._accumulator.complete(batch, base_offset, route.template.log_append_time_ms(frame))
 
-    def _lend_if_hurried(self, connection: BrokerConnection) -> None:
+    def _start_direct_read_if_frequent(self, connection: BrokerConnection) -> None:
         now_s = monotonic_seconds()
         self._in_a_row = self._in_a_row + 1 if now_s - self._answered_at_s < _SOON_S else 0
         self._answered_at_s = now_s
-        if self._in_a_row >= _LEND_AFTER:
-            self._loan = connection.lend(_LONGEST_LULL_S)
+        if self._in_a_row >= _DIRECT_READ_AFTER:
+            self._direct_read = connection.start_direct_read(_MAX_IDLE_S)
 
-    def taken(self, route: Route, batch: ProducerBatch, frame: memoryview) -> bool:
-        """On another thread: the answer came; False, and nothing is done, if it is a matter for the loop.
+    def handle_directly(self, route: Route, batch: ProducerBatch, frame: memoryview) -> bool:
+        """On another thread: the response arrived; False, without any effect, if the loop must handle it.
 
-        No Python code runs until everybody is told, so that not even Ctrl-C comes in between.
+        No Python code runs until the batch is complete, so that KeyboardInterrupt cannot come in between.
         """
         base_offset: int = route.template.base_offset(frame)
-        if base_offset < 0 or self._active or batch.has_callbacks or not self._turn.acquire(False):
+        if base_offset < 0 or self._active or batch.has_callbacks or not self._lock.acquire(False):
             return False
         try:
             route.order.delivered(batch)
         finally:
-            self._turn.release()
+            self._lock.release()
         self._accumulator.complete(batch, base_offset, route.template.log_append_time_ms(frame))
-        self._troubles.over(route.queue)
+        self._failures.over(route.queue)
         self._statistics.count_delivered(batch.count)
         return True
 
     def failed(self, route: Route, batch: ProducerBatch, error: BaseException) -> None:
-        """On the loop: there will be no answer."""
+        """On the loop: the request failed."""
         if batch.is_done and batch.error is None:
-            return  # there was one, and Ctrl-C came just after everybody was told
-        self._sender.take_lone_answer(route.connection, route.queue, batch, None, error)
+            return  # it is complete: KeyboardInterrupt was raised after that
+        self._sender.handle_single_response(route.connection, route.queue, batch, None, error)

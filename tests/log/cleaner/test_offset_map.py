@@ -93,6 +93,6 @@ def test_damage_is_an_error_and_no_guess(count: int, last_offset: int, problem: 
         offset_map.digest_records(RecordTable(), records, count, 0, last_offset, tombstones_expired=False)
 
 
-def test_no_room_at_all_is_refused() -> None:
-    with pytest.raises(ValueError, match="no room"):
+def test_a_buffer_without_space_for_a_key_is_rejected() -> None:
+    with pytest.raises(ValueError, match="too few"):
         OffsetMap(24)

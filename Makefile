@@ -7,8 +7,11 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check install -c constraint
 # Empty files whose age says when .venv was last set up: for running odradek, and for working on it.
 RUN    := $(VENV)/.ready-to-run
 DEV    := $(VENV)/.ready-to-develop
+# PySpark wants pandas 2, so that it has an environment of its own.
+SPARK_VENV := .venv-spark
+SPARK  := $(SPARK_VENV)/.ready
 
-.PHONY: run test check bench docs generate format clean fuzz peers
+.PHONY: planted-bugs long run test check bench docs generate format clean fuzz faults peers spark
 
 run: $(RUN) ## start a broker on 127.0.0.1:9092, data in ./odradek-data
 	@echo "Kafka clients connect with bootstrap.servers=127.0.0.1:9092 once it says ready."
@@ -35,14 +38,31 @@ fuzz: $(DEV) ## one hour of random bytes over every decoder
 	$(BIN)/python tests/fuzz/run.py --target protocol --minutes 30
 	$(BIN)/python tests/fuzz/run.py --target records --minutes 30
 
+faults: $(DEV) ## kill, stop and wipe brokers of clusters under load for an hour; FAULTS="--seed 1 --store embedded" chooses
+	bench/peers/setup > /dev/null
+	cd tests && ../$(BIN)/python -m faults.cluster.main $(FAULTS)
+
+long: $(DEV) ## the longest comparisons with Apache Kafka: transactions, reassignments
+	bench/peers/setup > /dev/null
+	$(BIN)/pytest -q -m long --timeout 900
+
+planted-bugs: $(DEV) ## plant known bugs in the brokers; the simulation must find each
+	$(BIN)/python tests/simulation/run.py --every-bug --schedules 200 --faults 5
+
 format: $(DEV) ## rewrite the sources in the house format
 	$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+spark: $(SPARK) ## set up .venv-spark, the environment for PySpark
+	@true
+
+demo: $(SPARK) ## a broker, a generator, a pipeline on Spark with live progress; needs Java 17
+	$(SPARK_VENV)/bin/python examples/demo/demo.py
 
 peers: ## fetch Apache Kafka for comparisons
 	bench/peers/setup
 
 clean:
-	rm -rf $(VENV) build *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(SPARK_VENV) build *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache
 	find src -name '*.so' -delete
 
 # Compiling comes first and by itself, because pip would hide its output; pip then finds everything compiled.
@@ -57,4 +77,10 @@ $(RUN): pyproject.toml setup.py constraints.txt $(COMPILED)
 
 $(DEV): $(RUN)
 	ODRADEK_PURE_PYTHON=1 $(PIP) --no-build-isolation -e '.[dev]'
+	touch $@
+
+$(SPARK): $(RUN) constraints-spark.txt
+	test -x $(SPARK_VENV)/bin/python || $(PYTHON) -m venv $(SPARK_VENV)
+	$(SPARK_VENV)/bin/python -m pip --disable-pip-version-check install -q -c constraints-spark.txt setuptools cython
+	ODRADEK_PURE_PYTHON=1 $(SPARK_VENV)/bin/python -m pip --disable-pip-version-check install -q -c constraints-spark.txt --no-build-isolation -e '.[spark-test]'
 	touch $@

@@ -33,8 +33,9 @@ KERNELS = {
     "odradek.protocol.native.reader": "src/odradek/protocol/native/reader.pyx",
     "odradek.protocol.native.writer": "src/odradek/protocol/native/writer.pyx",
 }
-# Ordinary code on hot ways, with C types; what Python checks is checked.
-WAYS = {
+# Ordinary code on the hot path, with C types; what Python checks is checked.
+HOT_MODULES = {
+    "odradek.common.simulated_clock": "src/odradek/common/simulated_clock.py",
     "odradek.common.clock": "src/odradek/common/clock.py",
     "odradek.records.fast_validation": "src/odradek/records/fast_validation.py",
     "odradek.records.kernels.lz4_frames": "src/odradek/records/kernels/lz4_frames.py",
@@ -51,6 +52,8 @@ WAYS = {
     "odradek.log.files.page_cache_state": "src/odradek/log/files/page_cache_state.py",
     "odradek.log.partition.read_ahead": "src/odradek/log/partition/read_ahead.py",
     "odradek.log.producers.producer_states": "src/odradek/log/producers/producer_states.py",
+    "odradek.log.partition.log_batch": "src/odradek/log/partition/log_batch.py",
+    "odradek.log.partition.follower_batches": "src/odradek/log/partition/follower_batches.py",
     "odradek.log.partition.log_appender": "src/odradek/log/partition/log_appender.py",
     "odradek.net.connection": "src/odradek/net/connection.py",
     "odradek.net.request_limit": "src/odradek/net/request_limit.py",
@@ -80,6 +83,7 @@ WAYS = {
     "odradek.client.network.connection": "src/odradek/client/network/connection.py",
     "odradek.client.producer.batches.idempotence": "src/odradek/client/producer/batches/idempotence.py",
     "odradek.client.producer.sending.single_batch_sender": "src/odradek/client/producer/sending/single_batch_sender.py",  # noqa: E501
+    "odradek.replication.remote_replica": "src/odradek/replication/remote_replica.py",
     "odradek.replication.watermark": "src/odradek/replication/watermark.py",
     "odradek.replication.partition": "src/odradek/replication/partition.py",
 }
@@ -105,7 +109,7 @@ def extensions() -> list[Extension]:
         print("warning: Cython is missing; odradek will run interpreted and slowly", file=sys.stderr)
         return []
     compiled = []
-    for modules, directives in ((KERNELS, UNCHECKED), (WAYS, CHECKED)):
+    for modules, directives in ((KERNELS, UNCHECKED), (HOT_MODULES, CHECKED)):
         compiled += cythonize(
             [
                 Extension(name, [path], extra_compile_args=C_FLAGS)
@@ -133,7 +137,7 @@ class CompileWithProgress(build_ext):
 
     def remove_unlisted(self) -> None:
         """A compiled file without a listed module would be imported in place of the newer source."""
-        listed = {Path(self.get_ext_fullpath(name)).resolve() for name in KERNELS | WAYS}
+        listed = {Path(self.get_ext_fullpath(name)).resolve() for name in KERNELS | HOT_MODULES}
         for compiled in Path("src").resolve().rglob("*.so"):
             if compiled not in listed:
                 compiled.unlink()

@@ -2,7 +2,7 @@
 
 Both run with their defaults, but for two: the files of a deleted topic go soon, so that the next run finds an
 empty disk, and whoever stands still while another is measured is not taken for dead. Kafka's heap is what
-Kafka's own start script gives it. The bare loop of `broker/floor.py` can run beside them, to tell what the
+Kafka's own start script gives it. The bare loop of `broker/floor.py` can run beside them, to show what the
 machine and the clients take by themselves.
 """
 
@@ -38,7 +38,7 @@ SETTLE_SECONDS = 0.3
 
 
 class Broker:
-    """One broker: started, asked for what it used, stopped."""
+    """One broker process: start, resource usage, stop."""
 
     name: str
     command: list[str]
@@ -171,7 +171,7 @@ class Kafka(Broker):
 
 
 class BareLoop(Broker):
-    """What takes a produce request and does as good as nothing with it; no broker, so any topic is there."""
+    """A server that accepts produce requests and does almost nothing; it has no topics to create."""
 
     name = "bare loop"
 

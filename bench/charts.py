@@ -29,7 +29,7 @@ WIDTH_INCHES = 9
 
 @dataclass(frozen=True)
 class Goal:
-    """A line in a plot, and what it says."""
+    """A line in a plot, and its label."""
 
     value: float
     text: str

@@ -1,4 +1,4 @@
-"""Times several ways to do one thing side by side: alternating rounds, medians, ratios to ours.
+"""Times several implementations of one task side by side: alternating rounds, medians, ratios to ours.
 
 Alternating means that a slow second of the machine hits all contestants alike; a ratio of medians survives
 what absolute figures do not. Run alone: the machine has two cores.
@@ -16,7 +16,7 @@ from typing import TypeVar
 from rich.console import Console
 from rich.table import Table
 
-from telling import Teller
+from progress import ProgressLine
 
 ROUND_SECONDS = 0.2
 FEWEST_FOR_QUARTILES = 4
@@ -25,7 +25,7 @@ Contestant = TypeVar("Contestant")
 
 
 def alternate(contestants: Sequence[Contestant], round_number: int) -> list[Contestant]:
-    """The order of one round: every other one is reversed, so that nobody is always first."""
+    """The order of one round: every other one is reversed, so that no contestant is always first."""
     return list(contestants) if round_number % 2 == 0 else list(reversed(contestants))
 
 
@@ -89,13 +89,13 @@ def measure(contestants: Mapping[str, Callable[[], object]], rounds: int = 9) ->
     """Seconds per call of each contestant, in alternating rounds."""
     calls = {name: _calls_per_round(call) for name, call in contestants.items()}
     seconds: dict[str, list[float]] = {name: [] for name in contestants}
-    with Teller(" / ".join(contestants), rounds) as tell:
+    with ProgressLine(" / ".join(contestants), rounds) as progress:
         for number in range(rounds):
-            tell.begin(f"round {number + 1}")
+            progress.begin(f"round {number + 1}")
             for name, call in contestants.items():
                 gc.collect()
                 seconds[name].append(_time(call, calls[name]) / calls[name])
-            tell.done()
+            progress.done()
     return [Measured(name, tuple(values)) for name, values in seconds.items()]
 
 

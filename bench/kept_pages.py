@@ -1,4 +1,4 @@
-"""Files that stay in memory while something is measured, whatever the kernel would like to take away.
+"""Locks files into memory while something is measured, so that the kernel cannot evict them.
 
 Here something has the kernel give up a few megabytes of the page cache every five seconds, from anywhere in
 any file. A read that was to be served from memory then waits for the disk, in one run of four.
@@ -17,7 +17,7 @@ MAP_LOCKED = 0x2000
 
 @contextmanager
 def kept_in_memory(paths: Iterable[Path]) -> Iterator[None]:
-    """While it lasts, all pages of these files are in memory; if the system refuses, once before."""
+    """Within this context, all pages of these files are locked; without permission, only read once."""
     with ExitStack() as kept:
         for path in paths:
             with path.open("rb") as file:

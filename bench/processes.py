@@ -47,7 +47,7 @@ def _status_bytes(pid: int, field: str) -> int:
 
 
 def wait_until(what: str, holds: Callable[[], bool], *, seconds: float = 60, step: float = 0.01) -> None:
-    """Look again and again until it holds; TimeoutError names what never came."""
+    """Poll until the condition holds; TimeoutError names the condition."""
     deadline = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > deadline:
@@ -73,7 +73,7 @@ def is_free(port: int) -> bool:
 
 
 def free_port() -> int:
-    """A port that nobody listens on now, nor on the one that Kafka's controller will take."""
+    """A free port; the port of Kafka's controller is free too."""
     for _ in range(100):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))

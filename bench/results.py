@@ -15,7 +15,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 RESULTS, PLOTS = HERE / "results", HERE / "plots"
 CACHE = HERE / ".cache"
-"""Where sanity checks leave what nobody should take for figures; git ignores it."""
+"""Results of sanity checks, which are not measurements; ignored by git."""
 SIGNIFICANT_DIGITS = 4
 MB = 1_000_000
 GB = 1_000_000_000

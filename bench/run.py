@@ -1,6 +1,6 @@
 """Runs every benchmark, one after another; each also runs alone.
 
-A room with a `run.py` is run by it: its scripts share brokers and results.
+A folder with a `run.py` is run by it: its scripts share brokers and results.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 
 
-def main(rooms: list[str]) -> int:
-    """Run the scripts of the named rooms (default: all); a benchmark that fails fails the run."""
-    found = [path for path in HERE.glob("*/*.py") if not rooms or path.parent.name in rooms]
+def main(folders: list[str]) -> int:
+    """Run the scripts of the named directories (default: all); a benchmark that fails fails the run."""
+    found = [path for path in HERE.glob("*/*.py") if not folders or path.parent.name in folders]
     whole = {path.parent for path in found if path.name == "run.py"}
     scripts = sorted(path for path in found if path.name == "run.py" or path.parent not in whole)
     failed = [

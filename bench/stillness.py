@@ -1,10 +1,10 @@
-"""How still the machine is, and what can be done about it where the slowest of a thousand round trips counts.
+"""Measures and reduces scheduling noise of the machine, for benchmarks of tail latency.
 
 A host takes the processors of its virtual machines away now and then, for milliseconds. The guest's kernel is
-told by the host how long that was ("steal"), so what was measured meanwhile can be measured again. And a
+reported by the host how long that was ("steal"), so what was measured meanwhile can be measured again. And a
 processor with nothing to do is handed back to the host, which takes its time to return it: where the kernel
 lets us (`/dev/cpu_dma_latency`, as latency profiles of servers use it), it can be kept awake instead. What is
-left is seen by a process that only reads the clock, and is told beside the figures.
+left is seen by a process that only reads the clock, and is printed beside the figures.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NO_LATENCY = (0).to_bytes(4, "little")
 
 
 def pauses_ms(seconds: float) -> list[float]:
-    """How long this process was held up, each time that it was, while it read the clock for so long."""
+    """The pauses of this process, in milliseconds, while it reads the clock for `seconds`."""
     found = []
     last = time.perf_counter()
     end = last + seconds
@@ -35,16 +35,16 @@ def pauses_ms(seconds: float) -> list[float]:
 
 
 def stolen_ticks() -> int:
-    """What the host has taken from all processors so far, in ticks of 10 ms."""
+    """Steal time of all processors so far, in ticks of 10 ms."""
     first_line = Path("/proc/stat").read_text().split("\n", 1)[0]
     return int(first_line.split()[8])
 
 
 @contextmanager
 def processors_awake() -> Iterator[None]:
-    """While it lasts, no processor sleeps: whoever is woken runs at once.
+    """Within this context, no processor enters an idle state, so that a woken thread runs at once.
 
-    OSError where the system does not let us; `can_keep_awake` tells before.
+    OSError without permission; check `can_keep_awake` first.
     """
     descriptor = os.open(WAKEFULNESS, os.O_WRONLY)
     try:

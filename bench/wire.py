@@ -1,4 +1,4 @@
-"""One request and its answer on a plain socket: for what no client library would send."""
+"""One request and its response on a plain socket, for requests that no client library sends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from odradek.protocol.structs import Message
 
 
 def ask(port: int, api_key: ApiKey, version: int, request: Message, *, timeout: float = 10) -> Message:
-    """Connect, ask once, hang up. OSError if nobody answers in time."""
+    """Connect, send one request, close. OSError without a response in time."""
     with socket.create_connection(("127.0.0.1", port), timeout=timeout) as connection:
         return ask_on(connection, api_key, version, request)
 

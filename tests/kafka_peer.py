@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -38,3 +39,32 @@ def free_port() -> int:
             port: int = one.getsockname()[1]
             if port < 60_000 and other.connect_ex(("127.0.0.1", port + 1000)):
                 return port
+
+
+@contextmanager
+def running_kafka_cluster(directory: Path, *settings: str, brokers: int = 3) -> Iterator[str]:
+    """The addresses of brokers 1, 2, ...; the first is the only controller."""
+    addresses: list[str] = []
+    ports: list[int] = []
+    try:
+        for node in range(1, brokers + 1):
+            port = free_port()
+            home = directory / str(node)
+            command = [str(PEERS / "start"), str(home), str(port)]
+            voters = f"1@localhost:{(ports or [port])[0] + 1000}"
+            if ports:
+                command += ["process.roles=broker", f"listeners=PLAINTEXT://localhost:{port}"]
+            command += settings
+            environment = {
+                **os.environ,
+                "NODE_ID": str(node),
+                "VOTERS": voters,
+                "KAFKA_HEAP_OPTS": "-Xms128M -Xmx384M",
+            }
+            subprocess.run(command, check=True, capture_output=True, env=environment)
+            ports.append(port)
+            addresses.append(f"localhost:{port}")
+        yield ",".join(addresses)
+    finally:
+        for node in reversed(range(1, len(ports) + 1)):
+            subprocess.run([str(PEERS / "stop"), str(directory / str(node))], check=True)

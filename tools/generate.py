@@ -1,4 +1,4 @@
-"""Writes the files that are made from data and declarations; `--check` only tells whether they are fresh."""
+"""Writes the generated files; `--check` only reports whether they are up to date."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""More rounds for the rows of the last run that are too close to the main bar for five rounds to tell.
+"""More rounds for the rows of the last run that are too close to the main bar for five rounds to decide.
 
 A row is close if its CPU lies within its spread of half of Kafka's, on either side, producing or consuming.
 It gets further rounds on fresh, warm brokers, which are put together with the ones it has: none is left out.
@@ -28,13 +28,17 @@ def is_close(line: Line) -> bool:
 
 def close_shapes(outcome: Outcome) -> list[Shape]:
     """The shapes that are close in either direction."""
-    close = {row["row"] for row in outcome["rows"] if any(is_close(Line(row, way)) for way in DIRECTIONS)}
+    close = {
+        row["row"]
+        for row in outcome["rows"]
+        if any(is_close(Line(row, direction)) for direction in DIRECTIONS)
+    }
     return [shape for shape in SHAPES if shape.name in close]
 
 
 def together(row: Outcome, more: Outcome) -> Outcome:
     """All rounds of a row."""
-    return row | {way: _joined(row[way], more[way]) for way in DIRECTIONS}
+    return row | {direction: _joined(row[direction], more[direction]) for direction in DIRECTIONS}
 
 
 def _joined(first: Outcome, second: Outcome) -> Outcome:

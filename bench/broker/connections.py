@@ -26,8 +26,8 @@ from harness import Figures, alternate
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import ApiVersionsRequest
 from processes import allow_many_files
+from progress import ProgressLine
 from results import MB, Outcome, markdown_table, verdict
-from telling import Teller
 from wire import ask_on
 
 TITLE = "connections"
@@ -46,31 +46,31 @@ def measure(setting: Setting, brokers: tuple[Broker, ...]) -> Outcome:
     count = min(wanted, allow_many_files() - FILES_TO_SPARE)
     sends = QUICK_SENDS if setting.is_quick else SENDS
     rounds: dict[str, list[Outcome]] = {broker.name: [] for broker in brokers}
-    with Teller(TITLE, len(brokers) * setting.rounds) as tell:
+    with ProgressLine(TITLE, len(brokers) * setting.rounds) as progress:
         for number in range(setting.rounds):
             for broker in alternate(brokers, number):
                 with held(other for other in brokers if other is not broker):
-                    rounds[broker.name].append(_measure(broker, count, sends, tell))
-                tell.done()
+                    rounds[broker.name].append(_measure(broker, count, sends, progress))
+                progress.done()
     return {"connections": count, **rounds}
 
 
-def _measure(broker: Broker, count: int, sends: int, tell: Teller) -> Outcome:
+def _measure(broker: Broker, count: int, sends: int, progress: ProgressLine) -> Outcome:
     broker.create_topic(LATENCY_TOPIC)
     client = RoundTrips(broker)
-    tell.begin(f"{broker.name}: round trips without the connections")
+    progress.begin(f"{broker.name}: round trips without the connections")
     client.block(sends)
     before = percentiles(client.block(sends))
     resident_before = broker.resident_bytes()
     with ExitStack() as opened:
-        tell.begin(f"{broker.name}: opening {count} connections")
+        progress.begin(f"{broker.name}: opening {count} connections")
         for number in range(count):
             opened.enter_context(_idle_connection(broker.port, number))
-        tell.begin(f"{broker.name}: round trips beside {count} connections")
+        progress.begin(f"{broker.name}: round trips beside {count} connections")
         added = broker.resident_bytes() - resident_before
         client.block(sends)
         beside = percentiles(client.block(sends))
-    tell.begin(f"{broker.name}: round trips when they are gone")
+    progress.begin(f"{broker.name}: round trips when they are gone")
     client.block(sends)
     after = percentiles(client.block(sends))
     client.close()

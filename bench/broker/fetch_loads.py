@@ -84,7 +84,7 @@ class Reader:
         self._epochs = count(1)
 
     def frames(self, number: int) -> Iterator[memoryview]:
-        """So many requests, each for what follows the one before."""
+        """Send fetch requests, each from where the previous one ended."""
         made = []
         for fetch in range(1, number + 1):
             batch = fetch * self.batches_per_fetch % (self.batch_count - self.batches_per_fetch)

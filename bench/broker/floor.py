@@ -80,7 +80,7 @@ class Floor:
                     connections.pop(fd).socket.close()
 
     def receive(self, connection: Connection) -> bool:
-        """Take what is there and handle every whole frame; False when the client is gone."""
+        """Read available bytes and handle every complete frame; False when the client has disconnected."""
         buffer, filled = connection.buffer, connection.filled
         try:
             count = connection.socket.recv_into(buffer[filled : filled + RECEIVE_BUFFER_BYTES])

@@ -11,8 +11,8 @@ its later self, which would flatter us.
 
 A piece of a block during which the host of a virtual machine took a processor away is measured again, whoever
 it was sent to. Where the system allows it, all turns are taken twice: as the machine is, and with processors
-that do not sleep between two requests, as servers for low latency are set up. The first also tells how long a
-sleeping processor takes to wake up, three times a round trip; the second tells more of the brokers.
+that do not sleep between two requests, as servers for low latency are set up. The first also shows how long a
+sleeping processor takes to wake up, three times a round trip; the second shows more of the brokers.
 
     python bench/broker/latency.py [--rounds 3] [--quick]
 """
@@ -35,9 +35,9 @@ from broker.setting import Part, Setting, main
 from brokers import BareLoop, Broker, held, running
 from charts import curves
 from harness import Figures, alternate
+from progress import ProgressLine
 from results import Outcome, markdown_table, verdict
 from stillness import PAUSE_MS, can_keep_awake, pauses_ms, processors_awake, stolen_ticks
-from telling import Teller
 
 TITLE = "latency"
 TOPIC = "latency"
@@ -51,12 +51,12 @@ WATCH_SECONDS = 0.5
 SENDS_PER_SETTLING_ONE = 10
 """A block begins with a tenth of its sends, not measured: whoever stood still is out of the caches."""
 PERCENTILES = (50, 75, 90, 95, 99, 99.5, 99.9)
-TOLD = (50, 99, 99.9)
+PERCENTILES = (50, 99, 99.9)
 VALUE = b"x" * 100
 ANSWER_SECONDS = 30
 PIECES_PER_BLOCK, MAX_TRIES = 4, 10
 AS_IT_IS, AWAKE = "as the machine is", "processors awake"
-WAYS: dict[str, Callable[[], AbstractContextManager[None]]] = {
+PROCESSOR_STATES: dict[str, Callable[[], AbstractContextManager[None]]] = {
     AS_IT_IS: nullcontext,
     AWAKE: processors_awake,
 }
@@ -129,10 +129,10 @@ def percentiles(times: list[float]) -> dict[str, float]:
 class Contest:
     """Contestants with a client each, warmed, then measured turn by turn."""
 
-    def __init__(self, contestants: tuple[Broker, ...], sends: int, tell: Teller) -> None:
+    def __init__(self, contestants: tuple[Broker, ...], sends: int, progress: ProgressLine) -> None:
         self._contestants = contestants
         self._sends = sends
-        self._tell = tell
+        self._progress = progress
         for one in contestants:
             one.create_topic(TOPIC)
         self._clients = {one.name: RoundTrips(one) for one in contestants}
@@ -141,7 +141,7 @@ class Contest:
     def warm_up(self, requests: int) -> None:
         """Bring everybody to the speed that they keep: above all, the JVM compiles."""
         for one in self._contestants:
-            self._tell.begin(f"warming {one.name}")
+            self._progress.begin(f"warming {one.name}")
             warm_up(one, requests)
         for _ in range(WARM_UP_BLOCKS):
             for one in self._contestants:
@@ -156,12 +156,12 @@ class Contest:
         return {name: percentiles(measured) for name, measured in times.items()}
 
     def _block(self, one: Broker, what: str) -> list[float]:
-        self._tell.begin(f"{what} {one.name}")
+        self._progress.begin(f"{what} {one.name}")
         client = self._clients[one.name]
         with held(other for other in self._contestants if other is not one):
             client.block(self._sends // SENDS_PER_SETTLING_ONE)
             pieces = [self._undisturbed(client) for _ in range(PIECES_PER_BLOCK)]
-        self._tell.done()
+        self._progress.done()
         return [one for piece in pieces for one in piece]
 
     def _undisturbed(self, client: RoundTrips) -> list[float]:
@@ -190,18 +190,20 @@ def _measure(setting: Setting, contestants: tuple[Broker, ...]) -> Outcome:
     warm_up_requests = QUICK_WARM_UP_REQUESTS if setting.is_quick else WARM_UP_REQUESTS
     turns = TURNS_PER_ROUND * setting.rounds
     blocks_per_turn = factorial(len(contestants))
-    measured: dict[str, list[dict[str, dict[str, float]]]] = {way: [] for way in _ways()}
+    measured: dict[str, list[dict[str, dict[str, float]]]] = {state: [] for state in _processor_states()}
     pauses = []
-    with Teller(TITLE, (WARM_UP_BLOCKS + turns * len(measured) * blocks_per_turn) * len(contestants)) as tell:
-        contest = Contest(contestants, sends, tell)
+    with ProgressLine(
+        TITLE, (WARM_UP_BLOCKS + turns * len(measured) * blocks_per_turn) * len(contestants)
+    ) as progress:
+        contest = Contest(contestants, sends, progress)
         contest.warm_up(warm_up_requests)
         os.sync()  # what was written so far goes to the disk now, not while we measure
         for number in range(turns):
             with held(contestants):
                 pauses += pauses_ms(WATCH_SECONDS)
-            for way in alternate(tuple(measured), number):
-                with WAYS[way]():
-                    measured[way].append(contest.turn())
+            for state in alternate(tuple(measured), number):
+                with PROCESSOR_STATES[state]():
+                    measured[state].append(contest.turn())
         contest.close()
     watched_ms = turns * WATCH_SECONDS * 1000
     return {
@@ -209,13 +211,15 @@ def _measure(setting: Setting, contestants: tuple[Broker, ...]) -> Outcome:
         "sends_per_turn": sends * blocks_per_turn,
         "disturbed_pieces": contest.disturbed_pieces,
         "sends_per_piece": sends // PIECES_PER_BLOCK,
-        "ways": {way: _by_contestant(turns_of_it, contestants) for way, turns_of_it in measured.items()},
+        "processor states": {
+            state: _by_contestant(turns_of_it, contestants) for state, turns_of_it in measured.items()
+        },
         "pauses": {"per_second": len(pauses) * 1000 / watched_ms, "lost_share": sum(pauses) / watched_ms},
     }
 
 
-def _ways() -> tuple[str, ...]:
-    return tuple(WAYS) if can_keep_awake() else (AS_IT_IS,)
+def _processor_states() -> tuple[str, ...]:
+    return tuple(PROCESSOR_STATES) if can_keep_awake() else (AS_IT_IS,)
 
 
 def _by_contestant(turns: list[dict[str, dict[str, float]]], contestants: tuple[Broker, ...]) -> Outcome:
@@ -231,12 +235,16 @@ def markdown(outcome: Outcome) -> str:
         [
             f"Round trip of one record, ms: medians of {outcome['turns']} turns of "
             f"{outcome['sends_per_turn']:,} sends each:\n",
-            *(_table(way, milliseconds) for way, milliseconds in outcome["ways"].items()),
+            *(_table(state, milliseconds) for state, milliseconds in outcome["processor states"].items()),
             f"Pieces of {outcome['sends_per_piece']} sends that were measured again, since the host took a "
             f"processor away: {outcome['disturbed_pieces']}. "
             f"A process that only read the clock was held up for more than {PAUSE_MS} ms "
             f"{pauses['per_second']:.1f} times a second, {pauses['lost_share']:.1%} of its time.\n",
-            *(line for way, milliseconds in outcome["ways"].items() for line in _verdicts(way, milliseconds)),
+            *(
+                line
+                for state, milliseconds in outcome["processor states"].items()
+                for line in _verdicts(state, milliseconds)
+            ),
         ]
     )
 
@@ -246,7 +254,7 @@ ByPercentile = dict[str, dict[float, Figures]]
 
 def _times(milliseconds: Outcome) -> ByPercentile:
     return {
-        who: {percent: Figures(tuple(measured[str(percent)])) for percent in TOLD}
+        who: {percent: Figures(tuple(measured[str(percent)])) for percent in PERCENTILES}
         for who, measured in milliseconds.items()
     }
 
@@ -254,30 +262,31 @@ def _times(milliseconds: Outcome) -> ByPercentile:
 def _ratios(milliseconds: Outcome) -> ByPercentile:
     times = _times(milliseconds)
     return {
-        who: {percent: times[who][percent].over(times["Kafka"][percent]) for percent in TOLD}
+        who: {percent: times[who][percent].over(times["Kafka"][percent]) for percent in PERCENTILES}
         for who in times
         if who != "Kafka"
     }
 
 
-def _table(way: str, milliseconds: Outcome) -> str:
+def _table(state: str, milliseconds: Outcome) -> str:
     rows = [
-        [who, *(_cell(times[percent], 3) for percent in TOLD)] for who, times in _times(milliseconds).items()
+        [who, *(_cell(times[percent], 3) for percent in PERCENTILES)]
+        for who, times in _times(milliseconds).items()
     ]
     rows += [
-        [f"{who} / Kafka", *(_cell(ratios[percent], 2) for percent in TOLD)]
+        [f"{who} / Kafka", *(_cell(ratios[percent], 2) for percent in PERCENTILES)]
         for who, ratios in _ratios(milliseconds).items()
     ]
-    return markdown_table([way, *(f"p{percent}" for percent in TOLD)], rows) + "\n"
+    return markdown_table([state, *(f"p{percent}" for percent in PERCENTILES)], rows) + "\n"
 
 
-def _verdicts(way: str, milliseconds: Outcome) -> tuple[str, str]:
+def _verdicts(state: str, milliseconds: Outcome) -> tuple[str, str]:
     ratios = _ratios(milliseconds)
     ours, bare_loop = ratios["odradek"], ratios[BareLoop.name]
     at_tail = f"{_cell(ours[99.9], 2)}; the bare loop {_cell(bare_loop[99.9], 2)}"
     return (
-        verdict(f"{way}: p50 ≤ Kafka's", ours[50].median <= 1, _cell(ours[50], 2)),
-        verdict(f"{way}: p99.9 ≤ 1/2 of Kafka's", ours[99.9].median <= 0.5, at_tail),
+        verdict(f"{state}: p50 ≤ Kafka's", ours[50].median <= 1, _cell(ours[50], 2)),
+        verdict(f"{state}: p99.9 ≤ 1/2 of Kafka's", ours[99.9].median <= 0.5, at_tail),
     )
 
 
@@ -287,10 +296,10 @@ def _cell(figures: Figures, digits: int) -> str:
 
 def plot(outcome: Outcome, plots: Path) -> None:
     places = range(len(PERCENTILES))
-    for way, milliseconds in outcome["ways"].items():
+    for state, milliseconds in outcome["processor states"].items():
         curves(
-            plots / PLOTS[way],
-            f"round trip of one record, {way}: odradek beside Apache Kafka 4.3.1",
+            plots / PLOTS[state],
+            f"round trip of one record, {state}: odradek beside Apache Kafka 4.3.1",
             {
                 who: (list(places), [Figures(tuple(turns)).median for turns in measured.values()])
                 for who, measured in milliseconds.items()

@@ -63,7 +63,7 @@ def _event(dice: random.Random) -> dict[str, object]:
 def produce(
     port: int, topic: str, shape: Shape, records: int, payloads: Path, *, records_per_second: int = -1
 ) -> float:
-    """Send records by ProducerPerformance, as fast as it can unless told otherwise.
+    """Send records by ProducerPerformance, as fast as possible by default.
 
     Returns records per second after its first quarter, when its JVM is warm.
     """

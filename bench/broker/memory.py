@@ -20,8 +20,8 @@ from broker.load import Shape, consume, produce, write_payloads
 from broker.setting import Part, Setting, main
 from brokers import Broker, Kafka, Odradek, running
 from charts import curves
+from progress import ProgressLine
 from results import MB, Outcome, markdown_table, verdict
-from telling import Teller
 
 TITLE = "memory"
 TOPIC = "memory"
@@ -40,16 +40,16 @@ def measure(setting: Setting, brokers: tuple[Broker, ...]) -> Outcome:
     idle_seconds = QUICK_IDLE_SECONDS if setting.is_quick else IDLE_SECONDS
     load_seconds = QUICK_LOAD_SECONDS if setting.is_quick else LOAD_SECONDS
     place = setting.directory / TITLE
-    with running(Odradek, Kafka, directory=place) as fresh, Teller(TITLE, 1 + len(fresh)) as tell:
-        tell.begin(f"both idle for {idle_seconds} s")
+    with running(Odradek, Kafka, directory=place) as fresh, ProgressLine(TITLE, 1 + len(fresh)) as progress:
+        progress.begin(f"both idle for {idle_seconds} s")
         time.sleep(idle_seconds)
         idle = {broker.name: broker.resident_bytes() / MB for broker in fresh}
-        tell.done()
+        progress.done()
         loaded = {}
         for broker in fresh:
-            tell.begin(f"{broker.name} under load for {load_seconds} s")
+            progress.begin(f"{broker.name} under load for {load_seconds} s")
             loaded[broker.name] = _under_load(broker, setting, load_seconds)
-            tell.done()
+            progress.done()
     return {"idle_seconds": idle_seconds, "idle_mb": idle, "load_mb": loaded}
 
 

@@ -315,7 +315,7 @@ async def measure(scratch: Path, is_profiled: bool) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="What one request costs inside our broker.")
-    parser.add_argument("--profile", action="store_true", help="also tell which functions take the most")
+    parser.add_argument("--profile", action="store_true", help="also print which functions take the most")
     options = parser.parse_args()
     with (
         tempfile.TemporaryDirectory(prefix="odradek-bench-") as scratch,

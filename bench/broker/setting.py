@@ -1,4 +1,4 @@
-"""What all comparisons of brokers share: options, a directory, running brokers, results kept and told."""
+"""Shared by all broker comparisons: options, a directory, running brokers, saved and printed results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Part:
-    """One comparison: what measures it, tells it and draws it. Some need fresh brokers of their own."""
+    """One comparison: functions that measure, print and plot it. Some need brokers of their own."""
 
     title: str
     measure: Callable[[Setting, tuple[Broker, ...]], Outcome]
@@ -48,7 +48,7 @@ def main(*parts: Part) -> None:
         print("A sanity check: these are no figures.")
     if options.report:
         for part in parts:
-            tell(part, load(results / RESULT_FILE)[part.title], plots)
+            report(part, load(results / RESULT_FILE)[part.title], plots)
         return
     allow_many_files()
     memory = nullcontext(lambda: None) if options.quick else ballast()
@@ -59,7 +59,7 @@ def main(*parts: Part) -> None:
         setting = Setting(Path(directory), options.rounds, options.quick, renew_memory)
         for part, outcome in _measured(parts, setting):
             keep(results / RESULT_FILE, part.title, outcome)
-            tell(part, outcome, plots)
+            report(part, outcome, plots)
 
 
 def _measured(parts: tuple[Part, ...], setting: Setting) -> Iterator[tuple[Part, Outcome]]:
@@ -81,7 +81,7 @@ def keep(path: Path, title: str, outcome: Outcome) -> None:
     save(path, kept | {title: outcome | {"circumstances": measured_with}})
 
 
-def tell(part: Part, outcome: Outcome, plots: Path) -> None:
+def report(part: Part, outcome: Outcome, plots: Path) -> None:
     print(f"\n## {part.title}\n\n{part.markdown(outcome)}", flush=True)
     part.plot(outcome, plots)
 

@@ -2,7 +2,7 @@
 
 Both start on a directory that they have used and left in order; Kafka's storage is formatted before. Ready is
 when the broker answers Metadata with itself as a live broker. Our first start, on an empty directory, which
-includes what Kafka's formatting does, is told beside it.
+includes what Kafka's formatting does, is printed beside it.
 
     python bench/broker/startup.py [--rounds 3] [--quick]
 """
@@ -20,8 +20,8 @@ from brokers import START_SECONDS, Broker, Kafka, Odradek
 from charts import Goal, grouped_bars
 from harness import Figures, alternate
 from processes import wait_until
+from progress import ProgressLine
 from results import Outcome, markdown_table, verdict
-from telling import Teller
 
 TITLE = "startup"
 POLL_SECONDS = 0.002
@@ -44,19 +44,19 @@ def measure(setting: Setting, brokers: tuple[Broker, ...]) -> Outcome:
         Kafka(setting.directory / "startup-kafka"),
     )
     seconds: dict[str, list[float]] = {name: [] for name in ("odradek", "Kafka", FIRST_START)}
-    with Teller(TITLE, setting.rounds * len(contestants)) as tell:
+    with ProgressLine(TITLE, setting.rounds * len(contestants)) as progress:
         for broker in contestants:
-            tell.begin(f"preparing {broker.name}")
+            progress.begin(f"preparing {broker.name}")
             broker.start()
             broker.stop()
         for number in range(setting.rounds):
-            tell.begin("odradek on an empty directory")
+            progress.begin("odradek on an empty directory")
             seconds[FIRST_START].append(_first_start(contestants[0]))
             for broker in alternate(contestants, number):
-                tell.begin(f"starting {broker.name}")
+                progress.begin(f"starting {broker.name}")
                 seconds[broker.name].append(seconds_until_ready(broker))
                 broker.stop()
-                tell.done()
+                progress.done()
     return {"seconds": seconds}
 
 

@@ -26,8 +26,8 @@ from brokers import BareLoop, Broker, held, running
 from charts import Goal, Ratios, ratio_panels
 from harness import Figures, alternate
 from kept_pages import kept_in_memory
+from progress import ProgressLine
 from results import GB, MB, Outcome, geometric_mean, markdown_table, verdict
-from telling import Teller
 
 TITLE = "throughput"
 FLOOR = BareLoop.name
@@ -54,10 +54,10 @@ MEAN_GOAL = 1.05
 class Rows:
     """Measures row after row on warm brokers."""
 
-    def __init__(self, setting: Setting, brokers: tuple[Broker, ...], tell: Teller) -> None:
+    def __init__(self, setting: Setting, brokers: tuple[Broker, ...], progress: ProgressLine) -> None:
         self.setting = setting
         self.brokers = brokers
-        self.tell = tell
+        self.progress = progress
         self.records = QUICK_RECORDS if setting.is_quick else RECORDS
         self.payloads = {size: write_payloads(setting.directory, size) for size in self.records}
         self._topics = 0
@@ -66,11 +66,11 @@ class Rows:
         """Bring every broker to the speed it keeps: the JVM compiles, the page cache fills."""
         for shape in WARM_UP_SHAPES[:1] if self.setting.is_quick else WARM_UP_SHAPES:
             for broker in self.brokers:
-                self.tell.begin(f"warming {broker.name}: {shape.name}")
+                self.progress.begin(f"warming {broker.name}: {shape.name}")
                 topic, _ = self.produce_to(broker, shape)
                 self.consume_from(broker, topic, shape)
                 broker.delete_topic(topic)
-                self.tell.done()
+                self.progress.done()
 
     def measure(self, shape: Shape) -> Outcome:
         produced: Outcome = {name: {"rate": [], "cpu": []} for name in (*self.names, FLOOR)}
@@ -79,20 +79,20 @@ class Rows:
         self.setting.renew_memory()
         for number in range(self.setting.rounds):
             for broker in alternate(self.brokers, number):
-                self.tell.begin(f"produce to {broker.name}: {shape.name}")
+                self.progress.begin(f"produce to {broker.name}: {shape.name}")
                 if broker.name in topics:
                     broker.delete_topic(topics[broker.name])
                 topics[broker.name], figures = self.produce_to(broker, shape)
                 _note(produced[broker.name], figures)
-                self.tell.done()
-            self.tell.begin(f"{FLOOR}: {shape.name}")
+                self.progress.done()
+            self.progress.begin(f"{FLOOR}: {shape.name}")
             _note(produced[FLOOR], self.floor(shape))
-            self.tell.done()
+            self.progress.done()
         for number in range(self.setting.rounds * READS_PER_ROUND):
             for broker in alternate(self.brokers, number):
-                self.tell.begin(f"consume from {broker.name}: {shape.name}")
+                self.progress.begin(f"consume from {broker.name}: {shape.name}")
                 _note(consumed[broker.name], self.consume_from(broker, topics[broker.name], shape))
-                self.tell.done()
+                self.progress.done()
         for broker in self.brokers:
             broker.delete_topic(topics[broker.name])
         return {"row": shape.name, "produce": produced, "consume": consumed}
@@ -154,8 +154,8 @@ def measure_shapes(setting: Setting, brokers: tuple[Broker, ...], shapes: list[S
     warm_ups = 1 if setting.is_quick else len(WARM_UP_SHAPES)
     runs_per_round = len(brokers) * (1 + READS_PER_ROUND) + 1
     steps = warm_ups * len(brokers) + len(shapes) * setting.rounds * runs_per_round
-    with Teller(TITLE, steps) as tell:
-        rows = Rows(setting, brokers, tell)
+    with ProgressLine(TITLE, steps) as progress:
+        rows = Rows(setting, brokers, progress)
         rows.warm_up()
         return [rows.measure(shape) for shape in shapes]
 

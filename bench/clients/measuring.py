@@ -12,11 +12,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from brokers import Broker
-from clients.task import DEFAULT_BATCH_BYTES, LARGE_BATCH_BYTES, MOST_SECONDS, Task, Told
+from clients.task import DEFAULT_BATCH_BYTES, LARGE_BATCH_BYTES, MOST_SECONDS, Measurement, Task
 from harness import alternate
 from processes import resident_bytes
+from progress import ProgressLine
 from results import MB, Outcome
-from telling import Teller
 
 OURS, CONFLUENT = "odradek", "confluent-kafka"
 MODULES = {OURS: "ours", CONFLUENT: "confluent", "aiokafka": "aio", "kafka-python": "kafka_python"}
@@ -44,10 +44,10 @@ KEPT_SAMPLES = 60
 class Round:
     """The tasks of one broker; a quick one makes them small, for a sanity check."""
 
-    def __init__(self, broker: Broker, rounds: int, tell: Teller, *, is_quick: bool) -> None:
+    def __init__(self, broker: Broker, rounds: int, progress: ProgressLine, *, is_quick: bool) -> None:
         self.broker = broker
         self.rounds = rounds
-        self.tell = tell
+        self.progress = progress
         self.records = QUICK_RECORDS if is_quick else RECORDS
         self.sends = QUICK_SINGLE_SENDS if is_quick else SINGLE_SENDS
         self.long_read_bytes = QUICK_LONG_READ_BYTES if is_quick else LONG_READ_BYTES
@@ -67,26 +67,26 @@ class Round:
 
     def writing(self, kind: str, rows: int = 0, batch_bytes: int = LARGE_BATCH_BYTES) -> Outcome:
         """Every library writes, each time to a topic of its own."""
-        told: Outcome = {who: {"rate": [], "cpu": []} for who in MODULES}
+        outcome: Outcome = {who: {"rate": [], "cpu": []} for who in MODULES}
         for number in range(self.rounds):
             for who in alternate(list(MODULES), number):
-                self.tell.begin(f"{self.broker.name}: {kind} by {who}")
+                self.progress.begin(f"{self.broker.name}: {kind} by {who}")
                 topic = self.fresh_topic()
                 task = replace(self._task(kind, who, topic, rows), batch_bytes=batch_bytes)
-                _note(told[who], run_task(who, task))
+                _note(outcome[who], run_task(who, task))
                 self.broker.delete_topic(topic)
-                self.tell.done()
-        return told
+                self.progress.done()
+        return outcome
 
     def reading(self, kind: str, topic: str, rows: int = 0) -> Outcome:
         """Every library reads the same topic."""
-        told: Outcome = {who: {"rate": [], "cpu": []} for who in MODULES}
+        outcome: Outcome = {who: {"rate": [], "cpu": []} for who in MODULES}
         for number in range(self.rounds):
             for who in alternate(list(MODULES), number):
-                self.tell.begin(f"{self.broker.name}: {kind} by {who}")
-                _note(told[who], run_task(who, self._task(kind, who, topic, rows)))
-                self.tell.done()
-        return told
+                self.progress.begin(f"{self.broker.name}: {kind} by {who}")
+                _note(outcome[who], run_task(who, self._task(kind, who, topic, rows)))
+                self.progress.done()
+        return outcome
 
     def _task(self, kind: str, who: str, topic: str, rows: int) -> Task:
         records = self.records // SLOWER.get(kind, {}).get(who, 1)
@@ -97,36 +97,36 @@ class Round:
         times: dict[str, list[float]] = {who: [] for who in MODULES}
         for number in range(self.rounds):
             for who in alternate(list(MODULES), number):
-                self.tell.begin(f"{self.broker.name}: {kind} by {who}")
+                self.progress.begin(f"{self.broker.name}: {kind} by {who}")
                 topic = self.fresh_topic()
                 task = Task(kind, self.broker.bootstrap, topic, self.sends)
                 measured = run_task(who, task).milliseconds
                 times[who] += measured[len(measured) // 10 :]  # the first ones find everything cold
                 self.broker.delete_topic(topic)
-                self.tell.done()
+                self.progress.done()
         return {who: _percentiles(measured) for who, measured in times.items()}
 
     def memory(self) -> Outcome:
         """Resident megabytes of our consumer and of confluent-kafka's, reading one topic over and over."""
         records = self.long_read_bytes // LONG_RECORD_BYTES
         topic = self.filled_topic(records // TIMES_READ, LONG_RECORD_BYTES)
-        told: Outcome = {"bytes": self.long_read_bytes, "resident_mb": {}}
+        outcome: Outcome = {"bytes": self.long_read_bytes, "resident_mb": {}}
         for who in (OURS, CONFLUENT):
-            self.tell.begin(f"{self.broker.name}: long read by {who}")
+            self.progress.begin(f"{self.broker.name}: long read by {who}")
             task = Task("consume_long", self.broker.bootstrap, topic, records, LONG_RECORD_BYTES)
-            told["resident_mb"][who] = resident_over_time(who, task)
-            self.tell.done()
+            outcome["resident_mb"][who] = resident_over_time(who, task)
+            self.progress.done()
         self.broker.delete_topic(topic)
-        return told
+        return outcome
 
 
-def run_task(who: str, task: Task) -> Told:
+def run_task(who: str, task: Task) -> Measurement:
     done = subprocess.run(
         _command(who, task), capture_output=True, text=True, timeout=MOST_SECONDS, check=False
     )
     if done.returncode:
         raise RuntimeError(f"{who} failed at {task}:\n{done.stderr}")
-    return Told(**json.loads(done.stdout.splitlines()[-1]))
+    return Measurement(**json.loads(done.stdout.splitlines()[-1]))
 
 
 def resident_over_time(who: str, task: Task) -> list[float]:
@@ -145,10 +145,10 @@ def _command(who: str, task: Task) -> list[str]:
     return [sys.executable, str(WORKER), MODULES[who], json.dumps(asdict(task))]
 
 
-def _note(kept: Outcome, told: Told) -> None:
+def _note(kept: Outcome, measured: Measurement) -> None:
     """Million records a second, and CPU seconds for a million."""
-    kept["rate"].append(told.records / told.seconds / 1e6)
-    kept["cpu"].append(told.cpu_seconds / told.records * 1e6)
+    kept["rate"].append(measured.records / measured.seconds / 1e6)
+    kept["cpu"].append(measured.cpu_seconds / measured.records * 1e6)
 
 
 def _percentiles(times: list[float]) -> dict[str, float]:
@@ -163,9 +163,9 @@ def steps(rounds: int, with_memory: bool) -> int:
 
 def measure(broker: Broker, rounds: int, *, is_quick: bool, with_memory: bool) -> Outcome:
     """Everything on one broker."""
-    with Teller("clients", steps(rounds, with_memory)) as tell:
-        one = Round(broker, rounds, tell, is_quick=is_quick)
-        tell.begin(f"{broker.name}: filling a topic")
+    with ProgressLine("clients", steps(rounds, with_memory)) as progress:
+        one = Round(broker, rounds, progress, is_quick=is_quick)
+        progress.begin(f"{broker.name}: filling a topic")
         topic = one.filled_topic(one.records, 100)
         outcome: Outcome = {
             "produce": one.writing("produce"),

@@ -28,15 +28,15 @@ def streams() -> dict[str, float]:
     return goals
 
 
-def median(told: Outcome, who: str, what: str) -> float:
-    return Figures(tuple(told[who][what])).median
+def median(outcome: Outcome, who: str, what: str) -> float:
+    return Figures(tuple(outcome[who][what])).median
 
 
-def over_the_best(told: Outcome, theirs: Outcome | None = None) -> Figures:
+def over_the_best(outcome: Outcome, theirs: Outcome | None = None) -> Figures:
     """Ours by the best of the others, who is picked by medians; `theirs` if those do another task."""
-    theirs = told if theirs is None else theirs
+    theirs = outcome if theirs is None else theirs
     best = max((who for who in MODULES if who != OURS), key=lambda who: median(theirs, who, "rate"))
-    return Figures(tuple(told[OURS]["rate"])).over(Figures(tuple(theirs[best]["rate"])))
+    return Figures(tuple(outcome[OURS]["rate"])).over(Figures(tuple(theirs[best]["rate"])))
 
 
 def over_single_records(outcome: Outcome, name: str) -> Figures:
@@ -54,8 +54,8 @@ def markdown(on: str, outcome: Outcome) -> str:
 def _stream_table(outcome: Outcome) -> str:
     rows = []
     for name in streams():
-        told, ratio, single = outcome[name], over_the_best(outcome[name]), over_single_records(outcome, name)
-        rates = [f"{median(told, who, 'rate'):.2f}" for who in MODULES]
+        ratio, single = over_the_best(outcome[name]), over_single_records(outcome, name)
+        rates = [f"{median(outcome[name], who, 'rate'):.2f}" for who in MODULES]
         ratios = [f"{one.median:.2f} ± {one.spread:.2f}" for one in (ratio, single)]
         rows.append([name, *rates, *ratios])
     columns = ["million records/s", *MODULES, "ours / best other", "ours / best other by single records"]

@@ -1,4 +1,4 @@
-"""What a client is asked to do in one measured run, and what it tells; both go between processes as JSON."""
+"""The task and the result of one measured run of a client, passed between processes as JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 WARM_UP_PART = 50
-"""One record in so many is sent or read before the clock starts."""
+"""One in this many records is sent or read before the measurement starts."""
 LARGE_BATCH_BYTES, DEFAULT_BATCH_BYTES = 128 * 1024, 16 * 1024
 """What suits throughput, and Kafka's default of batch.size."""
 LINGER_MS = 5
@@ -40,7 +40,7 @@ class Task:
 
 
 @dataclass
-class Told:
+class Measurement:
     """What was measured: the run as a whole, or each single send."""
 
     records: int = 0
@@ -50,7 +50,7 @@ class Told:
 
 
 class Stopwatch:
-    """Wall and CPU time (all threads of this process) of what happens inside it."""
+    """Wall and CPU time (all threads of this process) of the code inside the context."""
 
     def __enter__(self) -> Stopwatch:
         self._cpu, self._started = time.process_time(), time.perf_counter()
@@ -60,33 +60,33 @@ class Stopwatch:
         self.seconds = time.perf_counter() - self._started
         self.cpu_seconds = time.process_time() - self._cpu
 
-    def told(self, records: int) -> Told:
-        return Told(records, self.seconds, self.cpu_seconds)
+    def measurement(self, records: int) -> Measurement:
+        return Measurement(records, self.seconds, self.cpu_seconds)
 
 
 class Contestant(Protocol):
     """A client library at its best settings. Every method is one run in a process of its own."""
 
-    def produce(self, task: Task) -> Told:
+    def produce(self, task: Task) -> Measurement:
         """Send every record by itself, each with a callback on delivery; over when all are acknowledged."""
         ...
 
-    def consume(self, task: Task) -> Told:
+    def consume(self, task: Task) -> Measurement:
         """Read every record as an object and look at its value."""
         ...
 
-    def produce_table(self, task: Task) -> Told:
+    def produce_table(self, task: Task) -> Measurement:
         """Send an Arrow table of rows, again and again; over when all are acknowledged."""
         ...
 
-    def consume_table(self, task: Task) -> Told:
-        """Read all records into Arrow tables of about so many rows."""
+    def consume_table(self, task: Task) -> Measurement:
+        """Read all records into Arrow tables of about this many rows."""
         ...
 
-    def round_trips(self, task: Task) -> Told:
+    def round_trips(self, task: Task) -> Measurement:
         """Send one record, wait for its acknowledgement, then the next; acks 1, no linger."""
         ...
 
-    def end_to_end(self, task: Task) -> Told:
+    def end_to_end(self, task: Task) -> Measurement:
         """Send one record and wait until a consumer beside has it, then the next."""
         ...

@@ -1,7 +1,7 @@
 """Compaction, ours beside Apache Kafka's: the same segments, one thread each, alternating.
 
 We write a log once for each kind of data. Kafka gets a copy of it in the place of an empty partition, and
-is told to clean it by a change of the topic's settings; its own log lines say how long that took. The first
+cleans it after a change of the topic's settings; its own log lines say how long that took. The first
 rounds, in which the JVM warms up, do not count. Both find the bytes in the page cache, and both sync what
 they write.
 
@@ -163,7 +163,7 @@ class Kafka:
                 shutil.copy(path, target / path.name)
 
     def clean(self, topic: str) -> float:
-        """Let Kafka clean one of the logs; the seconds that it says it took."""
+        """Let Kafka clean one of the logs; returns the seconds that it reports."""
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
         resource.add_incremental_config(
             ConfigEntry("min.cleanable.dirty.ratio", "0.0001", incremental_operation=AlterConfigOpType.SET)
@@ -175,8 +175,8 @@ class Kafka:
         return self.cleaned()[topic]
 
     def cleaned(self) -> dict[str, float]:
-        told = (self.data / "server.log").read_text()
-        return {found["topic"]: float(found["seconds"].replace(",", "")) for found in CLEANED.finditer(told)}
+        text = (self.data / "server.log").read_text()
+        return {found["topic"]: float(found["seconds"].replace(",", "")) for found in CLEANED.finditer(text)}
 
     def wait_for(self, what: str, holds: Callable[[], bool]) -> None:
         for _ in range(1200):

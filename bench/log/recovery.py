@@ -69,13 +69,13 @@ def forget_what_was_synced(logs: Path) -> None:
 
 
 def kafka_seconds(data: Path) -> float:
-    """One start of Kafka on the log; what it says of its loading."""
+    """Start Kafka on the log once; returns the load time that it reports."""
     forget_what_was_synced(data / "logs")
     start_kafka(data)
     peer("stop", str(data), "KILL")
     found = LOADED.search((data / "server.log").read_text())
     if found is None:
-        raise SystemExit(f"Kafka's log does not tell how long it loaded: {data}/server.log")
+        raise SystemExit(f"Kafka's log does not say how long it loaded: {data}/server.log")
     return int(found[1]) / 1000
 
 

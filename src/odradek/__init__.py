@@ -2,8 +2,8 @@
 
 from odradek import Admin, Consumer, Producer, TopicPartition, broker_errors
 
-The names are looked up at first use, so that importing a low room costs nothing. `__init__.pyi` has them for
-type checkers: an import here, even one that never runs, would make every room depend on the clients.
+The names are looked up at first use, so that importing a low package costs nothing. `__init__.pyi` has them
+for type checkers: an import here, even one that never runs, would make every package depend on the clients.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from importlib import import_module
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
+    "AbortableTransactionError": "odradek.client.producer.transactions.errors",
     "Admin": "odradek.client.admin.admin",
     "AsyncAdmin": "odradek.client.admin.admin",
     "AsyncConsumer": "odradek.client.consumer.async_consumer",
@@ -23,11 +24,13 @@ _HOMES = {
     "ClientError": "odradek.client.errors",
     "ConfigError": "odradek.common.errors",
     "Consumer": "odradek.client.consumer.consumer",
+    "ConsumerGroupMetadata": "odradek.client.committed_offsets",
     "ConsumerInterceptor": "odradek.client.consumer.interceptors",
     "ConsumerRecord": "odradek.client.consumer.consumer_record",
     "DeadlineExceeded": "odradek.client.errors",
     "DeliveryTimedOut": "odradek.client.producer.errors",
     "DeserializationFailed": "odradek.client.consumer.errors",
+    "FatalTransactionError": "odradek.client.producer.transactions.errors",
     "Interceptor": "odradek.client.producer.batches.record_preparation",
     "KafkaError": "odradek.common.errors",
     "LogTruncated": "odradek.client.consumer.errors",
@@ -35,6 +38,8 @@ _HOMES = {
     "OdradekError": "odradek.common.errors",
     "OffsetAndMetadata": "odradek.client.committed_offsets",
     "Producer": "odradek.client.producer.producer",
+    "ProducerFencedError": "odradek.client.producer.transactions.errors",
+    "ProducerId": "odradek.client.producer.batches.idempotence",
     "ProducerRecord": "odradek.client.producer.batches.record_preparation",
     "RebalanceListener": "odradek.client.consumer.subscription",
     "RecordMetadata": "odradek.client.producer.batches.batch",
@@ -42,6 +47,9 @@ _HOMES = {
     "RoundRobinPartitioner": "odradek.client.producer.batches.partitioners",
     "SerializationFailed": "odradek.client.producer.errors",
     "TopicPartition": "odradek.common.ids",
+    "TransactionDriver": "odradek.client.producer.transactions.driver",
+    "TransactionError": "odradek.client.producer.transactions.errors",
+    "TransactionStateError": "odradek.client.producer.transactions.errors",
 }
 _MODULES = {"broker_errors": "odradek.client.broker_errors"}
 __all__ = ["__version__", *_HOMES, *_MODULES]  # noqa: PLE0604

@@ -26,6 +26,14 @@ from odradek.client.producer.batches.record_preparation import Interceptor as In
 from odradek.client.producer.batches.record_preparation import ProducerRecord as ProducerRecord
 from odradek.client.producer.batches.partitioners import RoundRobinPartitioner as RoundRobinPartitioner
 from odradek.client.producer.producer import Producer as Producer
+from odradek.client.committed_offsets import ConsumerGroupMetadata as ConsumerGroupMetadata
+from odradek.client.producer.batches.idempotence import ProducerId as ProducerId
+from odradek.client.producer.transactions.driver import TransactionDriver as TransactionDriver
+from odradek.client.producer.transactions.errors import AbortableTransactionError as AbortableTransactionError
+from odradek.client.producer.transactions.errors import FatalTransactionError as FatalTransactionError
+from odradek.client.producer.transactions.errors import ProducerFencedError as ProducerFencedError
+from odradek.client.producer.transactions.errors import TransactionError as TransactionError
+from odradek.client.producer.transactions.errors import TransactionStateError as TransactionStateError
 from odradek.common.errors import ConfigError as ConfigError
 from odradek.common.errors import KafkaError as KafkaError
 from odradek.common.errors import OdradekError as OdradekError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from odradek.broker.settings.dynamic.broker_settings import BrokerSettings
 from odradek.broker.settings.dynamic.group_configs import GroupConfigs
 from odradek.broker.settings.dynamic.topic_settings import TopicSettings
 from odradek.broker.settings.load import load
+from odradek.cluster.features import ClusterFeatures
 from odradek.cluster.metadata import MetadataImage
 from odradek.cluster.topics import TopicAdmin
 from odradek.common.clock import SystemClock
@@ -72,16 +73,23 @@ class Wire:
 class Broker:
     """Services, dispatcher and a listener on a free port."""
 
-    def __init__(self, directory: Path, loop: asyncio.AbstractEventLoop) -> None:
-        self.logs = LogManager([str(directory)], broker_id=BROKER_ID, cluster_id="test")
+    def __init__(
+        self,
+        directory: Path,
+        loop: asyncio.AbstractEventLoop,
+        broker_id: int = BROKER_ID,
+        settings: Sequence[str] = (),
+    ) -> None:
+        self.broker_id = broker_id
+        self.logs = LogManager([str(directory)], broker_id=broker_id, cluster_id="test")
         self.clock = SystemClock()
         self.logs.start(self.clock.now_ms(), lambda topic: LogConfig())
-        config = load().config
+        config = load(None, settings).config
         self.store: Any = MemoryEnsemble().open_session()
-        replicas = ReplicaManager(BROKER_ID, self.logs, self._on_progress)
-        cleaning = LogCleaning(self.logs, config.cleaner, self.clock, replicas.disk_failed)
+        replicas = ReplicaManager(broker_id, self.logs, self._on_progress)
+        self.cleaning = cleaning = LogCleaning(self.logs, config.cleaner, self.clock, replicas.disk_failed)
         self.services = Services(
-            broker_id=BROKER_ID,
+            broker_id=broker_id,
             cluster_id="test",
             clock=self.clock,
             loop=loop,
@@ -92,19 +100,20 @@ class Broker:
             waiting_flushes=CommitPurgatory(loop, until_flushed=True),
             waiting_fetches=Purgatory(loop),
             image=MetadataImage("test"),
-            producer_ids=ProducerIds(lambda: self.store, BROKER_ID),
+            producer_ids=ProducerIds(lambda: self.store, broker_id),
             config=lambda: config,
             topic_settings=TopicSettings(lambda: config),
             broker_settings=BrokerSettings(
-                lambda: self.store, lambda: BROKER_ID, lambda: config, lambda _: None
+                lambda: self.store, lambda: broker_id, lambda: config, lambda _: None
             ),
             group_configs=GroupConfigs(lambda: self.store, lambda: config),
             topics=TopicAdmin(lambda: self.store, list),
             moves=LogMoves(replicas, cleaning, self.clock, self._in_pool, max_parallel=1),
             request_limit=RequestLimit(),
         )
+        self.services.features = ClusterFeatures(lambda: self.store)
         self.listener = Listener(
-            Dispatcher(self.services, "PLAINTEXT").handle, gate=self.services.request_limit
+            Dispatcher(self.services, "PLAINTEXT").handle, request_limit=self.services.request_limit
         )
         serve(self.listener)
 
@@ -122,7 +131,8 @@ class Broker:
         state: LeaderAndIsrState | None = None,
         **settings: Any,
     ) -> Partition:
-        state = state or LeaderAndIsrState(BROKER_ID, 0, (BROKER_ID,), (BROKER_ID,), 0)
+        own = self.broker_id
+        state = state or LeaderAndIsrState(own, 0, (own,), (own,), 0)
         return self.services.replicas.host(
             TopicPartition(topic, partition),
             TOPIC_ID,

@@ -6,6 +6,7 @@ import os
 import socket
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,6 @@ from odradek.protocol.messages import (
     DescribeConfigsRequest,
     MetadataRequest,
     UpdateMetadataRequest,
-    UpdateMetadataResponse,
 )
 
 from .on_this_loop import a_broker, connect, create_topic, run, unstarted_broker, until
@@ -44,15 +44,14 @@ def test_nobody_is_answered_before_the_broker_knows_the_cluster(
         async with a_broker(tmp_path) as (_, wire):
             await create_topic(wire, "orders")
         is_told = asyncio.Event()
-        update_metadata = ControlRequestHandler.update_metadata
+        apply = ControlRequestHandler.apply
 
-        async def be_told_late(
-            self: ControlRequestHandler, request: UpdateMetadataRequest
-        ) -> UpdateMetadataResponse:
-            await is_told.wait()
-            return await update_metadata(self, request)
+        async def apply_late(self: ControlRequestHandler, request: Any) -> Any:
+            if isinstance(request, UpdateMetadataRequest):
+                await is_told.wait()
+            return await apply(self, request)
 
-        monkeypatch.setattr(ControlRequestHandler, "update_metadata", be_told_late)
+        monkeypatch.setattr(ControlRequestHandler, "apply", apply_late)
         server = unstarted_broker(tmp_path)
         starting = asyncio.ensure_future(server.start())
         await until(lambda: not server.addresses()[0].endswith(":0"))
@@ -132,14 +131,14 @@ def test_requests_beyond_the_queue_wait_and_are_all_answered(tmp_path: Path) -> 
 
     async def main() -> None:
         async with a_broker(tmp_path, "queued.max.requests=2") as (server, wire):
-            gate = server.services.request_limit
+            request_limit = server.services.request_limit
             most = 0
             is_open = asyncio.Event()
             real = server.services.broker_settings.sources
 
             async def slowly():
                 nonlocal most
-                most = max(most, gate.open_requests)
+                most = max(most, request_limit.open_requests)
                 await is_open.wait()
                 return await real()
 
@@ -147,13 +146,16 @@ def test_requests_beyond_the_queue_wait_and_are_all_answered(tmp_path: Path) -> 
             asked = DescribeConfigsRequest.Resources(resource_type=4, resource_name="0")
             request = DescribeConfigsRequest(resources=[asked])
             clients = [wire, *[await connect(server) for _ in range(3)]]
+            for one in clients:
+                # The first request of a connection is always read: it could be the controller's.
+                await one.ask(ApiKey.API_VERSIONS, 0, ApiVersionsRequest())
             waiting = [asyncio.create_task(one.ask(ApiKey.DESCRIBE_CONFIGS, 4, request)) for one in clients]
-            await until(lambda: gate.is_full)
+            await until(lambda: request_limit.is_full)
             is_open.set()
             for response in await asyncio.gather(*waiting):
                 assert response.results[0].error_code == 0
             assert most == 2
-            assert gate.open_requests == 0
+            assert request_limit.open_requests == 0
             for client in clients[1:]:
                 client.writer.transport.abort()
 

@@ -74,10 +74,10 @@ def test_the_first_partition_of_the_offsets_brings_the_group_coordinator(tmp_pat
     run(main)
 
 
-def test_a_broker_that_stops_begins_to_coordinate_no_groups(tmp_path: Path) -> None:
+def test_a_broker_that_stops_begins_to_coordinate_nothing(tmp_path: Path) -> None:
     async def main() -> None:
         async with a_broker(tmp_path) as (server, _):
-            server.services.close_groups()
+            server.services.close_coordinators()
 
             assert server.services.leaderships == {}
 

@@ -11,6 +11,12 @@ from odradek.broker.settings.load import load
 from odradek.common.errors import ConfigError
 from odradek.net.listening import ListenError
 from odradek.protocol.api_key import ApiKey
+from odradek.protocol.messages import (
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    FindCoordinatorRequest,
+    InitProducerIdRequest,
+)
 
 from .on_this_loop import a_broker, create_topic, run
 from .test_produce_and_fetch import a_batch, a_fetch, a_produce
@@ -52,6 +58,12 @@ def test_the_numbers_tell_what_happened(tmp_path: Path) -> None:
             assert text.startswith("HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4")
             produce = {"api": "PRODUCE", "listener": "PLAINTEXT"}
             assert value(text, "odradek_requests_total", **produce) == 3
+            assert value(text, "odradek_active_controller") == 1
+            assert value(text, "odradek_offline_partitions") == 0
+            assert value(text, "odradek_leader_elections_total") == 0
+            assert value(text, "odradek_under_min_isr_partitions") == 0
+            assert value(text, "odradek_at_min_isr_partitions") == 1
+            assert value(text, "odradek_isr_shrinks_total") == 0
             assert value(text, "odradek_request_bytes_total", **produce) > 3 * len(batch)
             assert value(text, "odradek_response_bytes_total", **produce) > 0
             assert value(text, "odradek_request_seconds_total", **produce) > 0
@@ -105,3 +117,40 @@ def test_other_machines_read_the_numbers_only_by_the_explicit_word() -> None:
     with pytest.raises(ConfigError, match="without authentication"):
         load(None, [everywhere])
     assert load(None, [everywhere, "odradek.allow.unauthenticated=true"]).config.metrics_endpoint is not None
+
+
+def test_open_and_ended_transactions_are_counted(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with a_broker(tmp_path, ON, "transaction.state.log.num.partitions=1") as (server, wire):
+            await create_topic(wire, "orders")
+            await wire.ask(ApiKey.FIND_COORDINATOR, 2, FindCoordinatorRequest(key="t", key_type=1))
+            init = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=60_000)
+            while (answer := await wire.ask(ApiKey.INIT_PRODUCER_ID, 5, init)).error_code:
+                pass
+            topics = AddPartitionsToTxnRequest.V3AndBelowTopics(name="orders", partitions=[0])
+            added = AddPartitionsToTxnRequest(
+                v3_and_below_transactional_id="t",
+                v3_and_below_producer_id=answer.producer_id,
+                v3_and_below_producer_epoch=answer.producer_epoch,
+                v3_and_below_topics=[topics],
+            )
+            await wire.ask(ApiKey.ADD_PARTITIONS_TO_TXN, 3, added)
+            text = await get(server)
+            assert value(text, "odradek_open_transactions") == 1
+            assert 0 <= value(text, "odradek_oldest_transaction_seconds") < 60
+            assert value(text, "odradek_transactions_ended_total", outcome="commit") == 0
+
+            end = EndTxnRequest(
+                transactional_id="t",
+                producer_id=answer.producer_id,
+                producer_epoch=answer.producer_epoch,
+                committed=True,
+            )
+            await wire.ask(ApiKey.END_TXN, 4, end)
+            while value(text := await get(server), "odradek_transaction_markers_waiting"):
+                pass
+            assert value(text, "odradek_open_transactions") == 0
+            assert value(text, "odradek_transactions_ended_total", outcome="commit") == 1
+            assert value(text, "odradek_transactions_ended_total", outcome="abort") == 0
+
+    run(main)

@@ -189,7 +189,7 @@ def test_a_broker_that_does_not_lead_names_the_one_that_does(run):
         broker.host(state=LeaderAndIsrState(5, 3, (5,), (5, 0), 1))
         row = the_row(await wire.ask(ApiKey.PRODUCE, 10, a_produce(a_batch(b"x"))))
         assert (row.error_code, row.current_leader.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 5)
-        row = the_row(await wire.ask(ApiKey.FETCH, 12, a_fetch(max_wait_ms=5000)))
+        row = the_row(await wire.ask(ApiKey.FETCH, 12, a_fetch(replica_id=5)))
         assert (row.error_code, row.current_leader.leader_epoch) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 3)
 
     run(scenario)

@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from odradek.coordination import paths
-from odradek.coordination.sqlite import SqliteStore
+from odradek.coordination.embedded.store import SqliteStore
 
 pytestmark = pytest.mark.slow  # each of them takes a second or more
 

@@ -20,9 +20,9 @@ from odradek.cluster.node import ClusterNode, NodeHooks, NodeSettings
 from odradek.cluster.placement import BrokerLocation
 from odradek.cluster.topics import TopicAdmin
 from odradek.coordination import paths
+from odradek.coordination.embedded.store import SqliteStore
 from odradek.coordination.paths import ConfigEntity, topic_entity
 from odradek.coordination.payloads import Listener
-from odradek.coordination.sqlite import SqliteStore
 from odradek.protocol.messages import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,

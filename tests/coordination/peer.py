@@ -8,13 +8,18 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 import threading
+from functools import partial
 from typing import Any
 
+from odradek.coordination.embedded.store import SqliteStore
+from odradek.coordination.embedded.worker import Write
 from odradek.coordination.errors import BadVersion, StoreError
-from odradek.coordination.store import Store
+from odradek.coordination.store import Create, Store
 from odradek.coordination.urls import open_store
+from odradek.coordination.znodes import Draft
 
 
 async def main(url: str, session_timeout_ms: int) -> None:
@@ -46,6 +51,8 @@ async def obey(store: Store, name: str, arguments: list[Any]) -> Any:
                 return (await store.get(path)).payload.decode()
             case "increment", [path, times]:
                 return await increment(store, path, times)
+            case "stop_in_a_write", [path]:
+                return await stop_in_a_write(store, path)
             case "fork_a_sleeper", []:
                 return fork_a_sleeper()
     except StoreError as error:
@@ -66,6 +73,19 @@ async def increment(store: Store, path: str, times: int) -> int:
             else:
                 break
     return conflicts
+
+
+async def stop_in_a_write(store: Store, path: str) -> str:
+    """Stop this process inside the transaction, which locks the database."""
+    assert isinstance(store, SqliteStore)
+
+    def run(draft: Draft) -> str:
+        draft.apply_all([Create(path)])
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return path
+
+    result: str = await store._submit(partial(Write, run=run))
+    return result
 
 
 def fork_a_sleeper() -> int:

@@ -6,11 +6,13 @@ import asyncio
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
 from coordination.sessions import Recorder, Sessions, SqliteSessions, eventually
-from odradek.coordination.store import EventType
+from odradek.coordination.errors import StoreBusy
+from odradek.coordination.store import EventType, Store
 
 
 async def test_a_killed_process_loses_its_ephemerals(real_sessions: Sessions) -> None:
@@ -135,4 +137,108 @@ async def test_processes_killed_at_any_moment_leave_a_whole_store(sqlite_session
         await store.set("/count", str(stat.version + 1).encode(), stat.version)
     assert int((await store.get("/count")).payload) > 12
     directory = sqlite_sessions.path.with_name("store.db-sessions")
-    await eventually(lambda: len(os.listdir(directory)) == 1)
+    await eventually(lambda: len(os.listdir(directory)) == 2)
+
+
+@pytest.mark.slow
+async def test_a_process_stopped_in_a_write_holds_nobody_up_for_longer_than_its_session(
+    sqlite_sessions: SqliteSessions,
+) -> None:
+    store, other = await sqlite_sessions.open(), await sqlite_sessions.peer()
+    stopped = await sqlite_sessions.peer()
+    await stopped.ask("create_ephemeral", "/mine")
+    await store.create("/count", b"0")
+    stopped.send("stop_in_a_write", "/half-written")
+    await eventually(lambda: is_stopped(stopped.process.pid))
+
+    stopped_at = time.monotonic()
+    while await refused_as_busy(store):
+        assert time.monotonic() < stopped_at + 20
+    took_s = time.monotonic() - stopped_at
+
+    session_s = sqlite_sessions.session_timeout_ms / 1000
+    assert took_s > session_s / 2
+    assert took_s < session_s + 2
+    assert await stopped.process.wait() == -signal.SIGKILL
+    await eventually_none(store, "/mine")
+    assert await store.exists("/half-written") is None
+    assert await other.ask("increment", "/count", 5) == 0
+
+
+@pytest.mark.slow
+async def test_a_process_stopped_in_a_write_for_a_moment_is_not_killed(
+    sqlite_sessions: SqliteSessions,
+) -> None:
+    store, stopped = await sqlite_sessions.open(), await sqlite_sessions.peer()
+    stopped.send("stop_in_a_write", "/written")
+    await eventually(lambda: is_stopped(stopped.process.pid))
+    with pytest.raises(StoreBusy):
+        await store.create("/a")
+
+    stopped.process.send_signal(signal.SIGCONT)
+
+    assert await stopped.answer() == "/written"
+    await store.create("/a")
+    assert await store.children("/") == ["a", "written"]
+    assert stopped.process.returncode is None
+
+
+@pytest.mark.slow
+async def test_a_newcomer_waits_for_a_process_stopped_in_a_write(sqlite_sessions: SqliteSessions) -> None:
+    stopped = await sqlite_sessions.peer()
+    stopped.send("stop_in_a_write", "/half-written")
+    await eventually(lambda: is_stopped(stopped.process.pid))
+
+    store = await sqlite_sessions.open()
+
+    assert await store.children("/") == []
+    assert await stopped.process.wait() == -signal.SIGKILL
+
+
+def is_stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+async def refused_as_busy(store: Store) -> bool:
+    try:
+        await store.create("/a")
+    except StoreBusy:
+        return True
+    return False
+
+
+async def eventually_none(store: Store, path: str) -> None:
+    while await store.exists(path) is not None:
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.slow
+async def test_idle_processes_cost_next_to_nothing(sqlite_sessions: SqliteSessions) -> None:
+    sqlite_sessions.session_timeout_ms = 18_000
+    peers = await asyncio.gather(*[sqlite_sessions.peer() for _ in range(3)])
+    await asyncio.sleep(1)
+    before_s = sum(cpu_s(peer.process.pid) for peer in peers)
+
+    await asyncio.sleep(5)
+
+    spent_s = sum(cpu_s(peer.process.pid) for peer in peers) - before_s
+    assert spent_s < 0.01 * 5
+
+
+def cpu_s(pid: int) -> float:
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.slow
+async def test_processes_may_open_a_new_file_at_once(tmp_path: Path) -> None:
+    """SQLite switches a new file to WAL only while nobody else uses it."""
+    for round_number in range(8):
+        sessions = SqliteSessions(tmp_path / str(round_number))
+        (tmp_path / str(round_number)).mkdir()
+        peers = await asyncio.gather(*[sessions.peer() for _ in range(3)])
+        names = await asyncio.gather(
+            *[peer.ask("create_ephemeral", f"/{peer.process.pid}") for peer in peers]
+        )
+        assert len(names) == 3
+        await sessions.close()

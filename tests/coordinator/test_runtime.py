@@ -18,6 +18,7 @@ from odradek.coordinator.result import (
     Result,
     StartTimer,
     StopTimer,
+    TransactionMarker,
 )
 from odradek.coordinator.runtime import RETRY_MS, CoordinatorRuntime
 from odradek.protocol.errors import ProtocolError
@@ -35,7 +36,14 @@ class MemoryLog:
         self.fault: KafkaError | None = None
         self.moved = asyncio.Event()
 
-    def append(self, partition: int, leader_epoch: int, batch: bytearray, now_ms: int) -> int:
+    def append(
+        self,
+        partition: int,
+        leader_epoch: int,
+        batch: bytearray,
+        now_ms: int,
+        transaction_version: int = 0,
+    ) -> int:
         if self.fault is not None:
             raise self.fault
         self.batches.append(bytes(batch))
@@ -129,7 +137,7 @@ class Given:
         self.alarms = Alarms()
         self.state = Words()
         self.runtime = CoordinatorRuntime(
-            self.log, self.alarms, FixedClock(), lambda: self.state, commit_timeout_ms=50
+            self.log, self.alarms, FixedClock(), lambda _: self.state, commit_timeout_ms=50
         )
 
     async def lead(self) -> Words:
@@ -193,6 +201,37 @@ def test_after_loading_reads_wait_until_what_was_replayed_is_committed():
         assert not asked.done(), "a decision without records must not show more than a read does"
         given.log.commit()
         assert (await looked, await asked) == (["one", "two"], ["one", "two"])
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_records_of_a_transaction_take_effect_when_its_marker_is_committed(is_commit: bool):
+    producer = ProducerStamp(7, 0)
+    marker = TransactionMarker(producer, is_commit, coordinator_epoch=0, transaction_version=2)
+
+    async def scenario(given: Given) -> None:
+        await given.lead()
+        await given.add("one", producer=producer)
+        assert given.state.words == []
+        given.log.committed = given.log.next_offset
+        ended = asyncio.create_task(given.runtime.end_transaction(3, marker))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not ended.done()
+        given.log.commit()
+        await ended
+        assert given.state.words == (["one"] if is_commit else [])
+        # The same after a restart, from the log alone.
+        assert (await Given(given.log).lead()).words == given.state.words
+
+    run(scenario)
+
+
+def test_a_marker_is_refused_where_the_partition_is_not_coordinated():
+    async def scenario(given: Given) -> None:
+        marker = TransactionMarker(ProducerStamp(7, 0), True, 0, 0)
+        assert await error_of(given.runtime.end_transaction(3, marker)) is ErrorCode.NOT_COORDINATOR
 
     run(scenario)
 

@@ -41,6 +41,7 @@ def broker(directory: Path, store: str, **settings: str) -> Iterator[BrokerProce
         },
         directory / "stderr",
     )
+    process.begin()
     process.start()
     try:
         yield process

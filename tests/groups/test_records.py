@@ -18,7 +18,6 @@ from odradek.groups.classic_group import Group, GroupState
 from odradek.groups.consumer import consumer_records
 from odradek.groups.consumer.consumer_group import ConsumerGroup
 from odradek.groups.consumer.consumer_records import CONSUMER_KEYS, Change, apply
-from odradek.groups.partitions import java_hash, partition_for
 from odradek.groups.records import CODEC, committed_of, group_metadata, group_of, offset_commit
 from odradek.groups.settings import GroupSettings
 from odradek.groups.state import GroupsState
@@ -59,7 +58,7 @@ def test_a_log_that_kafka_wrote_is_replayed():
     async def load() -> GroupsState:
         topic, clock = KafkasTopic(), SystemClock()
         runtime = CoordinatorRuntime(
-            topic, NoTimer(), clock, lambda: GroupsState(GroupSettings), commit_timeout_ms=1
+            topic, NoTimer(), clock, lambda _: GroupsState(GroupSettings), commit_timeout_ms=1
         )
         runtime.lead(0, 0)
         while True:
@@ -136,11 +135,3 @@ def written_again(group: ConsumerGroup, key: Any) -> Change:
         case _:
             regex = key.regular_expression
             return consumer_records.resolved_regex(group_id, regex, group.regexes[regex])
-
-
-def test_groups_are_placed_by_javas_hash():
-    assert java_hash("") == 0
-    assert java_hash("hello") == 99162322
-    assert java_hash("polygenelubricants") == -(2**31)
-    assert java_hash("café 🎈") == 548523307
-    assert partition_for("polygenelubricants", 50) == 0

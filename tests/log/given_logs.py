@@ -1,4 +1,4 @@
-"""Batches and logs for the tests of this room: real files in a temporary directory, time as an argument."""
+"""Batches and logs for the tests of this folder: real files in a temporary directory, time as an argument."""
 
 from __future__ import annotations
 

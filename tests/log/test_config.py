@@ -16,6 +16,7 @@ delete.retention.ms long 86400000
 file.delete.delay.ms long 60000
 flush.messages long 9223372036854775807
 flush.ms long 9223372036854775807
+follower.replication.throttled.replicas list []
 index.interval.bytes int 4096
 internal.segment.bytes int null
 max.compaction.lag.ms long 9223372036854775807

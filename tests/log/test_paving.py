@@ -163,7 +163,7 @@ def test_recovery_cuts_the_zeroes_of_a_killed_broker_and_calls_it_no_damage(
     assert recovered is not None
     assert recovered.log_end_offset == end
     assert behind(active) == b""
-    told = [record for record in caplog.records if "only room for records" in record.message]
+    told = [record for record in caplog.records if "only space for records" in record.message]
     assert [record.levelno for record in told] == [logging.INFO]
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.net.frames import FIRST_ROOM, LARGE_BYTES, BufferPool, FrameAssembler, FrameTooLarge
+from odradek.net.frames import FIRST_CAPACITY, LARGE_BYTES, BufferPool, FrameAssembler, FrameTooLarge
 
 
 def framed(payload: bytes) -> bytes:
@@ -21,15 +21,15 @@ def received(assembler: FrameAssembler, chunks: list[bytes]) -> list[bytes]:
     for chunk in chunks:
         rest = memoryview(chunk)
         while rest:
-            room = assembler.room()
-            if room is None:
+            free_space = assembler.free_space()
+            if free_space is None:
                 only = assembler.only_frame(rest, len(rest))
                 frames += [bytes(frame) for frame in (assembler.feed(rest) if only is None else [only])]
                 assembler.done()
                 break
-            count = min(len(room), len(rest))
-            room[:count] = rest[:count]
-            room.release()
+            count = min(len(free_space), len(rest))
+            free_space[:count] = rest[:count]
+            free_space.release()
             frame = assembler.filled(count)
             if frame is not None:
                 frames.append(bytes(frame))
@@ -77,9 +77,9 @@ def test_a_large_frame_grows_with_what_arrives() -> None:
     size = 100 * 1024 * 1024
     assembler = an_assembler(size)
     assert assembler.feed(memoryview(size.to_bytes(4, "big") + b"x")) == []
-    room = assembler.room()
-    assert room is not None
-    assert len(room) == FIRST_ROOM - 1
+    free_space = assembler.free_space()
+    assert free_space is not None
+    assert len(free_space) == FIRST_CAPACITY - 1
 
 
 def test_a_large_frame_arrives_whole() -> None:
@@ -101,20 +101,20 @@ def test_a_grown_buffer_serves_the_next_large_frame() -> None:
     payload, shorter = bytes(400_000), b"x" * 300_000
     assert received(first, [framed(payload)[:1000], framed(payload)[1000:]]) == [payload]
     second.feed(memoryview(framed(shorter)[:1000]))
-    room = second.room()
-    assert room is not None
-    assert len(room) == len(shorter) - 996
-    room.release()
+    free_space = second.free_space()
+    assert free_space is not None
+    assert len(free_space) == len(shorter) - 996
+    free_space.release()
     assert received(second, [framed(shorter)[1000:]]) == [shorter]
 
 
 def test_the_pool_keeps_no_more_than_it_may() -> None:
     pool = BufferPool(max_bytes=100)
-    pool.give(bytearray(60))
-    pool.give(bytearray(70))
-    pool.give(bytearray(101))
-    assert len(pool.take(65)) == 70
-    assert len(pool.take(65)) == 65
+    pool.release(bytearray(60))
+    pool.release(bytearray(70))
+    pool.release(bytearray(101))
+    assert len(pool.acquire(65)) == 70
+    assert len(pool.acquire(65)) == 65
 
 
 def test_after_a_large_frame_another_one_is_expected_until_a_small_one_comes() -> None:

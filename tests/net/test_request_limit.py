@@ -21,45 +21,45 @@ def run(scenario: Awaitable[None]) -> None:
     asyncio.run(asyncio.wait_for(scenario, 20))
 
 
-@pytest.mark.parametrize("gate", [RequestLimit(max_requests=2), RequestLimit(max_bytes=20)])
-def test_it_is_full_at_its_limit_and_wakes_whoever_was_stalled_in_turn(gate: RequestLimit) -> None:
+@pytest.mark.parametrize("request_limit", [RequestLimit(max_requests=2), RequestLimit(max_bytes=20)])
+def test_it_is_full_at_its_limit_and_wakes_whoever_was_stalled_in_turn(request_limit: RequestLimit) -> None:
     woken: list[str] = []
-    gate.enter(10)
-    assert not gate.is_full
-    gate.enter(10)
-    assert gate.is_full
-    gate.stall("first", lambda: (woken.append("first"), gate.enter(10)))
-    gate.stall("second", lambda: woken.append("second"))
-    gate.stall("gone", lambda: woken.append("gone"))
-    gate.forget("gone")
-    gate.leave(10)
+    request_limit.enter(10)
+    assert not request_limit.is_full
+    request_limit.enter(10)
+    assert request_limit.is_full
+    request_limit.stall("first", lambda: (woken.append("first"), request_limit.enter(10)))
+    request_limit.stall("second", lambda: woken.append("second"))
+    request_limit.stall("gone", lambda: woken.append("gone"))
+    request_limit.remove("gone")
+    request_limit.leave(10)
     assert woken == ["first"], "who goes on has filled it again"
-    gate.leave(10)
+    request_limit.leave(10)
     assert woken == ["first", "second"]
 
 
 def test_a_parked_request_leaves_room_for_others() -> None:
-    gate = RequestLimit(max_requests=1)
-    gate.enter(5)
-    with gate.parked():
-        assert not gate.is_full
-    assert gate.is_full
+    request_limit = RequestLimit(max_requests=1)
+    request_limit.enter(5)
+    with request_limit.parked():
+        assert not request_limit.is_full
+    assert request_limit.is_full
 
 
 def test_no_connection_is_read_while_the_broker_has_enough_to_do() -> None:
-    gate, handled = RequestLimit(max_requests=3), []
+    request_limit, handled = RequestLimit(max_requests=3), []
 
     def handle(connection: Connection, frame: memoryview, exchange: Exchange) -> None:
-        gate.enter(len(frame))
+        request_limit.enter(len(frame))
         handled.append((connection, exchange))
 
     def answer() -> None:
         _, exchange = handled.pop(0)
         exchange.answer([framed(b"done")])
-        gate.leave(1)
+        request_limit.leave(1)
 
     async def scenario() -> None:
-        listeners = [Listener(handle, gate=gate) for _ in range(2)]
+        listeners = [Listener(handle, request_limit=request_limit) for _ in range(2)]
         for listener in listeners:
             serve(listener)
         clients = [await asyncio.open_connection(HOST, one.port) for one in listeners for _ in range(2)]
@@ -83,19 +83,52 @@ def test_no_connection_is_read_while_the_broker_has_enough_to_do() -> None:
 
 
 def test_a_connection_that_closes_while_it_is_stalled_is_forgotten() -> None:
-    gate = RequestLimit(max_requests=1)
-    gate.enter(0)
+    request_limit = RequestLimit(max_requests=1)
+    request_limit.enter(0)
 
     async def scenario() -> None:
-        listener = Listener(lambda connection, frame, exchange: None, gate=gate)
+        listener = Listener(lambda connection, frame, exchange: None, request_limit=request_limit)
         serve(listener)
         _, writer = await asyncio.open_connection(HOST, listener.port)
         writer.write(framed(b"x"))
-        while not gate._stalled:
+        while not request_limit._stalled:
             await asyncio.sleep(0.001)
         listener.close()
-        assert not gate._stalled
-        gate.leave(0)
+        assert not request_limit._stalled
+        request_limit.leave(0)
         writer.close()
+
+    run(scenario())
+
+
+def test_control_connections_are_read_while_the_broker_has_enough_to_do() -> None:
+    request_limit, handled = RequestLimit(max_requests=1), []
+
+    def handle(connection: Connection, frame: memoryview, exchange: Exchange) -> None:
+        connection.is_exempt = bytes(frame) == b"control"
+        if not connection.is_exempt:
+            request_limit.enter(len(frame))
+        handled.append(bytes(frame))
+        exchange.answer([framed(b"done")])
+
+    async def scenario() -> None:
+        listener = Listener(handle, request_limit=request_limit, exempts_first_requests=True)
+        serve(listener)
+        _, client = await asyncio.open_connection(HOST, listener.port)
+        client.write(framed(b"client"))
+        while not request_limit.is_full:
+            await asyncio.sleep(0.001)
+        client.write(framed(b"client"))
+        reader, controller = await asyncio.open_connection(HOST, listener.port)
+        for _ in range(3):
+            controller.write(framed(b"control"))
+            assert await reader.readexactly(8) == framed(b"done")
+        assert handled == [b"client", b"control", b"control", b"control"]
+        request_limit.leave(1)
+        while handled[-1] != b"client":
+            await asyncio.sleep(0.001)
+        for writer in (client, controller):
+            writer.close()
+        listener.close()
 
     run(scenario())

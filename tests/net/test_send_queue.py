@@ -39,7 +39,7 @@ def is_corked(sock: socket.socket) -> bool:
     return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CORK) != 0
 
 
-def take(client: socket.socket, size: int) -> bytes:
+def receive(client: socket.socket, size: int) -> bytes:
     taken = bytearray()
     while len(taken) < size:
         taken += client.recv(size - len(taken))
@@ -52,7 +52,7 @@ def test_what_stands_around_files_goes_out_with_them_and_at_once(pair, tmp_path:
     outgoing = SendQueue(ours)
     assert outgoing.send([b"head", LogPart(run), b"between", LogPart(run), b"tail"])
     assert not is_corked(ours), "else the kernel keeps the tail for 200 ms"
-    assert take(client, 60_015) == b"head" + content + b"between" + content + b"tail"
+    assert receive(client, 60_015) == b"head" + content + b"between" + content + b"tail"
 
 
 def test_an_answer_that_does_not_fit_is_held_together_until_it_is_through(pair, tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_an_answer_that_does_not_fit_is_held_together_until_it_is_through(pair, 
     taken = bytearray()
     while not outgoing.flush():
         taken += client.recv(MIB)
-    taken += take(client, 20 * MIB + 12 - len(taken))
+    taken += receive(client, 20 * MIB + 12 - len(taken))
     assert taken == b"head" + content + b"tailnext"
     assert not is_corked(ours)
     assert outgoing.unsent_bytes == 0
@@ -81,7 +81,7 @@ def test_bytes_alone_need_no_cork_and_wait_for_room_in_order(pair) -> None:
     taken = bytearray()
     while not outgoing.flush():
         taken += client.recv(MIB)
-    taken += take(client, 20 * MIB + 9 - len(taken))
+    taken += receive(client, 20 * MIB + 9 - len(taken))
     assert taken == b"first" + b"".join(many) + b"last"
 
 
@@ -93,7 +93,7 @@ def test_a_large_answer_in_one_piece_goes_on_where_it_stopped(pair) -> None:
     taken = bytearray()
     while not outgoing.flush():
         taken += client.recv(MIB)
-    taken += take(client, 20 * MIB - len(taken))
+    taken += receive(client, 20 * MIB - len(taken))
     assert taken == answer
 
 
@@ -103,7 +103,7 @@ def test_a_socket_without_corks_serves_as_well(tmp_path: Path) -> None:
         ours.setblocking(False)
         run, content = a_file(tmp_path, 50_000)
         assert SendQueue(ours).send([b"head", LogPart(run), b"tail"])
-        assert take(client, 50_008) == b"head" + content + b"tail"
+        assert receive(client, 50_008) == b"head" + content + b"tail"
 
 
 def test_a_file_that_became_shorter_ends_the_connection(pair, tmp_path: Path) -> None:
@@ -112,4 +112,4 @@ def test_a_file_that_became_shorter_ends_the_connection(pair, tmp_path: Path) ->
     os.truncate(tmp_path / "segment", 40_000)
     with pytest.raises(OSError, match="became shorter"):
         SendQueue(ours).send([b"head", LogPart(run), b"tail"])
-    assert take(client, 4 + 39_000) == b"head" + content[:39_000]
+    assert receive(client, 4 + 39_000) == b"head" + content[:39_000]

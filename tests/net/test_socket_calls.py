@@ -23,14 +23,14 @@ def pair() -> Iterator[Pair]:
 
 def test_what_came_is_received_then_nothing_then_the_end(pair: Pair) -> None:
     ours, theirs = pair
-    room = memoryview(bytearray(8))
+    buffer = memoryview(bytearray(8))
     theirs.sendall(b"hello")
 
-    assert receive(ours.fileno(), room) == 5
-    assert bytes(room[:5]) == b"hello"
-    assert receive(ours.fileno(), room) == NOTHING_YET
+    assert receive(ours.fileno(), buffer) == 5
+    assert bytes(buffer[:5]) == b"hello"
+    assert receive(ours.fileno(), buffer) == NOTHING_YET
     theirs.close()
-    assert receive(ours.fileno(), room) == 0
+    assert receive(ours.fileno(), buffer) == 0
 
 
 def test_what_is_sent_arrives_and_a_full_socket_takes_nothing(pair: Pair) -> None:

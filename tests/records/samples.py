@@ -1,4 +1,4 @@
-"""Records and batches for the tests of this room."""
+"""Records and batches for the tests of this folder."""
 
 from __future__ import annotations
 

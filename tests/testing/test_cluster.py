@@ -147,13 +147,19 @@ def test_a_port_in_use_is_told():
 
 
 def test_what_it_cannot_do_is_refused():
-    with pytest.raises(ConfigError, match="brokers=3: a cluster of a test has one broker"):
-        Cluster(brokers=3)
+    with pytest.raises(ConfigError, match="brokers=0: a cluster has at least one"):
+        Cluster(brokers=0)
+    with pytest.raises(ClusterError, match="there is no broker 1; the ids are 0 to 0"):
+        Cluster().stop(1)
     with pytest.raises(ClusterError, match="not started"):
         _ = Cluster().bootstrap
     with Cluster() as in_process:
         with pytest.raises(ClusterError, match="process=True"):
             in_process.kill()
+        with pytest.raises(ClusterError, match="process=True"):
+            in_process.pause(0)
+        with pytest.raises(ClusterError, match="runs; stop or kill it first"):
+            in_process.wipe(0)
         with pytest.raises(ClusterError, match="runs already"):
             in_process.start()
 

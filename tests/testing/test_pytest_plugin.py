@@ -48,3 +48,14 @@ def test_both_fixtures_are_listed_with_what_they_are(pytester: pytest.Pytester) 
     listed = pytester.runpytest_subprocess("--fixtures")
     listed.stdout.fnmatch_lines(["odradek_cluster*", "*A cluster of this test alone.*"])
     listed.stdout.fnmatch_lines(["odradek_session_cluster*", "*One cluster for all tests of the run*"])
+
+
+def test_three_brokers_for_a_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        def test_three(odradek_three_brokers):
+            odradek_three_brokers.kill(1)
+            assert len(odradek_three_brokers.bootstrap.split(",")) == 3
+        """
+    )
+    pytester.runpytest_subprocess("-W", "error").assert_outcomes(passed=1)

@@ -16,9 +16,9 @@ from clients.task import (
     RECORDS_PER_POLL,
     TIMEOUT_SECONDS,
     WARM_UP_PART,
+    Measurement,
     Stopwatch,
     Task,
-    Told,
 )
 
 TIMEOUT_MS = int(TIMEOUT_SECONDS * 1000)
@@ -49,7 +49,7 @@ async def consuming(task: Task) -> AsyncIterator[Any]:
         await reader.stop()
 
 
-async def _produce(task: Task) -> Told:
+async def _produce(task: Task) -> Measurement:
     delivered = 0
 
     def on_delivery(future: asyncio.Future[Any]) -> None:
@@ -68,7 +68,7 @@ async def _produce(task: Task) -> Told:
             await sender.flush()
             while delivered < task.records:  # callbacks run in the loop's next turn
                 await asyncio.sleep(0)
-    return watch.told(task.records)
+    return watch.measurement(task.records)
 
 
 async def poll(reader: Any, most: int = RECORDS_PER_POLL) -> list[Any]:
@@ -78,7 +78,7 @@ async def poll(reader: Any, most: int = RECORDS_PER_POLL) -> list[Any]:
     return [record for records in fetched.values() for record in records]
 
 
-async def _consume(task: Task) -> Told:
+async def _consume(task: Task) -> Measurement:
     async with consuming(task) as reader:
         first = len(await poll(reader))
         count = total_bytes = 0
@@ -88,10 +88,10 @@ async def _consume(task: Task) -> Told:
                     total_bytes += len(record.value)
                     count += 1
     assert total_bytes == count * task.record_bytes
-    return watch.told(count)
+    return watch.measurement(count)
 
 
-async def _produce_table(task: Task) -> Told:
+async def _produce_table(task: Task) -> Measurement:
     table = pa.table({"value": pa.array(task.values()[: task.rows], pa.binary())})
     count = 0
     async with producing(task, LINGER_MS) as sender:
@@ -101,10 +101,10 @@ async def _produce_table(task: Task) -> Told:
                     await sender.send(task.topic, value)
                 count += task.rows
             await sender.flush()
-    return watch.told(count)
+    return watch.measurement(count)
 
 
-async def _consume_table(task: Task) -> Told:
+async def _consume_table(task: Task) -> Measurement:
     async with consuming(task) as reader:
         first = len(await poll(reader, task.rows))
         count = 0
@@ -120,31 +120,31 @@ async def _consume_table(task: Task) -> Told:
                     }
                 )
                 count += table.num_rows
-    return watch.told(count)
+    return watch.measurement(count)
 
 
-async def _round_trips(task: Task) -> Told:
-    told = Told(task.records)
+async def _round_trips(task: Task) -> Measurement:
+    measured = Measurement(task.records)
     async with producing(task, 0) as sender:
         for value in task.values():
             started = time.perf_counter()
             await sender.send_and_wait(task.topic, value)
-            told.milliseconds.append((time.perf_counter() - started) * 1000)
-    return told
+            measured.milliseconds.append((time.perf_counter() - started) * 1000)
+    return measured
 
 
-async def _end_to_end(task: Task) -> Told:
-    told = Told(task.records)
+async def _end_to_end(task: Task) -> Measurement:
+    measured = Measurement(task.records)
     async with producing(task, 0) as sender, consuming(task) as reader:
         for value in task.values():
             started = time.perf_counter()
             await sender.send(task.topic, value)
             await poll(reader)
-            told.milliseconds.append((time.perf_counter() - started) * 1000)
-    return told
+            measured.milliseconds.append((time.perf_counter() - started) * 1000)
+    return measured
 
 
-def _in_a_loop(run: Callable[[Task], Coroutine[Any, Any, Told]]) -> Callable[[Task], Told]:
+def _in_a_loop(run: Callable[[Task], Coroutine[Any, Any, Measurement]]) -> Callable[[Task], Measurement]:
     return lambda task: asyncio.run(run(task))
 
 

@@ -14,9 +14,9 @@ from clients.task import (
     RECORDS_PER_POLL,
     TIMEOUT_SECONDS,
     WARM_UP_PART,
+    Measurement,
     Stopwatch,
     Task,
-    Told,
 )
 
 RECORDS_PER_CALLBACK_POLL = 1_000
@@ -79,7 +79,7 @@ class Deliveries:
             poll(0)
 
 
-def produce(task: Task) -> Told:
+def produce(task: Task) -> Measurement:
     values = task.values()
     sender = producer(task, LINGER_MS)
     deliveries = Deliveries(sender, task.topic)
@@ -90,10 +90,10 @@ def produce(task: Task) -> Told:
         deliveries.send_all(values)
         sender.flush()
     assert deliveries.count - before == task.records
-    return watch.told(task.records)
+    return watch.measurement(task.records)
 
 
-def consume(task: Task) -> Told:
+def consume(task: Task) -> Measurement:
     reader = consumer(task)
     first = len(take(reader, task, 0))
     count = total_bytes = 0
@@ -104,7 +104,7 @@ def consume(task: Task) -> Told:
                 count += 1
     reader.close()
     assert total_bytes == count * task.record_bytes
-    return watch.told(count)
+    return watch.measurement(count)
 
 
 def take(reader: Any, task: Task, count: int, most: int = RECORDS_PER_POLL) -> list[Message]:
@@ -115,7 +115,7 @@ def take(reader: Any, task: Task, count: int, most: int = RECORDS_PER_POLL) -> l
     return messages
 
 
-def produce_table(task: Task) -> Told:
+def produce_table(task: Task) -> Measurement:
     table = pa.table({"value": pa.array(task.values()[: task.rows], pa.binary())})
     sender = producer(task, LINGER_MS)
     deliveries = Deliveries(sender, task.topic)
@@ -127,10 +127,10 @@ def produce_table(task: Task) -> Told:
             deliveries.send_all(table["value"].to_pylist())
             count += task.rows
         sender.flush()
-    return watch.told(count)
+    return watch.measurement(count)
 
 
-def consume_table(task: Task) -> Told:
+def consume_table(task: Task) -> Measurement:
     reader = consumer(task)
     first = len(take(reader, task, 0, task.rows))
     count = 0
@@ -147,10 +147,10 @@ def consume_table(task: Task) -> Told:
             )
             count += table.num_rows
     reader.close()
-    return watch.told(count)
+    return watch.measurement(count)
 
 
-def consume_long(task: Task) -> Told:
+def consume_long(task: Task) -> Measurement:
     partition = TopicPartition(task.topic, 0)
     reader = consumer(task)
     _, end = reader.get_watermark_offsets(partition)
@@ -162,11 +162,11 @@ def consume_long(task: Task) -> Told:
             if count % end == 0:
                 reader.seek(TopicPartition(task.topic, 0, 0))
     reader.close()
-    return watch.told(count)
+    return watch.measurement(count)
 
 
-def round_trips(task: Task) -> Told:
-    told = Told(task.records)
+def round_trips(task: Task) -> Measurement:
+    measured = Measurement(task.records)
     sender = producer(task, 0)
     deliveries = Deliveries(sender, task.topic)
     for number, value in enumerate(task.values()):
@@ -174,18 +174,18 @@ def round_trips(task: Task) -> Told:
         sender.produce(task.topic, value, on_delivery=deliveries.on_delivery)
         while deliveries.count <= number:
             sender.poll(TIMEOUT_SECONDS)
-        told.milliseconds.append((time.perf_counter() - started) * 1000)
-    return told
+        measured.milliseconds.append((time.perf_counter() - started) * 1000)
+    return measured
 
 
-def end_to_end(task: Task) -> Told:
-    told = Told(task.records)
+def end_to_end(task: Task) -> Measurement:
+    measured = Measurement(task.records)
     sender, reader = producer(task, 0), consumer(task)
     for value in task.values():
         started = time.perf_counter()
         sender.produce(task.topic, value)
         while not reader.consume(1, timeout=TIMEOUT_SECONDS):
             pass
-        told.milliseconds.append((time.perf_counter() - started) * 1000)
+        measured.milliseconds.append((time.perf_counter() - started) * 1000)
     reader.close()
-    return told
+    return measured

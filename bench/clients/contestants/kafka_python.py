@@ -13,9 +13,9 @@ from clients.task import (
     RECORDS_PER_POLL,
     TIMEOUT_SECONDS,
     WARM_UP_PART,
+    Measurement,
     Stopwatch,
     Task,
-    Told,
 )
 
 TIMEOUT_MS = int(TIMEOUT_SECONDS * 1000)
@@ -39,7 +39,7 @@ def consumer(task: Task) -> Any:
     return reader
 
 
-def produce(task: Task) -> Told:
+def produce(task: Task) -> Measurement:
     delivered = 0
 
     def on_delivery(metadata: object) -> None:
@@ -57,7 +57,7 @@ def produce(task: Task) -> Told:
         sender.flush()
     sender.close()
     assert delivered == task.records
-    return watch.told(task.records)
+    return watch.measurement(task.records)
 
 
 def poll(reader: Any, most: int = RECORDS_PER_POLL) -> list[Any]:
@@ -67,7 +67,7 @@ def poll(reader: Any, most: int = RECORDS_PER_POLL) -> list[Any]:
     return [record for records in fetched.values() for record in records]
 
 
-def consume(task: Task) -> Told:
+def consume(task: Task) -> Measurement:
     reader = consumer(task)
     first = len(poll(reader))
     count = total_bytes = 0
@@ -78,10 +78,10 @@ def consume(task: Task) -> Told:
                 count += 1
     reader.close()
     assert total_bytes == count * task.record_bytes
-    return watch.told(count)
+    return watch.measurement(count)
 
 
-def produce_table(task: Task) -> Told:
+def produce_table(task: Task) -> Measurement:
     table = pa.table({"value": pa.array(task.values()[: task.rows], pa.binary())})
     sender = producer(task, LINGER_MS)
     count = 0
@@ -92,10 +92,10 @@ def produce_table(task: Task) -> Told:
             count += task.rows
         sender.flush()
     sender.close()
-    return watch.told(count)
+    return watch.measurement(count)
 
 
-def consume_table(task: Task) -> Told:
+def consume_table(task: Task) -> Measurement:
     reader = consumer(task)
     first = len(poll(reader, task.rows))
     count = 0
@@ -112,28 +112,28 @@ def consume_table(task: Task) -> Told:
             )
             count += table.num_rows
     reader.close()
-    return watch.told(count)
+    return watch.measurement(count)
 
 
-def round_trips(task: Task) -> Told:
-    told = Told(task.records)
+def round_trips(task: Task) -> Measurement:
+    measured = Measurement(task.records)
     sender = producer(task, 0)
     for value in task.values():
         started = time.perf_counter()
         sender.send(task.topic, value).get(TIMEOUT_SECONDS)
-        told.milliseconds.append((time.perf_counter() - started) * 1000)
+        measured.milliseconds.append((time.perf_counter() - started) * 1000)
     sender.close()
-    return told
+    return measured
 
 
-def end_to_end(task: Task) -> Told:
-    told = Told(task.records)
+def end_to_end(task: Task) -> Measurement:
+    measured = Measurement(task.records)
     sender, reader = producer(task, 0), consumer(task)
     for value in task.values():
         started = time.perf_counter()
         sender.send(task.topic, value)
         poll(reader)
-        told.milliseconds.append((time.perf_counter() - started) * 1000)
+        measured.milliseconds.append((time.perf_counter() - started) * 1000)
     sender.close()
     reader.close()
-    return told
+    return measured

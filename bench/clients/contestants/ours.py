@@ -12,9 +12,9 @@ from clients.task import (
     RECORDS_PER_POLL,
     TIMEOUT_SECONDS,
     WARM_UP_PART,
+    Measurement,
     Stopwatch,
     Task,
-    Told,
 )
 from odradek import Producer, TopicPartition
 
@@ -41,7 +41,7 @@ def consumer(task: Task, fetch_bytes: int = DEFAULT_FETCH_BYTES) -> Any:
     return reader
 
 
-def produce(task: Task) -> Told:
+def produce(task: Task) -> Measurement:
     delivered = 0
 
     def on_delivery(error: BaseException | None, metadata: object) -> None:
@@ -60,10 +60,10 @@ def produce(task: Task) -> Told:
                 send(topic, value, on_delivery=on_delivery)
             sender.flush()
     assert delivered == task.records
-    return watch.told(task.records)
+    return watch.measurement(task.records)
 
 
-def consume(task: Task) -> Told:
+def consume(task: Task) -> Measurement:
     with consumer(task) as reader:
         first = len(reader.poll(TIMEOUT_SECONDS))
         count = total_bytes = 0
@@ -73,10 +73,10 @@ def consume(task: Task) -> Told:
                     total_bytes += len(record.value)
                     count += 1
     assert total_bytes == count * task.record_bytes
-    return watch.told(count)
+    return watch.measurement(count)
 
 
-def produce_table(task: Task) -> Told:
+def produce_table(task: Task) -> Measurement:
     table = pa.table({"value": pa.array(task.values()[: task.rows], pa.binary())})
     count = 0
     with producer(task, LINGER_MS) as sender:
@@ -86,20 +86,20 @@ def produce_table(task: Task) -> Told:
                 sender.send_table(task.topic, table)
                 count += task.rows
             sender.flush()
-    return watch.told(count)
+    return watch.measurement(count)
 
 
-def consume_table(task: Task) -> Told:
+def consume_table(task: Task) -> Measurement:
     with consumer(task, max(TABLE_FETCH_BYTES, task.rows * ROW_BYTES)) as reader:
         first = reader.poll_table(TIMEOUT_SECONDS, max_records=task.rows).num_rows
         count = 0
         with Stopwatch() as watch:
             while first + count < task.records:
                 count += reader.poll_table(TIMEOUT_SECONDS, max_records=task.rows).num_rows
-    return watch.told(count)
+    return watch.measurement(count)
 
 
-def consume_long(task: Task) -> Told:
+def consume_long(task: Task) -> Measurement:
     partition = TopicPartition(task.topic, 0)
     with consumer(task) as reader:
         end = reader.end_offsets([partition])[partition]
@@ -109,26 +109,26 @@ def consume_long(task: Task) -> Told:
                 count += len(reader.poll(TIMEOUT_SECONDS))
                 if reader.position(partition) == end:
                     reader.seek(partition, 0)
-    return watch.told(count)
+    return watch.measurement(count)
 
 
-def round_trips(task: Task) -> Told:
-    told = Told(task.records)
+def round_trips(task: Task) -> Measurement:
+    measured = Measurement(task.records)
     with producer(task, 0) as sender:
         for value in task.values():
             started = time.perf_counter()
             sender.send(task.topic, value).result(TIMEOUT_SECONDS)
-            told.milliseconds.append((time.perf_counter() - started) * 1000)
-    return told
+            measured.milliseconds.append((time.perf_counter() - started) * 1000)
+    return measured
 
 
-def end_to_end(task: Task) -> Told:
-    told = Told(task.records)
+def end_to_end(task: Task) -> Measurement:
+    measured = Measurement(task.records)
     with producer(task, 0) as sender, consumer(task) as reader:
         for value in task.values():
             started = time.perf_counter()
             sender.send(task.topic, value)
             while not reader.poll(TIMEOUT_SECONDS):
                 pass
-            told.milliseconds.append((time.perf_counter() - started) * 1000)
-    return told
+            measured.milliseconds.append((time.perf_counter() - started) * 1000)
+    return measured

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from odradek.broker.listeners import Listeners
 from odradek.broker.requests.services import Services
+from odradek.cluster.node import ClusterNode
 from odradek.metrics import names
 from odradek.metrics.registry import Registry, Sample
 from odradek.replication.partition import Partition
 
 
-def broker_registry(services: Services, listeners: Listeners) -> Registry:
+def broker_registry(services: Services, listeners: Listeners, node: ClusterNode) -> Registry:
     """All metrics of a running broker; collected on its loop."""
     registry = Registry()
     registry.register(lambda: _requests(services, listeners))
@@ -19,6 +20,9 @@ def broker_registry(services: Services, listeners: Listeners) -> Registry:
     registry.register(lambda: _topics(services))
     registry.register(lambda: _logs(services))
     registry.register(lambda: _partitions(services))
+    registry.register(lambda: _transactions(services))
+    registry.register(lambda: _replication(services))
+    registry.register(lambda: _controller(node))
     return registry
 
 
@@ -43,7 +47,8 @@ def _waiting(services: Services) -> Iterator[Sample]:
     yield Sample(
         names.PURGATORY, ("produce",), len(services.waiting_produces) + len(services.waiting_flushes)
     )
-    yield Sample(names.PURGATORY, ("fetch",), len(services.waiting_fetches))
+    waiting_fetches = len(services.waiting_fetches) + len(services.waiting_followers)
+    yield Sample(names.PURGATORY, ("fetch",), waiting_fetches)
     yield Sample(names.FETCH_SESSIONS, (), len(services.fetch_sessions))
 
 
@@ -72,7 +77,53 @@ def _partitions(services: Services) -> Iterator[Sample]:
     yield Sample(names.PARTITIONS, (), len(services.replicas))
     yield Sample(names.LEADERS, (), len(led))
     yield Sample(names.UNDER_REPLICATED, (), sum(map(_is_under_replicated, led)))
+    missing = [_in_sync_beyond_minimum(partition) for partition in led]
+    yield Sample(names.UNDER_MIN_ISR, (), sum(one < 0 for one in missing))
+    yield Sample(names.AT_MIN_ISR, (), sum(one == 0 for one in missing))
+
+
+def _transactions(services: Services) -> Iterator[Sample]:
+    transactions = services.transactions
+    started = [one.start_ms for one in transactions.open_transactions()]
+    oldest_ms = services.clock.now_ms() - min(started) if started else 0
+    yield Sample(names.TRANSACTIONS_OPEN, (), len(started))
+    yield Sample(names.OLDEST_TRANSACTION, (), max(oldest_ms, 0) / 1000)
+    yield Sample(names.TRANSACTIONS_ENDED, ("commit",), transactions.counters.committed)
+    yield Sample(names.TRANSACTIONS_ENDED, ("abort",), transactions.counters.aborted)
+    yield Sample(names.MARKERS_WAITING, (), len(transactions.markers))
 
 
 def _is_under_replicated(partition: Partition) -> bool:
     return len(partition.state.isr) < len(partition.state.replicas)
+
+
+def _in_sync_beyond_minimum(partition: Partition) -> int:
+    # A topic with fewer replicas than its min ISR would never accept anything.
+    minimum = min(partition.log.config.min_insync_replicas, len(partition.state.replicas))
+    return len(partition.isr) - minimum
+
+
+def _replication(services: Services) -> Iterator[Sample]:
+    replicas = services.replicas
+    counters = replicas.counters
+    yield Sample(names.ISR_SHRINKS, (), counters.isr_shrinks)
+    yield Sample(names.ISR_EXPANDS, (), counters.isr_expands)
+    yield Sample(names.FAILED_ISR_UPDATES, (), counters.failed_isr_updates)
+    yield Sample(names.REPLICATION_BYTES_IN, (), counters.fetched_bytes)
+    yield Sample(names.TRUNCATIONS, (), counters.truncations)
+    if replicas.fetchers is not None:
+        yield Sample(names.MAX_FOLLOWER_LAG, (), replicas.fetchers.max_lag())
+    for partition in replicas:
+        (topic, index), end_offset = partition.topic_partition, partition.log.log_end_offset
+        for broker_id, follower in partition.followers.items():
+            # Before its first fetch in this leader epoch nothing is known.
+            behind = end_offset - max(follower.end_offset, partition.log.log_start_offset)
+            yield Sample(names.REPLICA_LAG, (topic, str(index), str(broker_id)), max(0, behind))
+
+
+def _controller(node: ClusterNode) -> Iterator[Sample]:
+    yield Sample(names.LEADER_ELECTIONS, (), node.elections.elections)
+    yield Sample(names.UNCLEAN_ELECTIONS, (), node.elections.unclean)
+    context = node.controller_context
+    yield Sample(names.ACTIVE_CONTROLLER, (), context is not None)
+    yield Sample(names.OFFLINE_PARTITIONS, (), 0 if context is None else context.offline_partitions())

@@ -7,24 +7,26 @@ from typing import TYPE_CHECKING
 
 from odradek.cluster.brokers import Broker
 from odradek.cluster.control_fence import ControlFence
-from odradek.cluster.controller.channels import BrokerChannel, DeliveryFailed, LocalChannel
+from odradek.cluster.controller.channels import BrokerChannel, LocalChannel
 from odradek.cluster.controller.events import ControlResponse
+from odradek.cluster.controller.remote_channel import RemoteChannel
 from odradek.cluster.controller.requests import ControlRequest
 from odradek.cluster.log_dir_events import notify_log_dir_event
 from odradek.cluster.node import NodeHooks
 from odradek.coordination.errors import StoreError
 from odradek.coordination.paths import ConfigEntity, EntityType
-from odradek.protocol.messages import LeaderAndIsrRequest, StopReplicaRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.broker.control.control_requests import ControlRequestHandler
     from odradek.broker.requests.services import Services
+    from odradek.broker.settings.broker_config import BrokerConfig
     from odradek.broker.settings.dynamic.broker_settings import BrokerSettings
     from odradek.broker.settings.dynamic.group_configs import GroupConfigs
     from odradek.broker.settings.dynamic.topic_settings import TopicSettings
     from odradek.cluster.acls import ClusterAcls
+    from odradek.cluster.features import ClusterFeatures
     from odradek.cluster.node import ClusterNode
 
 logger = logging.getLogger(__name__)
@@ -40,11 +42,16 @@ class ClusterEvents:
     broker_settings: BrokerSettings
     group_configs: GroupConfigs
     control: ControlRequestHandler
+    features: ClusterFeatures
 
-    def __init__(self, fence: ControlFence, topic_settings: TopicSettings) -> None:
+    def __init__(
+        self, fence: ControlFence, topic_settings: TopicSettings, config: Callable[[], BrokerConfig]
+    ) -> None:
         self._fence = fence
+        self._config = config
         self._topic_settings = topic_settings
         self.services: Services | None = None
+        self._brokers: dict[int, Broker] = {}
 
     def hooks(self, on_fatal: Callable[[Exception], None], acls: ClusterAcls | None) -> NodeHooks:
         """The callbacks for the cluster node."""
@@ -55,6 +62,8 @@ class ClusterEvents:
             on_config_change=self._config_changed,
             on_fatal=on_fatal,
             acls=acls,
+            load_settings=self._load_settings,
+            on_controller=self._controller_changed,
             allows_unclean=lambda topic: (
                 self._topic_settings.log_config(topic).unclean_leader_election_enable
             ),
@@ -74,30 +83,44 @@ class ClusterEvents:
     def _connect(self, broker: Broker) -> BrokerChannel:
         if broker.broker_id == self.node.broker_id:
             return LocalChannel(self._apply)
-        return _NoChannel(broker)
+        config = self._config()
+        return RemoteChannel(
+            broker,
+            config.control_listener,
+            str(self.node.broker_id),
+            config.controller_socket_timeout_ms / 1000,
+        )
 
     async def _apply(self, request: ControlRequest) -> ControlResponse:
-        if isinstance(request, LeaderAndIsrRequest):
-            for topic in request.topic_states:
-                if not self._topic_settings.knows(topic.topic_name):
-                    await self._topic_settings.load(self.node.store, topic.topic_name)
-            return await self.control.leader_and_isr(request)
-        if isinstance(request, StopReplicaRequest):
-            for stopped in request.topic_states:
-                # A topic created again under the same name has settings of its own.
-                if any(state.delete_partition for state in stopped.partition_states):
-                    self._topic_settings.forget(stopped.topic_name)
-            return await self.control.stop_replica(request)
-        return await self.control.update_metadata(request)
+        return await self.control.apply(request)
+
+    async def _load_settings(self, topic: str) -> None:
+        """This broker may have no replica of the topic, and never have read its settings."""
+        if not self._topic_settings.knows(topic):
+            await self._topic_settings.load(self.node.store, topic)
+
+    def _controller_changed(self) -> None:
+        if self.services is not None:
+            self.services.controller_channel.controller_changed()
 
     def _registered(self, broker_epoch: int) -> None:
         self._fence.broker_epoch = broker_epoch
 
     def _brokers_changed(self, brokers: dict[int, Broker]) -> None:
+        self.features.brokers_changed(brokers)
         if self.services is not None:
+            self._disconnect_from_former(brokers)
+            self._brokers = dict(brokers)
             self.services.image.set_broker_epochs(
                 {broker_id: broker.epoch for broker_id, broker in brokers.items()}
             )
+
+    def _disconnect_from_former(self, brokers: dict[int, Broker]) -> None:
+        """Requests to a broker that is gone, or registered anew, must not wait for their deadlines."""
+        assert self.services is not None
+        for broker_id, former in self._brokers.items():
+            if broker_id not in brokers or brokers[broker_id].epoch != former.epoch:
+                self.services.connections.forget(broker_id)
 
     async def _config_changed(self, entity: ConfigEntity) -> None:
         if entity.type is EntityType.BROKERS:
@@ -117,18 +140,3 @@ class ClusterEvents:
                 if partition.topic_partition.topic == topic:
                     partition.log.config = config
         self.node.controller.topic_config_changed(topic)
-
-
-class _NoChannel:
-    """Stands for the connection to another broker, which is not implemented yet."""
-
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-
-    async def send(self, request: ControlRequest) -> ControlResponse:
-        raise DeliveryFailed(
-            f"requests to other brokers are not implemented: broker {self._broker.broker_id}"
-        )
-
-    async def close(self) -> None:
-        return None

@@ -9,6 +9,8 @@ from typing import Any
 
 from odradek.broker.background.log_cleaning import LogCleaning
 from odradek.broker.background.log_moves import LogMoves
+from odradek.broker.control.controller_requests import ControllerRequestHandler
+from odradek.broker.environment import BrokerEnvironment
 from odradek.broker.requests.fetch_sessions import FetchSessions
 from odradek.broker.requests.purgatory import CommitPurgatory, Purgatory
 from odradek.broker.requests.services import Services
@@ -21,13 +23,13 @@ from odradek.broker.settings.dynamic.topic_settings import TopicSettings
 from odradek.cluster.acls import ClusterAcls
 from odradek.cluster.controller.active_controller import ActiveControllerSettings
 from odradek.cluster.controller.controller import ControllerSettings
+from odradek.cluster.controller_channel import ControllerChannel
 from odradek.cluster.metadata import MetadataImage
 from odradek.cluster.node import ClusterNode, NodeHooks, NodeSettings
 from odradek.cluster.placement import BrokerLocation
 from odradek.cluster.topics import TopicAdmin, TopicDefaults
 from odradek.common.clock import Clock
-from odradek.coordination.store import Store
-from odradek.coordination.urls import open_store
+from odradek.net.broker_connection import Address, BrokerConnections
 from odradek.net.request_limit import RequestLimit
 from odradek.replication.replica_manager import ReplicaManager
 from odradek.transactions.producer_ids import ProducerIds
@@ -36,22 +38,15 @@ CurrentConfig = Callable[[], BrokerConfig]
 """Returns the configuration as it is now; dynamic settings change it."""
 
 
-def make_node(config: BrokerConfig, hooks: NodeHooks, clock: Clock) -> ClusterNode:
+def make_node(
+    config: BrokerConfig, hooks: NodeHooks, clock: Clock, environment: BrokerEnvironment
+) -> ClusterNode:
     """The broker's member of the cluster: its session at the store, and its controller."""
-    timeout_ms = config.zookeeper_session_timeout_ms
-
-    async def open_session() -> Store:
-        return await open_store(
-            config.coordination_url,
-            session_timeout_ms=timeout_ms,
-            connection_timeout_ms=config.zookeeper_connection_timeout_ms,
-        )
-
     settings = NodeSettings(
         broker_id=config.given_broker_id,
         reserved_broker_max_id=config.reserved_broker_max_id,
         rack=config.broker_rack,
-        session_timeout_ms=timeout_ms,
+        session_timeout_ms=config.zookeeper_session_timeout_ms,
         controller=ControllerSettings(
             inter_broker_listener=config.inter_broker_listener,
             is_auto_leader_rebalance_enabled=config.auto_leader_rebalance_enable,
@@ -61,7 +56,7 @@ def make_node(config: BrokerConfig, hooks: NodeHooks, clock: Clock) -> ClusterNo
             ),
         ),
     )
-    return ClusterNode(open_session, settings, hooks, clock)
+    return ClusterNode(lambda: environment.open_store(config), settings, hooks, clock)
 
 
 def make_log_moves(
@@ -118,7 +113,7 @@ def make_services(
     """What the request handlers work with. Called on the broker's loop, when its logs are loaded."""
     loop = asyncio.get_running_loop()
     image = MetadataImage(node.cluster_id)
-    return Services(
+    services = Services(
         broker_id=node.broker_id,
         cluster_id=node.cluster_id,
         clock=clock,
@@ -140,4 +135,25 @@ def make_services(
         request_limit=request_limit,
         authorizer=authorizer,
         acls=acls,
+    )
+    connect_to_brokers(services, node)
+    return services
+
+
+def connect_to_brokers(services: Services, node: ClusterNode) -> None:
+    """Make the connections to the other brokers and to the controller; they connect when first used."""
+
+    def address_of(broker_id: int) -> Address | None:
+        broker = node.live_brokers().get(broker_id)
+        endpoint = broker.endpoint(services.config().inter_broker_listener) if broker is not None else None
+        return None if endpoint is None else Address(endpoint.host, endpoint.port)
+
+    services.connections = BrokerConnections(address_of, f"broker-{node.broker_id}")
+    services.send_to_broker = services.connections.send
+    services.controller_requests = ControllerRequestHandler(node, services.producer_ids)
+    services.controller_channel = ControllerChannel(
+        node.broker_id,
+        lambda: node.controller_id,
+        services.connections,
+        services.controller_requests.handle,
     )

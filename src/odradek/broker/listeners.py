@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from odradek.broker.requests.dispatch import Dispatcher
 from odradek.broker.requests.services import Services
+from odradek.broker.requests.start_gate import StartGate
 from odradek.broker.settings.broker_config import BrokerConfig
 from odradek.coordination.payloads import Listener as RegisteredListener
 from odradek.net.admission import Admission, AdmissionLimits
@@ -23,8 +25,9 @@ class Listeners:
     They share what is bounded for the whole broker: connections (`admission`) and requests (`request_limit`).
     """
 
-    def __init__(self, config: BrokerConfig) -> None:
+    def __init__(self, config: BrokerConfig, make_listener: Callable[..., Any] = Listener) -> None:
         self._config = config
+        self._make_listener = make_listener
         self.admission = Admission(_admission_limits(config))
         max_bytes = config.queued_max_request_bytes
         self.request_limit = RequestLimit(
@@ -32,6 +35,7 @@ class Listeners:
         )
         self._listeners: dict[str, Listener] = {}
         self.dispatchers: dict[str, Dispatcher] = {}
+        self._gates: dict[str, StartGate] = {}
 
     def __iter__(self) -> Iterator[tuple[str, Listener]]:
         return iter(self._listeners.items())
@@ -41,17 +45,20 @@ class Listeners:
         for endpoint in self._config.endpoints:
             config = self._config.for_listener(endpoint.listener)
             dispatcher = self.dispatchers[endpoint.listener] = Dispatcher(services, endpoint.listener)
-            listener = Listener(
-                dispatcher.handle,
+            gate = self._gates[endpoint.listener] = StartGate(dispatcher)
+            listener = self._make_listener(
+                gate.handle,
                 connection_limits=ConnectionLimits(max_frame_bytes=config.socket_request_max_bytes),
                 limits=_listener_limits(self._config, endpoint.listener),
                 admission=self.admission,
-                gate=self.request_limit,
+                request_limit=self.request_limit,
                 socket_options=SocketOptions(
                     config.socket_send_buffer_bytes,
                     config.socket_receive_buffer_bytes,
                     config.socket_listen_backlog_size,
                 ),
+                # The first request shows whether it is a connection of the controller.
+                exempts_first_requests=config.is_for_brokers(endpoint.listener),
             )
             listener.listen(endpoint.host or ANY_INTERFACE, endpoint.port)
             self._listeners[endpoint.listener] = listener
@@ -76,9 +83,15 @@ class Listeners:
         return registered
 
     def start_accepting(self) -> None:
-        """Accept connections, also those that were waiting."""
+        """Accept connections, also those that were waiting; only the controller's requests are served yet."""
         for listener in self._listeners.values():
             listener.start_accepting()
+
+    def let_clients_in(self) -> None:
+        """Serve every request, those first that have waited."""
+        for name, listener in self._listeners.items():
+            listener.handle_with(self.dispatchers[name].handle)
+            self._gates[name].open()
 
     def stop_accepting(self) -> None:
         """Accept no more connections."""

@@ -65,7 +65,7 @@ async def adopt_logs(store: Store, logs: LogManager, broker_id: int, config: Bro
 def _topics(logs: LogManager) -> Topics:
     """The logs by topic and partition, if all partitions of each topic are there."""
     if logs.report.corrupted:
-        raise _refusal("damaged (`odradek log repair` mends them)", map(str, logs.report.corrupted))
+        raise _refusal("damaged (`odradek log repair` repairs them)", map(str, logs.report.corrupted))
     failed = [directory.path for directory in logs.directories if directory.failure is not None]
     if failed:
         raise _refusal("offline", failed)

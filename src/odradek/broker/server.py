@@ -2,11 +2,12 @@
 
 | start | stop |
 | --- | --- |
-| session at the store: cluster id, broker id | no new connections |
-| settings, then the logs (recovery) | background tasks stop, then connections close |
+| session at the store: cluster id, broker id | the controller moves our leaders to other brokers |
+| settings, then the logs (recovery) | no new connections; background tasks stop, then connections close |
 | listeners are bound: clients that connect now wait | the session ends, and with it the registration |
-| registered, controller elected, metadata received | logs are closed and marked clean |
-| connections are accepted: the broker is ready | |
+| registered; connections are accepted, only the controller is served | logs are closed and marked clean |
+| controller elected, metadata received | |
+| clients are served: the broker is ready | |
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.broker.background.housekeeping import Housekeeping
-from odradek.broker.background.io_threads import IoThreads
 from odradek.broker.background.log_cleaning import LogCleaning
 from odradek.broker.background.log_moves import LogMoves
 from odradek.broker.cluster_events import ClusterEvents
 from odradek.broker.components import make_log_moves, make_node, make_services
 from odradek.broker.control.control_requests import ControlRequestHandler
+from odradek.broker.control.controlled_shutdown import shut_down_controlled
+from odradek.broker.environment import BrokerEnvironment
 from odradek.broker.listeners import Listeners
-from odradek.broker.loading import coordinate_groups_when_needed, load_the_rest
+from odradek.broker.loading import coordinate_when_needed, load_the_rest
+from odradek.broker.replication_parts import replicate
 from odradek.broker.requests.services import Services
 from odradek.broker.security.authorizer import configured_authorizer
 from odradek.broker.settings.broker_config import BrokerConfig
@@ -33,6 +36,7 @@ from odradek.broker.settings.dynamic.group_configs import GroupConfigs
 from odradek.broker.settings.dynamic.topic_settings import TopicSettings
 from odradek.cluster.acls import ClusterAcls
 from odradek.cluster.control_fence import ControlFence
+from odradek.cluster.features import ClusterFeatures
 from odradek.cluster.node import ClusterNode
 from odradek.common.clock import Clock, SystemClock
 from odradek.coordination import paths
@@ -59,22 +63,24 @@ class BrokerServer:
         *,
         clock: Clock | None = None,
         files: FileSystem | None = None,
+        environment: BrokerEnvironment | None = None,
         on_fatal: Callable[[Exception], None],
     ) -> None:
         """`on_fatal` is called with the reason when the broker cannot go on: its owner must stop it."""
         self.config = config
         self._files = files
+        environment = environment or BrokerEnvironment()
         self._clock = clock or SystemClock()
         self._topic_settings = TopicSettings(self._current_config)
-        self._pool = IoThreads(config.num_io_threads)
+        self._pool = environment.make_threads(config.num_io_threads)
         self._fence = ControlFence()
-        self._listeners = Listeners(config)
+        self._listeners = Listeners(config, environment.make_listener)
         self._authorizer = configured_authorizer(config)
         self._acls = (
             None if self._authorizer is None else ClusterAcls(lambda: self._node.store, self._authorizer)
         )
-        self._events = ClusterEvents(self._fence, self._topic_settings)
-        self._node = make_node(config, self._events.hooks(on_fatal, self._acls), self._clock)
+        self._events = ClusterEvents(self._fence, self._topic_settings, self._current_config)
+        self._node = make_node(config, self._events.hooks(on_fatal, self._acls), self._clock, environment)
         self._broker_settings = BrokerSettings(
             lambda: self._node.store,
             lambda: self._node.broker_id,
@@ -82,7 +88,9 @@ class BrokerServer:
             self._apply_config,
         )
         self._group_configs = GroupConfigs(lambda: self._node.store, self._current_config)
+        self._features = ClusterFeatures(lambda: self._node.store)
         self._events.node = self._node
+        self._events.features = self._features
         self._events.broker_settings = self._broker_settings
         self._events.group_configs = self._group_configs
         self._services: Services | None = None
@@ -101,6 +109,11 @@ class BrokerServer:
         """What the handlers work with; only after `start`."""
         assert self._services is not None, "not started"
         return self._services
+
+    @property
+    def logs(self) -> LogManager | None:
+        """The logs, once they are being loaded."""
+        return self._logs
 
     @property
     def cleaning(self) -> LogCleaning:
@@ -187,12 +200,22 @@ class BrokerServer:
             acls=self._acls,
         )
         replicas.on_progress = self._services.on_progress  # called for every append: no method in between
-        coordinate_groups_when_needed(self._services)
+        self._services.store = lambda: self._node.store
+        self._services.features = self._features
+        coordinate_when_needed(self._services)
+        replicate(
+            self._services,
+            self._services.connections,
+            self._services.controller_channel.send,
+            lambda: self._node.broker_epoch,
+            self._cleaning,
+        )
         self._control = ControlRequestHandler(
             self._fence,
             replicas,
             self._services.image,
-            self._topic_settings.log_config,
+            self._topic_settings,
+            lambda: self._node.store,
             self._clock,
             self._in_pool,
             self._cleaning,
@@ -200,14 +223,16 @@ class BrokerServer:
             self._services.state_changes.notify,
         )
         self._events.services = self._services
-        self._events.control = self._control
+        self._events.control = self._services.control = self._control
         self._listeners.open(self._services)
         await self._start_metrics()
         await self._node.join(tuple(self._listeners.advertised()))
-        image = self._services.image
-        await self._services.state_changes.wait_until(lambda: self._node.broker_id in image.brokers)
-        # Not before: librdkafka drops all addresses when the metadata has no brokers, and does not ask again.
+        await self._features.finalize()
+        # The controller may be another broker: its requests come by these connections.
         self._listeners.start_accepting()
+        await self._services.state_changes.wait_until(self._knows_the_cluster)
+        # Not before: librdkafka drops all addresses when the metadata has no brokers, and does not ask again.
+        self._listeners.let_clients_in()
         self._housekeeping = Housekeeping(
             replicas,
             self.config,
@@ -219,6 +244,19 @@ class BrokerServer:
         self._housekeeping.start()
         self._cleaning.start()
         await self._moves.start()
+
+    def _knows_the_cluster(self) -> bool:
+        """Whether the controller has sent the metadata, with this broker, and the replicas to serve."""
+        assert self._control is not None
+        image, broker_id = self.services.image, self._node.broker_id
+        if broker_id not in image.brokers:
+            return False
+        # The controller of Kafka sends no LeaderAndIsr request to a broker without replicas.
+        return self._control.has_replicas_assigned or not any(
+            broker_id in partition.replicas
+            for topic in image.topics.values()
+            for partition in topic.partitions.values()
+        )
 
     async def _adopt_logs(self, logs: LogManager) -> None:
         if not (logs.logs or logs.report.corrupted) or await self._node.store.children(paths.TOPICS):
@@ -243,12 +281,16 @@ class BrokerServer:
             from odradek.broker.broker_metrics import broker_registry  # noqa: PLC0415
             from odradek.broker.metrics_listener import MetricsListener  # noqa: PLC0415
 
-            self.metrics = MetricsListener(broker_registry(self.services, self._listeners), self._in_pool)
+            self.metrics = MetricsListener(
+                broker_registry(self.services, self._listeners, self._node), self._in_pool
+            )
             await self.metrics.start(endpoint.host, endpoint.port)
             logger.info("metrics: http://%s:%d/metrics", endpoint.host, self.metrics.port)
 
     async def stop(self) -> None:
         """Stop in order: no acknowledged record is lost, and the next start needs no recovery."""
+        if self._services is not None and self.config.controlled_shutdown_enable:
+            await shut_down_controlled(self._node, self._services.controller_channel, self.config)
         self._listeners.stop_accepting()
         if self.metrics is not None:
             self.metrics.close()
@@ -260,8 +302,12 @@ class BrokerServer:
             await self._housekeeping.stop()
         self._listeners.close()
         if self._services is not None:
-            self._services.close_groups()
+            self._services.close_coordinators()
+            await self._services.replicas.stop_replicating()
+        self._features.stop()
         await self._node.leave()
+        if self._services is not None:
+            self._services.connections.close()
         if self._control is not None:
             await self._control.close()
         if self._services is not None:

@@ -1,1 +1,1 @@
-"""The command line: starts things, wires them together, prints."""
+"""The command line tools."""

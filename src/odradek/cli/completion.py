@@ -1,4 +1,4 @@
-"""`odradek completion`: the script that makes a shell complete our commands, options and topics."""
+"""`odradek completion`: the shell completion script for commands, options and topics."""
 
 from __future__ import annotations
 

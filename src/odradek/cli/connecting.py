@@ -1,4 +1,4 @@
-"""The way from a command to a cluster: where it is, and what to say when it cannot be reached."""
+"""Connects commands to a cluster: bootstrap servers, client settings and error messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ bootstrap_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.opt
     envvar=BOOTSTRAP_VARIABLE,
     default=DEFAULT_BOOTSTRAP,
     metavar="HOST:PORT[,...]",
-    help=f"Brokers to ask first; {BOOTSTRAP_VARIABLE} or {DEFAULT_BOOTSTRAP} by default.",
+    help=f"Brokers to connect to first; {BOOTSTRAP_VARIABLE} or {DEFAULT_BOOTSTRAP} by default.",
 )
 
 
@@ -41,14 +41,14 @@ settings_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.opti
 
 
 class Failed(click.ClickException):
-    """The command was understood and could not be carried out."""
+    """The command is valid but failed."""
 
     exit_code = 1
 
 
 @contextmanager
 def friendly_errors() -> Iterator[None]:
-    """What a client raises becomes one sentence, with the next step where there is one."""
+    """Convert client exceptions to error messages, with the next step where there is one."""
     from odradek.client.errors import NoBrokersAvailable  # noqa: PLC0415
 
     try:
@@ -68,7 +68,7 @@ NEXT_STEP = (
 
 
 def client_settings(pairs: tuple[str, ...]) -> dict[str, str]:
-    """What -X said, as keyword arguments of a client."""
+    """The values of -X as keyword arguments of a client."""
     settings = {"client_id": CLIENT_ID}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -80,7 +80,7 @@ def client_settings(pairs: tuple[str, ...]) -> dict[str, str]:
 
 @contextmanager
 def admin_client(bootstrap: str, **settings: Any) -> Iterator[Admin]:
-    """An admin client of a cluster that is there: nobody at a terminal wants to wait for one that is not."""
+    """A connected admin client; fails at once if the cluster cannot be reached."""
     from odradek.client.admin.admin import Admin  # noqa: PLC0415
 
     with friendly_errors():
@@ -93,7 +93,7 @@ def admin_client(bootstrap: str, **settings: Any) -> Iterator[Admin]:
 
 
 def complete_names(ctx: click.Context, incomplete: str, names: Callable[[Admin], Iterable[str]]) -> list[str]:
-    """Names that begin so; none when there is no cluster, since nobody wants an error for a tab."""
+    """Names that start with `incomplete`; none if the cluster cannot be reached."""
     bootstrap = ctx.params.get("bootstrap") or DEFAULT_BOOTSTRAP
     try:
         with admin_client(bootstrap, default_api_timeout_ms=_COMPLETION_TIMEOUT_MS) as admin:

@@ -19,7 +19,7 @@ class Command(NamedTuple):
 
 
 class LazyGroup(click.Group):
-    """A group that knows the names and summaries of its commands, and loads one at a time."""
+    """A group with the names and summaries of its commands; a command is imported when it is called."""
 
     def __init__(self, *args: Any, lazy: Mapping[str, Command], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -47,7 +47,7 @@ class LazyGroup(click.Group):
 
 
 def _import_to_stay(module: str) -> ModuleType:
-    """Import a module while the cyclic collector rests, for it would find nothing, now or later."""
+    """Import a module with the garbage collector disabled, and freeze its objects: modules stay loaded."""
     gc.disable()
     try:
         return import_module(module)

@@ -1,11 +1,11 @@
-"""The command tree, and the one place where an error becomes a sentence and an exit code.
+"""The command tree, and the conversion of errors to messages and exit codes.
 
     exit code   meaning
     0           done, nothing wrong
-    1           done, and problems were found; or the machine failed us
-    2           the command was not understood, or names something that is not there
+    1           problems were found, or the operation failed
+    2           the command is invalid, or a file does not exist
 
-No mistake of a user ends in a traceback; a traceback is a bug of ours.
+A user error never prints a traceback; a traceback is a bug in odradek.
 """
 
 from __future__ import annotations
@@ -21,20 +21,25 @@ from odradek.common.errors import OdradekError
 
 COMMANDS = {
     "start": Command("odradek.cli.start", "Start a broker."),
-    "topics": Command("odradek.cli.topics", "Make, list, describe, grow and delete topics."),
+    "topics": Command("odradek.cli.topics", "Create, list, describe, alter and delete topics."),
     "produce": Command("odradek.cli.produce.produce", "Send lines or files to a topic."),
     "consume": Command("odradek.cli.consume.consume", "Print the records of a topic."),
-    "groups": Command("odradek.cli.groups", "See who reads what and how far, move offsets, delete groups."),
+    "groups": Command("odradek.cli.groups", "Describe groups, reset offsets, delete groups."),
     "configs": Command("odradek.cli.configs", "Show, change and explain settings."),
-    "acls": Command("odradek.cli.acls", "Allow, deny and show who may do what."),
-    "offsets": Command("odradek.cli.offsets", "Look offsets up, and delete the records before one."),
+    "acls": Command("odradek.cli.acls", "Add, list and remove ACLs."),
+    "partitions": Command("odradek.cli.partitions", "Move replicas between brokers, and elect leaders."),
+    "transactions": Command(
+        "odradek.cli.transactions", "List, describe and abort transactions; find hanging ones."
+    ),
+    "offsets": Command("odradek.cli.offsets", "Look up offsets, and delete the records before an offset."),
     "cluster": Command(
-        "odradek.cli.cluster", "See who is in a cluster, and what its brokers serve and keep."
+        "odradek.cli.cluster", "Show the brokers, log directories and API versions of a cluster."
     ),
-    "log": Command(
-        "odradek.cli.log", "Look at, check, repair and fork log directories. No broker is needed."
-    ),
-    "bench": Command("odradek.cli.bench", "Measure a cluster with our own clients."),
+    "doctor": Command("odradek.cli.doctor.command", "Explain what is wrong, and what to do."),
+    "zookeeper": Command("odradek.cli.zookeeper", "Run one ZooKeeper server for development."),
+    "log": Command("odradek.cli.log", "Dump, verify, repair and fork log directories. No broker is needed."),
+    "pipeline": Command("odradek.cli.pipeline", "Turn topics into tables and other topics on Spark."),
+    "bench": Command("odradek.cli.bench", "Measure a cluster with odradek's clients."),
     "completion": Command("odradek.cli.completion", "Print the completion script of a shell."),
 }
 
@@ -60,7 +65,7 @@ def main() -> None:
     except OdradekError as error:
         fail(str(error), 1)
     except BrokenPipeError:
-        # Whoever reads us has had enough (`| head`); what is buffered has nowhere to go.
+        # The reader of the pipe has exited (`| head`); discard what is buffered.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:
@@ -69,7 +74,7 @@ def main() -> None:
 
 
 def fail(sentence: str, exit_code: int) -> None:
-    """Say what is wrong and end."""
+    """Print the error and exit."""
     click.echo(f"Error: {sentence}", err=True)
     sys.exit(exit_code)
 

@@ -18,13 +18,13 @@ output_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option
 
 
 class UsageProblem(click.ClickException):
-    """A request that cannot be meant: a file that is not there, or not what it must be."""
+    """An invalid command: contradicting flags, a bad value, or a file that does not exist."""
 
     exit_code = 2
 
 
 def check_readable(path: str) -> None:
-    """UsageProblem unless the path is there and may be read."""
+    """UsageProblem unless the path exists and is readable."""
     if not os.path.exists(path):
         raise UsageProblem(f"{path}: no such file or directory")
     if not os.access(path, os.R_OK):
@@ -32,7 +32,7 @@ def check_readable(path: str) -> None:
 
 
 def check_directory(path: str) -> None:
-    """UsageProblem unless the path is a directory that may be read."""
+    """UsageProblem unless the path is a readable directory."""
     check_readable(path)
     if not os.path.isdir(path):
         raise UsageProblem(f"{path}: a file, where a directory is needed")

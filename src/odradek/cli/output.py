@@ -1,4 +1,4 @@
-"""What commands print: Kafka's lines for scripts, a table for people, objects for programs.
+"""Prints the output of commands as lines, a table or JSON.
 
 text    the lines of Kafka's own tools, where there is such a tool; the default in a pipe
 table   the default at a terminal
@@ -21,7 +21,7 @@ output_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option
     "--output",
     type=click.Choice(["text", "table", "json"]),
     default=None,
-    help="Lines as of Kafka's tools, a table, or an object per line; a table is the default at a terminal.",
+    help="Lines as in Kafka's tools, a table, or an object per line; a table is the default at a terminal.",
 )
 
 
@@ -32,7 +32,7 @@ def print_rows(
     title: str = "",
     objects: Sequence[Row] | None = None,
 ) -> None:
-    """Print rows in the way that was asked for; `lines` say the same in text, `objects` as nested JSON."""
+    """Print rows in the chosen format; `lines` is the text form, `objects` the nested JSON form."""
     chosen = output or ("table" if sys.stdout.isatty() else "text")
     if chosen == "json":
         for row in rows if objects is None else objects:
@@ -45,7 +45,7 @@ def print_rows(
 
 
 def print_done(output: str | None, row: Row, sentence: str) -> None:
-    """Say that something was done."""
+    """Print the result of a change."""
     click.echo(to_json(row) if output == "json" else sentence)
 
 
@@ -55,7 +55,7 @@ def to_json(row: Any) -> str:
 
 
 def _print_table(rows: Sequence[Row], title: str) -> None:
-    # rich takes as long to import as the rest of us.
+    # Importing rich takes as long as importing the rest.
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 

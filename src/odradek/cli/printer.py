@@ -1,4 +1,4 @@
-"""Lines to standard output, in large pieces: a dump has millions."""
+"""Buffered lines on standard output: a dump has millions."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _FLUSH_LINES = 512
 
 
 class Printer:
-    """Collects lines and writes them together, always as UTF-8, since logs are data and not prose."""
+    """Collects lines and writes them together, always as UTF-8."""
 
     def __init__(self, stream: BinaryIO | None = None) -> None:
         self._stream = stream or sys.stdout.buffer
         self._lines: list[str] = []
 
     def line(self, text: str) -> None:
-        """Print one line, sooner or later."""
+        """Add one line to the buffer."""
         self._lines.append(text)
         if len(self._lines) >= _FLUSH_LINES:
             self.flush()
@@ -28,7 +28,7 @@ class Printer:
         self.line(json.dumps(fields, ensure_ascii=False, separators=(",", ":")))
 
     def flush(self) -> None:
-        """Print what was collected."""
+        """Write the buffered lines."""
         if self._lines:
             self._stream.write(("\n".join(self._lines) + "\n").encode("utf-8", "replace"))
             self._lines = []

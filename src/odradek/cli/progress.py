@@ -1,4 +1,4 @@
-"""A progress bar on standard error, for people who watch a large file being read."""
+"""A progress bar on standard error for reading large files."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ SHOWN_FROM_BYTES = 64 * 1024 * 1024
 
 @contextmanager
 def progress_bar(title: str, total_bytes: int) -> Iterator[Advance]:
-    """A function to call with bytes done; silent if nobody watches or it would be over at once."""
+    """A function to call with bytes done; no bar without a terminal or for small files."""
     if total_bytes < SHOWN_FROM_BYTES or not sys.stderr.isatty():
         yield _ignore
         return
-    # rich takes as long to import as the rest of us.
+    # Importing rich takes as long as importing the rest.
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 

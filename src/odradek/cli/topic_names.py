@@ -21,12 +21,12 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def complete_topic(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Topics that begin so."""
+    """Topics that start with `incomplete`."""
     return complete_names(ctx, incomplete, lambda admin: [listed.name for listed in admin.list_topics()])
 
 
 def topics_argument(*, required: bool) -> Decorator:
-    """Topics by position or, as for Kafka's tools, by `--topic`; both end in `topics`."""
+    """Topics by position or, as for Kafka's tools, by `--topic`; both are passed as `topics`."""
 
     option = click.option(
         "--topic",
@@ -46,7 +46,7 @@ def topics_argument(*, required: bool) -> Decorator:
 
 
 regex_option = click.option(
-    "--regex", is_flag=True, help="Take topics as regular expressions, which match whole names."
+    "--regex", is_flag=True, help="Topics are regular expressions that match whole names."
 )
 
 
@@ -63,7 +63,7 @@ def _join(required: bool) -> Callable[[click.Context, click.Parameter, tuple[str
 def matching(
     admin: Admin, wanted: Iterable[str], *, regex: bool, include_internal: bool, may_be_missing: bool
 ) -> list[str]:
-    """The topics that are meant, by name or with `regex` by regular expression; none means all.
+    """The selected topics, by name or with `regex` by regular expression; none means all.
 
     As for Kafka's tools, a comma separates alternatives.
     """
@@ -83,7 +83,7 @@ def matching(
 
 
 def no_such_topic(name: str, names: Iterable[str]) -> str:
-    """What to say of a topic that is not there."""
+    """The message for a topic that does not exist."""
     if not _NAME.fullmatch(name):
         return f"there is no topic {name!r}; --regex takes it as a regular expression"
     near = difflib.get_close_matches(name, list(names), n=3, cutoff=0.6)
@@ -104,7 +104,7 @@ def parse_pairs(pairs: Iterable[str], option: str) -> dict[str, str]:
 
 
 def compile_regex(text: str) -> re.Pattern[str]:
-    """A regular expression for names; UsageProblem for what is none."""
+    """A regular expression for names; UsageProblem if it is invalid."""
     try:
         return re.compile(text)
     except re.error as error:

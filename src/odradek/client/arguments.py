@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from odradek.client.committed_offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from odradek.common.ids import TopicPartition, check_topic_name
 
 
@@ -47,3 +48,31 @@ def seconds(given: Any) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float):
         raise TypeError(f"a timeout is a number of seconds, not {given!r}")
     return given
+
+
+def as_offset(offset: int | OffsetAndMetadata) -> OffsetAndMetadata:
+    """An offset that a user names; ValueError if there can be no such one."""
+    place = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
+    if type(place.offset) is not int:
+        raise TypeError(f"an offset is an int, not {place.offset!r}")
+    if place.offset < 0:
+        raise ValueError(f"offset {place.offset} is less than 0")
+    return place
+
+
+def with_metadata(
+    offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Offsets as they are committed: a bare number has no metadata."""
+    if not isinstance(offsets, Mapping):
+        raise TypeError(f"offsets are {{TopicPartition(topic, number): offset}}, not {offsets!r}")
+    return {topic_partition(partition): as_offset(one) for partition, one in offsets.items()}
+
+
+def as_group(given: ConsumerGroupMetadata | str) -> ConsumerGroupMetadata:
+    """A consumer group, by its metadata or by its id alone."""
+    if isinstance(given, ConsumerGroupMetadata):
+        return given
+    if not isinstance(given, str) or not given:
+        raise TypeError(f"a group is consumer.group_metadata() or a group id, not {given!r}")
+    return ConsumerGroupMetadata(given)

@@ -38,6 +38,15 @@ class MemberIdentity(NamedTuple):
     group_instance_id: str | None = None
 
 
+class ConsumerGroupMetadata(NamedTuple):
+    """A group, and the member of it that processed the records whose offsets are committed."""
+
+    group_id: str
+    generation_id: int = -1
+    member_id: str = ""
+    group_instance_id: str | None = None
+
+
 class CommittedRow(NamedTuple):
     """What the coordinator says of one partition; an offset of -1 when nothing is committed."""
 
@@ -86,7 +95,7 @@ def fetch_request(
     """Fetch the offsets of these partitions, or all that the group has.
 
     With `require_stable` the coordinator answers UNSTABLE_OFFSET_COMMIT while a transaction is about to
-    change an offset; brokers before version 7 cannot tell.
+    change an offset; brokers before version 7 do not report it.
     """
     request = OffsetFetchRequest()
     if version >= _FIRST_FETCH_WITH_STABLE:

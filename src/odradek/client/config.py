@@ -21,10 +21,8 @@ DEFAULT_PORT = 9092
 _INSTEAD = {
     "interceptor_classes": "it is interceptors=[…] here, objects with the methods of an interceptor",
     "partitioner_class": "it is partitioner=… here, a function",
-    "transactional_id": "this producer has no transactions",
-    "transaction_timeout_ms": "this producer has no transactions",
-    "enable_metrics_push": "statistics() tells what was done",
-    "metric_reporters": "statistics() tells what was done",
+    "enable_metrics_push": "statistics() returns the counters",
+    "metric_reporters": "statistics() returns the counters",
     "security_protocol": "this client speaks PLAINTEXT only",
     "config": "each setting is a keyword argument of its own: Producer(**settings)",
     "configs": "each setting is a keyword argument of its own: Producer(**settings)",
@@ -52,7 +50,7 @@ class ClientConfig:
         "bootstrap.servers",
         Kind.LIST,
         ("localhost:9092",),
-        "Brokers to ask first, as host:port; a few are enough, since they tell of all others.",
+        "Brokers to connect to first, as host:port; a few are enough to find all others.",
         importance=Importance.HIGH,
     )
     client_id: str = setting(
@@ -96,14 +94,14 @@ class ClientConfig:
         "metadata.max.age.ms",
         Kind.LONG,
         300_000,
-        "After this time the view of the cluster is renewed even if nothing seems wrong.",
+        "After this time the metadata is refreshed even without an error.",
         at_least(0),
     )
     connections_max_idle_ms: int = setting(
         "connections.max.idle.ms",
         Kind.LONG,
         300_000,
-        "A connection unused for longer is not trusted any more: a new one is made.",
+        "A connection unused for longer is replaced by a new one.",
     )
     socket_connection_setup_timeout_ms: int = setting(
         "socket.connection.setup.timeout.ms",

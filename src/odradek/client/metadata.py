@@ -29,7 +29,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class PartitionView:
-    """Who leads a partition and who copies it, as far as we were told."""
+    """Who leads a partition and who copies it, by the newest metadata."""
 
     partition: int
     leader_id: int = NO_NODE
@@ -72,7 +72,7 @@ class Metadata:
         self.edition = 0
         """Grows with every change of nodes, topics and leaders."""
         self.on_update: Callable[[], object] | None = None
-        """Called after each answer was taken over, by whoever must look at all that is told."""
+        """Called after each answer was taken over, for everything that depends on metadata."""
         self._wanted: set[str] = set()
         self._held: Counter[str] = Counter()
         self._wants_all = False
@@ -149,11 +149,11 @@ class Metadata:
         self.nodes = {row.node_id: Node(row.node_id, row.host, row.port, row.rack) for row in answer.brokers}
         self.cluster_id = answer.cluster_id if answer.cluster_id is not None else self.cluster_id
         self.controller_id = answer.controller_id
-        told = {row.name: row for row in answer.topics if row.name is not None}
+        answered = {row.name: row for row in answer.topics if row.name is not None}
         if self._wants_all:
-            for gone in self.topics.keys() - told.keys():
+            for gone in self.topics.keys() - answered.keys():
                 self._drop(gone)
-        for row in told.values():
+        for row in answered.values():
             self._take(row)
         self.updated_ms = now_ms
         self._settled = self._asked
@@ -161,7 +161,7 @@ class Metadata:
             self.on_update()
 
     def take_leader(self, partition: TopicPartition, leader_id: int, leader_epoch: int) -> bool:
-        """A broker told who leads now, within another answer (KIP-951); whether that was news."""
+        """Take over the leader named in another response (KIP-951); whether that was news."""
         topic = self.topics.get(partition.topic)
         known = topic.partitions.get(partition.partition) if topic is not None else None
         if (
@@ -176,7 +176,7 @@ class Metadata:
         return True
 
     def add_node(self, node: Node) -> None:
-        """A broker told of another one, within another answer."""
+        """Take over the address of a broker named in another response."""
         self.edition += 1
         self.nodes[node.node_id] = node
 
@@ -197,10 +197,10 @@ class Metadata:
             self._drop(row.name)  # deleted and made anew: its epochs begin again
             before = None
         partitions = {}
-        for told in row.partitions:
-            view = _partition_view(told)
+        for answered in row.partitions:
+            view = _partition_view(answered)
             known = before.partitions.get(view.partition) if before is not None else None
-            # Brokers hear of elections at different times; a view never goes back to an earlier leader.
+            # Brokers learn of elections at different times; a view never goes back to an earlier leader.
             is_older = known is not None and NO_EPOCH < view.leader_epoch < known.leader_epoch
             partitions[view.partition] = known if known is not None and is_older else view
         self.topics[row.name] = TopicView(row.name, row.topic_id, row.is_internal, partitions)

@@ -34,6 +34,8 @@ class ProducerSettings(ClientSettings, total=False):
     retries: int
     delivery_timeout_ms: int
     enable_idempotence: bool
+    transactional_id: str | None
+    transaction_timeout_ms: int
     compression_type: str
     compression_gzip_level: int
     compression_lz4_level: int

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
 UNKNOWN_BROKER_EPOCH = -1
@@ -33,6 +35,8 @@ class Broker(NamedTuple):
     endpoints: tuple[Endpoint, ...] = ()
     rack: str | None = None
     epoch: int = UNKNOWN_BROKER_EPOCH
+    # The levels that it supports, lowest and highest, as it has registered them.
+    features: Mapping[str, tuple[int, int]] = MappingProxyType({})
 
     def endpoint(self, listener: str) -> Endpoint | None:
         """Where this broker serves a listener of that name, if it does."""

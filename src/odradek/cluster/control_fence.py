@@ -16,8 +16,12 @@ class ControlFence:
     controller_epoch: int = 0
 
     def admit(self, controller_epoch: int, broker_epoch: int) -> ErrorCode:
-        """NONE if the request is accepted; lower controller epochs are refused then (KIP-380)."""
-        if broker_epoch != UNKNOWN_BROKER_EPOCH and broker_epoch < self.broker_epoch:
+        """NONE if the request is accepted; lower controller epochs are refused then (KIP-380).
+
+        A higher broker epoch is accepted: the controller may know of a new registration before this broker.
+        """
+        is_unregistered = self.broker_epoch == UNKNOWN_BROKER_EPOCH
+        if is_unregistered or UNKNOWN_BROKER_EPOCH != broker_epoch < self.broker_epoch:
             return ErrorCode.STALE_BROKER_EPOCH
         if controller_epoch < self.controller_epoch:
             return ErrorCode.STALE_CONTROLLER_EPOCH

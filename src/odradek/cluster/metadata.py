@@ -94,40 +94,40 @@ class MetadataImage:
     def update(self, request: UpdateMetadataRequest) -> ImageChange:
         """Apply the controller's request; the caller has checked its epoch."""
         self.controller_id = request.controller_id
-        self.brokers = {told.id: self._with_epoch(_broker(told)) for told in request.live_brokers}
-        told = {topic.topic_name: topic for topic in request.topic_states}
+        self.brokers = {one.id: self._with_epoch(_broker(one)) for one in request.live_brokers}
+        topics = {topic.topic_name: topic for topic in request.topic_states}
         deleted: set[TopicPartition] = set()
         if request.type == UPDATE_TYPE_FULL:
-            for name in self.topics.keys() - told.keys():
+            for name in self.topics.keys() - topics.keys():
                 deleted.update(self._remove(name))
-        for topic in told.values():
+        for topic in topics.values():
             deleted.update(self._merge(topic))
         self.version += 1
-        change = ImageChange(frozenset(told), frozenset(deleted))
+        change = ImageChange(frozenset(topics), frozenset(deleted))
         for listener in self.listeners:
             listener(change)
         return change
 
-    def _merge(self, told: UpdateMetadataRequest.TopicStates) -> Iterable[TopicPartition]:
+    def _merge(self, topic: UpdateMetadataRequest.TopicStates) -> Iterable[TopicPartition]:
         """Merge one topic; returns the removed partitions."""
-        known = self.topics.get(told.topic_name)
+        known = self.topics.get(topic.topic_name)
         deleted: list[TopicPartition] = []
-        if known is not None and _is_another(known.topic_id, told.topic_id):
-            deleted.extend(self._remove(told.topic_name))
+        if known is not None and _is_another(known.topic_id, topic.topic_id):
+            deleted.extend(self._remove(topic.topic_name))
             known = None
         partitions = dict(known.partitions) if known is not None else {}
-        for state in told.partition_states:
+        for state in topic.partition_states:
             if state.leader != LEADER_DURING_DELETE:
                 partitions[state.partition_index] = _partition(state)
             elif partitions.pop(state.partition_index, None) is not None:
-                deleted.append(TopicPartition(told.topic_name, state.partition_index))
+                deleted.append(TopicPartition(topic.topic_name, state.partition_index))
         if partitions:
-            topic_id = told.topic_id if told.topic_id != NO_TOPIC_ID or known is None else known.topic_id
-            self.topics[told.topic_name] = TopicMetadata(told.topic_name, topic_id, partitions)
+            topic_id = topic.topic_id if topic.topic_id != NO_TOPIC_ID or known is None else known.topic_id
+            self.topics[topic.topic_name] = TopicMetadata(topic.topic_name, topic_id, partitions)
             if topic_id != NO_TOPIC_ID:
-                self.names_by_id[topic_id] = told.topic_name
+                self.names_by_id[topic_id] = topic.topic_name
         else:
-            self._remove(told.topic_name)
+            self._remove(topic.topic_name)
         return deleted
 
     def _remove(self, name: str) -> Iterable[TopicPartition]:
@@ -141,17 +141,17 @@ class MetadataImage:
         return broker._replace(epoch=self._broker_epochs.get(broker.broker_id, UNKNOWN_BROKER_EPOCH))
 
 
-def _is_another(known_id: bytes, told_id: bytes) -> bool:
+def _is_another(known_id: bytes, new_id: bytes) -> bool:
     """Whether a topic was deleted and created again with the same name; a missing id proves nothing."""
-    return NO_TOPIC_ID not in (known_id, told_id) and known_id != told_id
+    return NO_TOPIC_ID not in (known_id, new_id) and known_id != new_id
 
 
-def _broker(told: UpdateMetadataRequest.LiveBrokers) -> Broker:
+def _broker(row: UpdateMetadataRequest.LiveBrokers) -> Broker:
     endpoints = (
         Endpoint(one.listener, one.host, one.port, SecurityProtocol(one.security_protocol))
-        for one in told.endpoints
+        for one in row.endpoints
     )
-    return Broker(told.id, tuple(endpoints), told.rack)
+    return Broker(row.id, tuple(endpoints), row.rack)
 
 
 def _partition(state: UpdateMetadataRequest.TopicStates.PartitionStates) -> PartitionMetadata:

@@ -20,7 +20,15 @@ from odradek.cluster.acls import AclChanges, ClusterAcls
 from odradek.cluster.brokers import UNKNOWN_BROKER_EPOCH, Broker
 from odradek.cluster.config_changes import ConfigChanges
 from odradek.cluster.controller.channels import Connect
-from odradek.cluster.controller.controller import Controller, ControllerSettings, never_unclean
+from odradek.cluster.controller.controller import (
+    Controller,
+    ControllerSettings,
+    never_unclean,
+    nothing_to_load,
+)
+from odradek.cluster.controller.counters import ElectionCounters
+from odradek.cluster.controller.state.context import ControllerContext
+from odradek.cluster.features import SUPPORTED
 from odradek.cluster.membership import (
     BrokerIdInUse,
     Membership,
@@ -60,8 +68,12 @@ class NodeHooks(NamedTuple):
     # The broker must stop: another one has its id now.
     on_fatal: Callable[[Exception], None]
     allows_unclean: Callable[[str], bool] = never_unclean
+    # Reads a topic's settings, before `allows_unclean` is called.
+    load_settings: Callable[[str], Awaitable[None]] = nothing_to_load
     # None without an authorizer: ACLs are not read then.
     acls: ClusterAcls | None = None
+    # Another broker is controller now, or this one.
+    on_controller: Callable[[], None] = lambda: None
 
 
 class ClusterNode:
@@ -82,6 +94,7 @@ class ClusterNode:
         self._listeners: tuple[Listener, ...] = ()
         self._parts: _Parts | None = None
         self._rejoining: asyncio.Task[None] | None = None
+        self.elections = ElectionCounters()
         self.broker_id = -1
         self.broker_epoch = UNKNOWN_BROKER_EPOCH
         self.cluster_id = ""
@@ -103,6 +116,20 @@ class ClusterNode:
         """The other brokers as this session sees them; only after `join`."""
         assert self._parts is not None, "not joined"
         return self._parts.membership
+
+    @property
+    def controller_context(self) -> ControllerContext | None:
+        """The state of the controller; None while this broker is not the controller."""
+        return None if self._parts is None else self._parts.controller.context
+
+    @property
+    def controller_id(self) -> int | None:
+        """The controller as this broker knows it."""
+        return None if self._parts is None else self._parts.controller.controller_id
+
+    def live_brokers(self) -> dict[int, Broker]:
+        """The registered brokers as this one knows them; those of the last session while there is none."""
+        return {} if self._parts is None else self._parts.membership.brokers
 
     async def connect(self, known_broker_id: int | None = None, known_cluster_id: str | None = None) -> None:
         """Open a session and determine both ids.
@@ -133,12 +160,16 @@ class ClusterNode:
             await self._store.close()
 
     async def _join(self, store: Store) -> None:
-        registration = BrokerRegistration(self._listeners, self._clock.now_ms(), self._settings.rack)
+        registration = BrokerRegistration(
+            self._listeners, self._clock.now_ms(), self._settings.rack, features=SUPPORTED
+        )
         self.broker_epoch = await register_broker(
             store, self.broker_id, registration, wait_s=store.crash_detection_ms / 1000
         )
         self._hooks.on_registered(self.broker_epoch)
-        self._parts = _Parts.of(store, self.broker_id, self._settings, self._hooks, self._clock)
+        self._parts = _Parts.of(
+            store, self.broker_id, self._settings, self._hooks, self._clock, self.elections
+        )
         await self._parts.start()
         store.add_listener(self._on_session)
 
@@ -178,7 +209,13 @@ class _Parts:
 
     @classmethod
     def of(
-        cls, store: Store, broker_id: int, settings: NodeSettings, hooks: NodeHooks, clock: Clock
+        cls,
+        store: Store,
+        broker_id: int,
+        settings: NodeSettings,
+        hooks: NodeHooks,
+        clock: Clock,
+        elections: ElectionCounters,
     ) -> _Parts:
         return cls(
             membership=Membership(store, hooks.on_brokers),
@@ -190,8 +227,11 @@ class _Parts:
                 settings.controller,
                 hooks.connect,
                 allows_unclean=hooks.allows_unclean,
+                load_settings=hooks.load_settings,
                 session_timeout_ms=settings.session_timeout_ms,
                 clock=clock,
+                on_controller=hooks.on_controller,
+                elections=elections,
             ),
         )
 

@@ -42,7 +42,7 @@ def _broker(broker_id: int, node: Node) -> Broker:
         Endpoint(one.name, one.host, one.port, _security_protocol(one.security_protocol))
         for one in written.listeners
     )
-    return Broker(broker_id, endpoints, written.rack, epoch=node.stat.czxid)
+    return Broker(broker_id, endpoints, written.rack, epoch=node.stat.czxid, features=written.features)
 
 
 def _security_protocol(name: str) -> SecurityProtocol:

@@ -72,7 +72,7 @@ class TopicAdmin:
         self._sites = sites
         self._defaults = defaults or TopicDefaults()
         self._check_configs = check_configs
-        self._dice = dice or random.Random()
+        self._dice = dice or random.Random(random.getrandbits(64))
         self._new_topic_id = new_topic_id
 
     async def create_topic(self, topic: NewTopic, *, validate_only: bool = False) -> CreatedTopic:

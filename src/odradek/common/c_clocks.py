@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import time
 
+from odradek.common.simulated_clock import current_simulated_seconds
+
 
 def monotonic_seconds() -> float:
-    """What `time.monotonic` and the event loop's `time` tell."""
-    return time.monotonic()
+    """What `time.monotonic` and the event loop's `time` return; the simulated time in a simulation."""
+    simulated = current_simulated_seconds()
+    return simulated if simulated >= 0 else time.monotonic()
 
 
 def wall_clock_ms() -> int:

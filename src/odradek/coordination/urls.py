@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from odradek.common.errors import ConfigError
-from odradek.coordination.sqlite import SqliteStore
+from odradek.coordination.embedded.store import SqliteStore
 from odradek.coordination.store import Store
 
 DEFAULT_SESSION_TIMEOUT_MS = 18_000  # Kafka's zookeeper.session.timeout.ms

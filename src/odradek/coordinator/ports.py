@@ -9,8 +9,18 @@ from typing import Protocol
 class PartitionWriter(Protocol):
     """One internal topic on this broker: its partitions by number."""
 
-    def append(self, partition: int, leader_epoch: int, batch: bytearray, now_ms: int) -> int:
-        """Append a batch as the leader of that epoch; the offset of its last record. KafkaError on error."""
+    def append(
+        self,
+        partition: int,
+        leader_epoch: int,
+        batch: bytearray,
+        now_ms: int,
+        transaction_version: int = 0,
+    ) -> int:
+        """Append a batch as the leader of that epoch; the offset of its last record. KafkaError on error.
+
+        `transaction_version` is that of a marker, which decides how its epoch is checked.
+        """
         ...
 
     def is_committed(self, partition: int, offset: int) -> bool:

@@ -44,6 +44,15 @@ class ProducerStamp(NamedTuple):
     producer_epoch: int
 
 
+class TransactionMarker(NamedTuple):
+    """The end of a producer's transaction, as the transaction coordinator decided it."""
+
+    producer: ProducerStamp
+    is_commit: bool
+    coordinator_epoch: int
+    transaction_version: int
+
+
 @dataclass(frozen=True, slots=True)
 class Result(Generic[Response]):
     """One operation, applied by the runtime as a whole or not at all.

@@ -20,13 +20,25 @@ from odradek.common.clock import Clock
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.coordinator.ports import PartitionWriter, Timer
-from odradek.coordinator.result import CoordinatorRecord, ParkedResponse, Response, Result, StartTimer
+from odradek.coordinator.result import (
+    CoordinatorRecord,
+    ParkedResponse,
+    Response,
+    Result,
+    StartTimer,
+    TransactionMarker,
+)
 from odradek.coordinator.shard import NOTHING_WRITTEN, Shard, State
 from odradek.protocol.errors import ProtocolError
 from odradek.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, iterate_headers
 from odradek.records.builder import build_batch_from_columns
 from odradek.records.compression import Codec
-from odradek.records.control import ControlType, read_control_type
+from odradek.records.control import (
+    ControlType,
+    EndTransactionMarker,
+    build_end_transaction_marker,
+    read_control_type,
+)
 from odradek.records.record import read_records
 
 logger = logging.getLogger(__name__)
@@ -58,7 +70,7 @@ class CoordinatorRuntime(Generic[State]):
         writer: PartitionWriter,
         timer: Timer,
         clock: Clock,
-        new_state: Callable[[], State],
+        new_state: Callable[[int], State],
         *,
         commit_timeout_ms: int,
         codec: Codec = Codec.NONE,
@@ -81,7 +93,7 @@ class CoordinatorRuntime(Generic[State]):
             if shard.leader_epoch >= leader_epoch:
                 return
             self.resign(partition)
-        shard = Shard(partition, leader_epoch, self._new_state(), self._timer)
+        shard = Shard(partition, leader_epoch, self._new_state(partition), self._timer)
         self._shards[partition] = shard
         end_offset = self._writer.end_offset(partition)
         if end_offset == 0:
@@ -106,6 +118,17 @@ class CoordinatorRuntime(Generic[State]):
         """The partitions of this coordinator, loaded or not."""
         return sorted(self._shards)
 
+    def leader_epoch(self, partition: int) -> int:
+        """The epoch in which this broker leads a partition; NOT_COORDINATOR if it does not."""
+        shard = self._shards.get(partition)
+        if shard is None:
+            raise _not_coordinator(partition)
+        return shard.leader_epoch
+
+    def loaded_states(self) -> list[State]:
+        """The states of the partitions that are loaded; for metrics."""
+        return [shard.state for shard in self._shards.values() if shard.is_loaded]
+
     async def _load(self, shard: Shard[State], end_offset: int) -> None:
         while not shard.is_closed:
             try:
@@ -116,7 +139,7 @@ class CoordinatorRuntime(Generic[State]):
             except KafkaError as error:
                 logger.error("cannot load partition %d of the coordinator: %s", shard.partition, error)
                 await asyncio.sleep(RETRY_MS / 1000)
-                shard.state = self._new_state()
+                shard.state = self._new_state(shard.partition)
             else:
                 # Replayed records may lie above the high watermark: reads wait until they are committed.
                 shard.last_offset = max(shard.last_offset, end_offset - 1)
@@ -182,6 +205,27 @@ class CoordinatorRuntime(Generic[State]):
         found = query(shard.state, self._clock.now_ms())
         await self._committed(shard, shard.last_offset)
         return found
+
+    async def end_transaction(self, partition: int, marker: TransactionMarker) -> None:
+        """Write the marker of a transaction, after which its records take effect or are dropped."""
+        shard = self._active(partition)
+        now_ms = self._clock.now_ms()
+        batch = build_end_transaction_marker(
+            EndTransactionMarker(
+                ControlType.COMMIT if marker.is_commit else ControlType.ABORT, marker.coordinator_epoch
+            ),
+            producer_id=marker.producer.producer_id,
+            producer_epoch=marker.producer.producer_epoch,
+            timestamp_ms=now_ms,
+        )
+        try:
+            shard.last_offset = self._writer.append(
+                partition, shard.leader_epoch, batch, now_ms, marker.transaction_version
+            )
+        except KafkaError as error:
+            raise _as_coordinator(error) from error
+        shard.state.replay_end_of_transaction(marker.producer.producer_id, is_commit=marker.is_commit)
+        await self._committed(shard, shard.last_offset)
 
     def _active(self, partition: int) -> Shard[State]:
         shard = self._shards.get(partition)

@@ -19,6 +19,8 @@ class CommittedOffsets:
         self._by_group: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
         # None stands for an offset that the transaction deletes.
         self._pending: dict[int, dict[tuple[str, TopicPartition], OffsetAndMetadata | None]] = {}
+        # The same the other way round: the producers with a pending offset, by group and partition.
+        self._pending_producers: dict[str, dict[TopicPartition, set[int]]] = {}
 
     def __iter__(self) -> Iterator[str]:
         """The groups that have committed offsets."""
@@ -44,19 +46,31 @@ class CommittedOffsets:
         self, producer_id: int, group_id: str, partition: TopicPartition, committed: OffsetAndMetadata | None
     ) -> None:
         """Set one offset when the producer's transaction is committed."""
-        self._pending.setdefault(producer_id, {})[group_id, partition] = committed
+        pending = self._pending.setdefault(producer_id, {})
+        if (group_id, partition) not in pending:
+            producers = self._pending_producers.setdefault(group_id, {}).setdefault(partition, set())
+            producers.add(producer_id)
+        pending[group_id, partition] = committed
 
     def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
         """Apply or discard the offsets of a transaction that has ended."""
-        pending = self._pending.pop(producer_id, {})
-        if is_commit:
-            for (group_id, partition), committed in pending.items():
+        for (group_id, partition), committed in self._pending.pop(producer_id, {}).items():
+            self._forget_pending(producer_id, group_id, partition)
+            if is_commit:
                 self.put(group_id, partition, committed)
+
+    def _forget_pending(self, producer_id: int, group_id: str, partition: TopicPartition) -> None:
+        partitions = self._pending_producers[group_id]
+        partitions[partition].discard(producer_id)
+        if not partitions[partition]:
+            del partitions[partition]
+        if not partitions:
+            del self._pending_producers[group_id]
 
     def is_pending(self, group_id: str, partition: TopicPartition) -> bool:
         """Whether an open transaction may change this offset."""
-        return any((group_id, partition) in pending for pending in self._pending.values())
+        return partition in self._pending_producers.get(group_id, ())
 
     def has_pending(self, group_id: str) -> bool:
         """Whether an open transaction may change an offset of this group."""
-        return any(group_id == group for pending in self._pending.values() for group, _ in pending)
+        return group_id in self._pending_producers

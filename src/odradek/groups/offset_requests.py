@@ -9,7 +9,7 @@ from typing import NamedTuple
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
-from odradek.coordinator.result import Result, StartTimer, StopTimer
+from odradek.coordinator.result import CoordinatorRecord, ProducerStamp, Result, StartTimer, StopTimer
 from odradek.groups.classic.group_transition import SessionTimer
 from odradek.groups.classic.rebalance import validate_member
 from odradek.groups.classic_group import (
@@ -48,6 +48,14 @@ class Commit:
     knows_group_errors: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class TransactionalCommit:
+    """A TxnOffsetCommit request: the offsets take effect when the producer's transaction is committed."""
+
+    commit: Commit
+    producer: ProducerStamp
+
+
 class FetchedOffset(NamedTuple):
     """A committed offset, or an error code."""
 
@@ -61,6 +69,20 @@ NOTHING_COMMITTED = FetchedOffset(NOT_COMMITTED)
 def commit(state: GroupsState, request: Commit, now_ms: int) -> Result[PartitionErrors]:
     """Write the offsets; those with too much metadata are rejected."""
     timers = _validate_commit(state, request)
+    verdicts, records = _commit_records(state, request)
+    return Result(response=verdicts, records=records, timers=timers)
+
+
+def commit_in_transaction(state: GroupsState, request: TransactionalCommit) -> Result[PartitionErrors]:
+    """Write the offsets as part of the transaction; those with too much metadata are rejected."""
+    _validate_transactional(state, request.commit)
+    verdicts, records = _commit_records(state, request.commit)
+    return Result(response=verdicts, records=records, producer=request.producer)
+
+
+def _commit_records(
+    state: GroupsState, request: Commit
+) -> tuple[PartitionErrors, tuple[CoordinatorRecord, ...]]:
     limit = state.settings.offset_metadata_max_bytes
     verdicts: dict[TopicPartition, ErrorCode] = {}
     records = []
@@ -69,7 +91,23 @@ def commit(state: GroupsState, request: Commit, now_ms: int) -> Result[Partition
         verdicts[partition] = ErrorCode.OFFSET_METADATA_TOO_LARGE if is_too_long else ErrorCode.NONE
         if not is_too_long:
             records.append(offset_commit(request.group_id, partition, committed))
-    return Result(response=verdicts, records=tuple(records), timers=timers)
+    return verdicts, tuple(records)
+
+
+def _validate_transactional(state: GroupsState, request: Commit) -> None:
+    """Raise unless the member, if one is named, is in that generation (KIP-447); renews no session."""
+    group = state.find(request.group_id)
+    names_member = request.member_id != UNKNOWN_MEMBER_ID or request.group_instance_id is not None
+    if group is None:
+        if request.generation_id >= 0:
+            raise IllegalGeneration(request.generation_id, NO_GENERATION)
+    elif isinstance(group, ConsumerGroup):
+        if names_member or request.generation_id >= 0:
+            _validate_consumer_commit(state, group, request)
+    elif request.generation_id >= 0 or (names_member and group.state is not GroupState.EMPTY):
+        validate_member(group, request.member_id, request.group_instance_id)
+        if request.generation_id != group.generation_id:
+            raise IllegalGeneration(request.generation_id, group.generation_id)
 
 
 def _validate_commit(state: GroupsState, request: Commit) -> tuple[StartTimer | StopTimer, ...]:

@@ -60,19 +60,19 @@ def group_tombstone(group_id: str) -> CoordinatorRecord:
 def group_of(group_id: str, value: GroupMetadataValue) -> Group:
     """The group of a record; no requests are parked."""
     members = {
-        told.member_id: Member(
-            member_id=told.member_id,
-            group_instance_id=told.group_instance_id,
-            client_id=told.client_id,
-            client_host=told.client_host,
-            rebalance_timeout_ms=told.rebalance_timeout
-            if told.rebalance_timeout >= 0
-            else told.session_timeout,
-            session_timeout_ms=told.session_timeout,
-            protocols=((value.protocol or "", told.subscription),),
-            assignment=told.assignment,
+        member.member_id: Member(
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            rebalance_timeout_ms=member.rebalance_timeout
+            if member.rebalance_timeout >= 0
+            else member.session_timeout,
+            session_timeout_ms=member.session_timeout,
+            protocols=((value.protocol or "", member.subscription),),
+            assignment=member.assignment,
         )
-        for told in value.members
+        for member in value.members
     }
     timestamp_ms = value.current_state_timestamp
     return Group(

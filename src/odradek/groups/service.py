@@ -9,7 +9,8 @@ from uuid import uuid4
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
-from odradek.coordinator.result import Response, Result
+from odradek.coordinator.partitioning import partition_for
+from odradek.coordinator.result import Response, Result, TransactionMarker
 from odradek.coordinator.runtime import CoordinatorRuntime
 from odradek.groups import admin, consumer_admin
 from odradek.groups import classic_requests as classic
@@ -18,8 +19,7 @@ from odradek.groups import offset_requests as offsets
 from odradek.groups.classic.membership import Joining
 from odradek.groups.classic_group import NO_GENERATION
 from odradek.groups.consumer.consumer_protocol import ConsumerHeartbeat
-from odradek.groups.offset_requests import Commit, FetchedOffset, PartitionErrors
-from odradek.groups.partitions import partition_for
+from odradek.groups.offset_requests import Commit, FetchedOffset, PartitionErrors, TransactionalCommit
 from odradek.groups.state import GroupsState
 from odradek.protocol.messages import (
     ConsumerGroupDescribeResponse,
@@ -99,7 +99,7 @@ class GroupService:
     async def describe_consumer_group(self, group_id: str) -> ConsumerGroupDescribeResponse.Groups:
         """One group of the consumer protocol with its members."""
         return await self._runtime.read(
-            self._partition_of(group_id), lambda state, _: consumer_admin.describe(state, group_id)
+            self.partition_of(group_id), lambda state, _: consumer_admin.describe(state, group_id)
         )
 
     # Offsets
@@ -107,6 +107,15 @@ class GroupService:
     async def commit_offsets(self, commit: Commit) -> PartitionErrors:
         """Commit offsets; each partition has its own error code."""
         return await self._run(commit.group_id, lambda state, now: offsets.commit(state, commit, now))
+
+    async def commit_offsets_in_transaction(self, request: TransactionalCommit) -> PartitionErrors:
+        """Commit offsets as part of a transaction; each partition has its own error code."""
+        group_id = request.commit.group_id
+        return await self._run(group_id, lambda state, _: offsets.commit_in_transaction(state, request))
+
+    async def end_transaction(self, partition: int, marker: TransactionMarker) -> None:
+        """A transaction with offsets in this partition has ended: they take effect, or are dropped."""
+        await self._runtime.end_transaction(partition, marker)
 
     async def fetch_offsets(
         self,
@@ -123,7 +132,7 @@ class GroupService:
             offsets.check_member(state, group_id, member_id, member_epoch)
             return offsets.fetch(state, group_id, partitions, require_stable=require_stable)
 
-        return await self._runtime.read(self._partition_of(group_id), fetch)
+        return await self._runtime.read(self.partition_of(group_id), fetch)
 
     async def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> PartitionErrors:
         """Delete offsets; each partition has its own error code."""
@@ -160,7 +169,7 @@ class GroupService:
     async def describe(self, group_id: str, *, knows_group_errors: bool) -> DescribeGroupsResponse.Groups:
         """One group with its members."""
         return await self._runtime.read(
-            self._partition_of(group_id),
+            self.partition_of(group_id),
             lambda state, _: admin.describe(state, group_id, knows_group_errors=knows_group_errors),
         )
 
@@ -168,7 +177,8 @@ class GroupService:
         """Delete a group without members."""
         await self._run(group_id, lambda state, _: admin.delete(state, group_id))
 
-    def _partition_of(self, group_id: str) -> int:
+    def partition_of(self, group_id: str) -> int:
+        """The partition of `__consumer_offsets` of a group."""
         count = self._partition_count()
         if count == 0:
             raise KafkaError(
@@ -177,7 +187,7 @@ class GroupService:
         return partition_for(group_id, count)
 
     async def _run(self, group_id: str, decide: Callable[[GroupsState, int], Result[Response]]) -> Response:
-        return await self._runtime.run(self._partition_of(group_id), decide)
+        return await self._runtime.run(self.partition_of(group_id), decide)
 
 
 def _check_named(group_id: str) -> None:

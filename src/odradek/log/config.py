@@ -7,6 +7,7 @@ dropped (`message.downconversion.enable`, `message.format.version`, `message.tim
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import dataclass
 
 from odradek.common.config import (
@@ -28,6 +29,17 @@ GZIP_LEVEL = Valid(
     lambda level: level == -1 or 1 <= level <= 9,
     "[1,...,9] or -1",
     lambda _: "Value must be between 1 and 9 or equal to -1",
+)
+
+
+_THROTTLED_FORMAT = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+_THROTTLED_REPLICAS = Valid(
+    lambda value: value == ("*",) or all(re.fullmatch("[0-9]+:[0-9]+", pair) for pair in value),
+    _THROTTLED_FORMAT,
+    lambda _: (
+        "follower.replication.throttled.replicas must be the literal '*' or a list of replicas in the "
+        f"following format: {_THROTTLED_FORMAT}"
+    ),
 )
 
 
@@ -81,6 +93,13 @@ class LogConfig:
     )
     flush_ms: int = setting(
         "flush.ms", Kind.LONG, LONG_MAX, "Sync to disk when the last sync is this long ago.", at_least(0)
+    )
+    follower_replication_throttled_replicas: tuple[str, ...] = setting(
+        "follower.replication.throttled.replicas",
+        Kind.LIST,
+        (),
+        "Followers that are limited by follower.replication.throttled.rate while they are behind; * for all.",
+        _THROTTLED_REPLICAS,
     )
     index_interval_bytes: int = setting(
         "index.interval.bytes", Kind.INT, 4096, "Bytes of log between two index entries.", at_least(0)

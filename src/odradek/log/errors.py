@@ -40,11 +40,12 @@ class RecordListTooLarge(LogError):
 
 
 class UnexpectedAppendOffset(LogError):
-    """A follower got batches that do not continue its log."""
+    """A follower got batches that do not continue its log; the first one covers `offset` to `last_offset`."""
 
-    def __init__(self, offset: int, expected: int) -> None:
+    def __init__(self, offset: int, expected: int, last_offset: int) -> None:
         self.offset = offset
         self.expected = expected
+        self.last_offset = last_offset
         super().__init__(f"offset {offset} where {expected} or more was expected")
 
 

@@ -56,8 +56,34 @@ LOG_START_OFFSET = _gauge("log_start_offset", _PARTITION, "The first offset that
 LOG_END_OFFSET = _gauge("log_end_offset", _PARTITION, "The offset that the next record gets.")
 HIGH_WATERMARK = _gauge("high_watermark", _PARTITION, "Everything below is on all replicas in sync.")
 
+TRANSACTIONS_OPEN = _gauge("open_transactions", (), "Transactions coordinated here that are not decided yet.")
+OLDEST_TRANSACTION = _gauge("oldest_transaction_seconds", (), "How long the oldest of them has been open.")
+TRANSACTIONS_ENDED = _counter("transactions_ended", ("outcome",), "Transactions that were decided here.")
+MARKERS_WAITING = _gauge("transaction_markers_waiting", (), "Markers that are to be written to partitions.")
+
 PARTITIONS = _gauge("partitions", (), "Partitions with a replica here.")
 LEADERS = _gauge("leaders", (), "Partitions that this broker leads.")
 UNDER_REPLICATED = _gauge("under_replicated_partitions", (), "Led here, with replicas that are not in sync.")
+UNDER_MIN_ISR = _gauge(
+    "under_min_isr_partitions", (), "Led here, with fewer replicas in sync than min.insync.replicas."
+)
+AT_MIN_ISR = _gauge("at_min_isr_partitions", (), "Led here, with exactly min.insync.replicas in sync.")
+REPLICA_LAG = _gauge(
+    "replica_lag", (*_PARTITION, "follower"), "Records that a follower of this leader does not have yet."
+)
+MAX_FOLLOWER_LAG = _gauge(
+    "max_follower_lag", (), "The most records that a follower here is behind its leader."
+)
+ISR_SHRINKS = _counter("isr_shrinks", (), "Followers of this leader that were removed from an ISR.")
+ISR_EXPANDS = _counter("isr_expands", (), "Followers of this leader that joined an ISR again.")
+FAILED_ISR_UPDATES = _counter("failed_isr_updates", (), "Changes of an ISR that the controller refused.")
+REPLICATION_BYTES_IN = _counter("replication_bytes_in", (), "Bytes of batches that followers here fetched.")
+TRUNCATIONS = _counter("replica_truncations", (), "Logs of followers here that were cut to the leader's.")
+ACTIVE_CONTROLLER = _gauge("active_controller", (), "1 if this broker is the controller, else 0.")
+OFFLINE_PARTITIONS = _gauge("offline_partitions", (), "Without a leader; 0 on all but the controller.")
+LEADER_ELECTIONS = _counter("leader_elections", (), "Leaders that this broker elected as the controller.")
+UNCLEAN_ELECTIONS = _counter(
+    "unclean_leader_elections", (), "Of these, leaders that were not in sync: records may be lost."
+)
 OFFLINE_DIRECTORIES = _gauge("offline_log_directories", (), "Log directories that have failed.")
 OPEN_FILES = _gauge("open_log_files", (), "Files of logs that are held open.")

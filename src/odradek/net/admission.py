@@ -1,4 +1,4 @@
-"""Whether one more connection may come in: limits of a broker, of an address, and of a second."""
+"""Whether one more connection is accepted: limits per broker, per address and per second."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Admission:
         self._per_ip: Counter[str] = Counter()
 
     def refusal(self, ip: str) -> str | None:
-        """Why one more from that address is too many; None if it may come in."""
+        """Why a connection from that address is refused; None if it is accepted."""
         limits = self.limits
         if self.connection_count >= limits.max_connections:
             return f"the broker has {self.connection_count} connections, its limit"
@@ -39,12 +39,12 @@ class Admission:
         return None
 
     def opened(self, ip: str) -> None:
-        """A connection came in."""
+        """Count an accepted connection."""
         self.connection_count += 1
         self._per_ip[ip] += 1
 
     def closed(self, ip: str) -> None:
-        """A connection is over."""
+        """Count a closed connection."""
         self.connection_count -= 1
         self._per_ip[ip] -= 1
         if not self._per_ip[ip]:
@@ -52,7 +52,7 @@ class Admission:
 
 
 class CreationRate:
-    """How many connections a listener has taken in this second."""
+    """How many connections a listener has accepted in this second."""
 
     __slots__ = ("_count", "_window_began")
 
@@ -61,7 +61,7 @@ class CreationRate:
         self._count = 0
 
     def wait_seconds(self, now: float, max_per_second: int) -> float:
-        """How long the next connection has to wait; 0 if it may come now."""
+        """How long the next connection has to wait; 0 if it may be accepted now."""
         if now - self._window_began >= WINDOW_SECONDS:
             self._window_began = now
             self._count = 0
@@ -70,5 +70,5 @@ class CreationRate:
         return 0.0
 
     def accepted(self) -> None:
-        """One came."""
+        """Count an accepted connection."""
         self._count += 1

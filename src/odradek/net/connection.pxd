@@ -16,7 +16,7 @@ cdef class Connection:
     cdef object _handle
     cdef object _on_close
     cdef object _receive_buffer
-    cdef RequestLimit _gate
+    cdef RequestLimit _request_limit
     cdef FrameAssembler _assembler
     cdef ExchangeQueue _exchanges
     cdef SendQueue _outgoing
@@ -26,6 +26,7 @@ cdef class Connection:
     cdef bint _is_serving
     cdef bint _is_writing
     cdef bint _closed
+    cdef public bint is_exempt
     cdef public double last_active
     cdef readonly str host
     cdef readonly str peer

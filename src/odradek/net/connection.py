@@ -1,5 +1,5 @@
 # cython: annotation_typing=False
-"""The server's side of one connection: frames in, answers out in order, both bounded.
+"""The server's side of one connection: frames in, responses out in order, both bounded.
 
 Compiled by Cython (connection.pxd has the C types), or interpreted as is.
 """
@@ -30,14 +30,14 @@ else:
 log = logging.getLogger(__name__)
 
 FIRST_PIECE_BYTES = 4096
-"""Read of a frame that is expected to be large, so that the rest of it can go to its place without a copy."""
+"""Read first of a frame that is expected to be large, so that the rest needs no copy."""
 
 
 class ConnectionLimits(NamedTuple):
     """Bounds for one connection.
 
-    max_open_requests: requests that may wait for their answer before we stop reading (pipelining).
-    max_unsent_bytes: answers that the client does not take before we stop reading.
+    max_open_requests: requests that may wait for their response before we stop reading (pipelining).
+    max_unsent_bytes: responses that the client has not received before we stop reading.
     """
 
     max_frame_bytes: int = 100 * 1024 * 1024
@@ -46,18 +46,17 @@ class ConnectionLimits(NamedTuple):
 
 
 Handler = Callable[["Connection", memoryview, Exchange], None]
-"""Handles one frame: answers at once, or copies the frame before it returns and answers later."""
+"""Handles one frame: responds at once, or copies the frame before it returns and responds later."""
 
 
 class Connection:
-    """One client's connection. Lives on the loop; made by its listener, which is told when it closes."""
+    """One client's connection. Lives on the loop; its listener creates it and is notified when it closes."""
 
     __slots__ = (
         "_assembler",
         "_closed",
         "_exchanges",
         "_fd",
-        "_gate",
         "_handle",
         "_held",
         "_is_muted",
@@ -70,9 +69,11 @@ class Connection:
         "_on_close",
         "_outgoing",
         "_receive_buffer",
+        "_request_limit",
         "_socket",
         "at_close",
         "host",
+        "is_exempt",
         "last_active",
         "peer",
         "state",
@@ -88,7 +89,8 @@ class Connection:
         receive_buffer: memoryview,
         frame_buffers: BufferPool,
         limits: ConnectionLimits,
-        gate: RequestLimit,
+        request_limit: RequestLimit,
+        is_exempt: bool = False,
     ) -> None:
         self._loop = loop
         self._socket = sock
@@ -98,52 +100,55 @@ class Connection:
         self._receive_buffer = receive_buffer
         self._max_open_requests = limits.max_open_requests
         self._max_unsent_bytes = limits.max_unsent_bytes
-        self._gate = gate
+        self._request_limit = request_limit
         self._assembler = FrameAssembler(limits.max_frame_bytes, frame_buffers)
         self._exchanges = ExchangeQueue(self._send)
         self._outgoing = SendQueue(sock)
-        # Frames that came with others and must wait until the connection may go on.
+        # Frames that were received with others and wait until the connection is below its limits.
         self._held: deque[memoryview] = deque()
         self._is_muted = False
         self._is_reading = False
-        self._is_serving = False  # several frames at once: their answers go out together
+        self._is_serving = False  # several frames at once: their responses are sent together
         self._is_writing = False
         self._closed = False
+        # Read even if the request limit is reached. The handler sets it with each request: those of the
+        # controller must not wait behind clients' requests.
+        self.is_exempt = is_exempt
         self.last_active = monotonic_seconds()  # the loop's clock
         self.host: str = _peer_host(sock)  # the client's address, as ACLs name it
         self.peer: str = _peer_name(sock)
         self.state: Any = None  # whatever the handler keeps per connection
-        # What is to be done when the connection ends, by whatever owns the wish.
+        # Callbacks for the close of the connection, by their owner.
         self.at_close: dict[Any, Callable[[], None]] = {}
         self._read(True)
 
     @property
     def is_closed(self) -> bool:
-        """Whether it is over, from either side."""
+        """Whether either side has closed it."""
         return self._closed
 
     @property
     def open_requests(self) -> int:
-        """Requests that have not been answered yet."""
+        """Requests without a response yet."""
         return self._exchanges.count
 
     def close(self, reason: str = "") -> None:
-        """End the connection; what was not sent is lost."""
+        """Close the connection; unsent responses are lost."""
         if self._closed:
             return
         self._closed = True
         if reason:
             log.info("closing the connection of %s: %s", self.peer, reason)
-        # Before close: the loop must not watch a file descriptor that someone else may get next.
+        # Before close: the loop must not watch a file descriptor that the system may use again.
         self._read(False)
         self._write(False)
         self._socket.close()
         self._fd = -1
         self._held.clear()
-        wishes, self.at_close = self.at_close, {}
-        for act in wishes.values():
-            act()
-        self._gate.forget(self)
+        callbacks, self.at_close = self.at_close, {}
+        for callback in callbacks.values():
+            callback()
+        self._request_limit.remove(self)
         self._on_close(self)
 
     def _read(self, wanted: bool) -> None:
@@ -165,14 +170,14 @@ class Connection:
     def _readable(self) -> None:
         if self._closed:
             return
-        if self._gate.is_full:
+        if self._request_limit.is_full and not self.is_exempt:
             self._stall()
             return
-        room = self._assembler.room()
-        is_first_piece = room is None and self._assembler.is_large_expected
+        free_space = self._assembler.free_space()
+        is_first_piece = free_space is None and self._assembler.is_large_expected
         shared = self._receive_buffer[:FIRST_PIECE_BYTES] if is_first_piece else self._receive_buffer
         try:
-            count = receive(self._fd, shared if room is None else room)
+            count = receive(self._fd, shared if free_space is None else free_space)
         except OSError as error:
             self.close(str(error))
             return
@@ -182,19 +187,19 @@ class Connection:
             self.close("it ended in the middle of a frame" if self._assembler.is_mid_frame else "")
             return
         self.last_active = monotonic_seconds()
-        if room is None:
+        if free_space is None:
             self._received(count)
             if is_first_piece and self._assembler.is_mid_frame and self._is_reading:
-                self._readable()  # the rest goes to its place
+                self._readable()  # the rest is read into its own buffer
             return
-        room.release()
+        free_space.release()
         frame = self._assembler.filled(count)
         if frame is not None:
             self._serve_one(frame)
             self._assembler.done()
 
     def _received(self, count: int) -> None:
-        """So many bytes are in the shared buffer."""
+        """Handle the first `count` bytes of the shared buffer."""
         frame = self._assembler.only_frame(self._receive_buffer, count)
         if frame is not None:
             self._serve_one(frame)
@@ -209,7 +214,7 @@ class Connection:
         self._assembler.done()
 
     def _serve_one(self, frame: memoryview) -> None:
-        """Like `_serve`, for a frame that came alone."""
+        """Like `_serve`, for a single frame."""
         if self._is_full():
             self._held.append(memoryview(bytearray(frame)))
             self._stall()
@@ -232,15 +237,19 @@ class Connection:
             if not self._is_writing:
                 self._flush(())
             if not self._is_reading and not self._closed:
-                self._loop.call_soon(self._go_on)
+                self._loop.call_soon(self._resume_reading)
 
     def _is_full(self) -> bool:
         return (
             self._exchanges.count >= self._max_open_requests
-            or self._gate.is_full
+            or (self._request_limit.is_full and not self.is_exempt)
             or self._is_muted
             or self._outgoing.unsent_bytes > self._max_unsent_bytes
         )
+
+    def handle_with(self, handle: Handler) -> None:
+        """Pass later frames to another handler."""
+        self._handle = handle
 
     def mute(self, seconds: float) -> None:
         """`pause` for that time; for clients beyond their quota."""
@@ -249,21 +258,21 @@ class Connection:
             self._loop.call_later(seconds, self.resume)
 
     def pause(self) -> None:
-        """Take no more requests until `resume`; answers still go out."""
+        """Read no more requests until `resume`; responses are still sent."""
         self._is_muted = True
         self._read(False)
 
     def resume(self) -> None:
-        """Take requests again, first those that came meanwhile."""
+        """Read requests again, after those that are held."""
         self._is_muted = False
         if not self._closed:
-            self._go_on()
+            self._resume_reading()
 
     def _stall(self) -> None:
-        """Stop reading; an answer of ours lets us go on, or room in the whole broker."""
+        """Stop reading until a response is sent or the request limit of the broker allows more."""
         self._read(False)
-        if self._gate.is_full:
-            self._gate.stall(self, self._go_on)
+        if self._request_limit.is_full and not self.is_exempt:
+            self._request_limit.stall(self, self._resume_reading)
 
     def _send(self, parts: Any) -> None:
         if self._closed:
@@ -277,13 +286,13 @@ class Connection:
         else:
             self._flush(parts)
         if not self._is_reading and not self._closed:
-            # Not from here: an answer given within a handler must not start the next request inside it.
-            self._loop.call_soon(self._go_on)
+            # Not from here: a response sent by a handler must not start the next request inside that handler.
+            self._loop.call_soon(self._resume_reading)
 
     def _writable(self) -> None:
         self._flush(())
         if not self._is_reading:
-            self._go_on()
+            self._resume_reading()
 
     def _flush(self, parts: Any) -> None:
         if self._closed:
@@ -295,13 +304,13 @@ class Connection:
             return
         self._write(not done)
 
-    def _go_on(self) -> None:
-        """Take up held frames, then reading, as far as there is room."""
+    def _resume_reading(self) -> None:
+        """Handle held frames, then read again, within the limits."""
         while self._held and not self._closed and not self._is_full():
             self._handle(self, self._held.popleft(), self._exchanges.begin())
         if self._closed:
             return
-        if self._gate.is_full:
+        if self._request_limit.is_full and not self.is_exempt:
             self._stall()
         elif not self._held and not self._is_full():
             self._read(True)

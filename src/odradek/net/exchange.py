@@ -1,5 +1,5 @@
 # cython: annotation_typing=False
-"""The order of answers on one connection: as asked, whatever order they become ready in.
+"""The order of responses on one connection: that of the requests.
 
 Compiled by Cython (exchange.pxd has the C types), or interpreted as is.
 """
@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 Parts = Sequence[Any]
-"""What goes out for one request: bytes-like objects and file ranges; empty if the request wants no answer."""
+"""The response to one request: bytes-like objects and file ranges; empty if the request has no response."""
 
 
 class Exchange:
-    """One request that waits for its answer. Whoever handles the request calls `answer` exactly once."""
+    """One request that waits for its response. Its handler calls `answer` exactly once."""
 
     __slots__ = ("_next", "_parts", "_queue")
 
@@ -31,9 +31,9 @@ class Exchange:
 
 
 class ExchangeQueue:
-    """The open exchanges of one connection, oldest first, each of which knows the next; `count` of them.
+    """The open exchanges of one connection, a linked list, oldest first.
 
-    `send` gets the parts of each answer in order, none for a request that wants no answer. Owned by the
+    `send` gets the parts of each response in order, none for a request without a response. Owned by the
     connection.
     """
 
@@ -49,7 +49,7 @@ class ExchangeQueue:
         return self.count
 
     def begin(self) -> Exchange:
-        """A new exchange behind all others."""
+        """Append a new exchange."""
         exchange = Exchange(self)
         last = self._last
         if last is None:
@@ -61,7 +61,7 @@ class ExchangeQueue:
         return exchange
 
     def advance(self) -> None:
-        """Send what is ready at the front."""
+        """Send the responses that are next and ready."""
         while True:
             first = self._first
             if first is None or first._parts is None:

@@ -12,8 +12,8 @@ cdef class BufferPool:
     cdef Py_ssize_t _free_bytes
 
     @cython.locals(index=Py_ssize_t)
-    cpdef bytearray take(self, Py_ssize_t size)
-    cpdef give(self, bytearray buffer)
+    cpdef bytearray acquire(self, Py_ssize_t size)
+    cpdef release(self, bytearray buffer)
 
 
 @cython.final
@@ -22,12 +22,12 @@ cdef class FrameAssembler:
     cdef BufferPool _buffers
     cdef bytes _size_bytes
     cdef bytearray _partial
-    cdef bytearray _lent
+    cdef bytearray _complete
     cdef Py_ssize_t _size
     cdef Py_ssize_t _filled
     cdef readonly bint is_large_expected
 
-    cpdef room(self)
+    cpdef free_space(self)
     @cython.locals(partial=bytearray)
     cpdef filled(self, Py_ssize_t count)
     cpdef done(self)

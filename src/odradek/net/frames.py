@@ -2,8 +2,8 @@
 """Bytes to frames: each frame is an int32 size, then that many bytes.
 
 Frames that arrive whole are handed out as views of the buffer they were received in, without a copy. A frame
-that arrives in pieces gets a buffer of its own, which grows with what really arrives: a size that lies costs
-the sender its bytes, not us our memory. Grown buffers are used again for the next large frame.
+that arrives in pieces gets a buffer of its own, which grows with the bytes received: a false size does not
+allocate memory. Grown buffers are used again for the next large frame.
 
 Compiled by Cython (frames.pxd has the C types), or interpreted as is.
 """
@@ -22,13 +22,13 @@ else:
 
 SIZE_BYTES = 4
 _SIZE_BYTES = SIZE_BYTES
-FIRST_ROOM = 64 * 1024
+FIRST_CAPACITY = 64 * 1024
 LARGE_BYTES = 64 * 1024
 _LARGE_BYTES = LARGE_BYTES
 
 
 class FrameTooLarge(OdradekError):
-    """A frame that claims more bytes than allowed, or fewer than none."""
+    """A frame with a size over the limit or below zero."""
 
     def __init__(self, size: int, limit: int) -> None:
         self.size = size
@@ -37,7 +37,7 @@ class FrameTooLarge(OdradekError):
 
 
 class BufferPool:
-    """Buffers of frames that are done with, for the next large ones of any connection. A listener owns it."""
+    """Unused frame buffers, shared by all connections of a listener."""
 
     __slots__ = ("_free", "_free_bytes", "max_bytes")
 
@@ -46,17 +46,17 @@ class BufferPool:
         self._free: list[bytearray] = []
         self._free_bytes = 0
 
-    def take(self, size: int) -> bytearray:
+    def acquire(self, size: int) -> bytearray:
         """A buffer for a frame of `size`: a used one if it is large enough, else a new one that must grow."""
         for index in range(len(self._free) - 1, -1, -1):
             if len(self._free[index]) >= size:
                 buffer = self._free.pop(index)
                 self._free_bytes -= len(buffer)
                 return buffer
-        return bytearray(min(size, FIRST_ROOM))
+        return bytearray(min(size, FIRST_CAPACITY))
 
-    def give(self, buffer: bytearray) -> None:
-        """Nobody looks at this buffer any more."""
+    def release(self, buffer: bytearray) -> None:
+        """Return a buffer that is not used any more."""
         if len(buffer) > self.max_bytes:
             return
         while self._free_bytes + len(buffer) > self.max_bytes:
@@ -68,14 +68,14 @@ class BufferPool:
 class FrameAssembler:
     """The frames of one connection.
 
-    Ask `room` where the next bytes belong: anywhere (None), or, once a frame has begun, into its place. Then
-    tell with `feed` or `filled` what came, and with `done` when the frames that came out have been handled.
+    `free_space` is the buffer for the rest of a partial frame, or None: then any buffer will do. Pass
+    what was received to `feed` or `filled`, and call `done` when the returned frames have been handled.
     """
 
     __slots__ = (
         "_buffers",
+        "_complete",
         "_filled",
-        "_lent",
         "_partial",
         "_size",
         "_size_bytes",
@@ -88,7 +88,7 @@ class FrameAssembler:
         self._buffers = buffers
         self._size_bytes = b""
         self._partial: bytearray | None = None
-        self._lent: bytearray | None = None
+        self._complete: bytearray | None = None
         self._size = 0
         self._filled = 0
         # Whether the last frame was large: a client that sends one mostly sends more of them.
@@ -96,11 +96,11 @@ class FrameAssembler:
 
     @property
     def is_mid_frame(self) -> bool:
-        """Whether a frame has begun and not ended."""
+        """Whether there is a partial frame."""
         return self._partial is not None or bool(self._size_bytes)
 
-    def room(self) -> memoryview | None:
-        """Where the rest of the begun frame belongs; None if none has begun."""
+    def free_space(self) -> memoryview | None:
+        """The buffer for the rest of the partial frame; None if there is none."""
         partial = self._partial
         if partial is None:
             return None
@@ -109,24 +109,24 @@ class FrameAssembler:
         return memoryview(partial)[self._filled : self._size]
 
     def filled(self, count: int) -> memoryview | None:
-        """`count` bytes were put into `room`; the frame, if it is complete now."""
+        """`count` bytes were written to `free_space`; returns the frame if it is complete."""
         partial = self._partial
         assert partial is not None
         self._filled += count
         if self._filled < self._size:
             return None
         self._partial = None
-        self._lent = partial
+        self._complete = partial
         return memoryview(partial)[: self._size]
 
     def done(self) -> None:
-        """The frames handed out have been handled, or copied."""
-        if self._lent is not None:
-            self._buffers.give(self._lent)
-            self._lent = None
+        """The returned frames have been handled or copied."""
+        if self._complete is not None:
+            self._buffers.release(self._complete)
+            self._complete = None
 
     def only_frame(self, received: memoryview, count: int) -> memoryview | None:
-        """The frame that the first `count` bytes received are, if they are just one, as they mostly are."""
+        """The frame, if the first `count` bytes are exactly one frame; the usual case."""
         if count < _SIZE_BYTES or self._partial is not None or self._size_bytes:
             return None
         size = count - _SIZE_BYTES
@@ -137,7 +137,7 @@ class FrameAssembler:
         return frame
 
     def feed(self, received: memoryview) -> list[memoryview]:
-        """The frames that end within `received`, as views of it; what is left over is copied and kept."""
+        """The frames that end within `received`, as views of it; the rest is copied and kept."""
         frames: list[memoryview] = []
         position, end = 0, len(received)
         while position < end:
@@ -158,7 +158,7 @@ class FrameAssembler:
                 self.is_large_expected = size > _LARGE_BYTES
                 self._size = size
                 self._filled = 0
-                self._partial = self._buffers.take(size)
+                self._partial = self._buffers.acquire(size)
         return frames
 
     def _read_size(self, received: memoryview, position: int, size_end: int) -> int:
@@ -172,11 +172,11 @@ class FrameAssembler:
         return size
 
     def _copy_into_partial(self, received: memoryview, position: int, frames: list[memoryview]) -> int:
-        room = self.room()
-        assert room is not None
-        count = min(len(room), len(received) - position)
-        room[:count] = received[position : position + count]
-        room.release()
+        free_space = self.free_space()
+        assert free_space is not None
+        count = min(len(free_space), len(received) - position)
+        free_space[:count] = received[position : position + count]
+        free_space.release()
         frame = self.filled(count)
         if frame is not None:
             frames.append(frame)

@@ -1,4 +1,4 @@
-"""A socket that listens, and what it hands on to every socket that is accepted from it."""
+"""Listening sockets, and the options that accepted sockets inherit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PROBLEMS = {
 
 
 class ListenError(OdradekError):
-    """An address that cannot be listened on, with what a person can do about it."""
+    """An address that cannot be listened on, with advice."""
 
     def __init__(self, address: str, error: OSError) -> None:
         self.errno = error.errno
@@ -29,7 +29,7 @@ class ListenError(OdradekError):
 
 
 class SocketOptions(NamedTuple):
-    """Of a listening socket and of those accepted from it; -1 leaves a buffer to the system."""
+    """Options of a listening socket and of accepted ones; -1 leaves a buffer size to the system."""
 
     send_buffer_bytes: int = SYSTEMS_OWN
     receive_buffer_bytes: int = SYSTEMS_OWN
@@ -37,7 +37,7 @@ class SocketOptions(NamedTuple):
 
 
 def listen(host: str, port: int, options: SocketOptions) -> socket.socket:
-    """A socket that listens on that address; ListenError if it cannot be had."""
+    """A socket that listens on that address; ListenError if that is not possible."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -59,7 +59,7 @@ def listen(host: str, port: int, options: SocketOptions) -> socket.socket:
 
 
 def make_ready(accepted: socket.socket, peer_ip: str) -> None:
-    """Prepare an accepted socket for answers that are sent as soon as they are there."""
+    """Prepare an accepted socket to send responses without delay."""
     accepted.setblocking(False)
     accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if _is_loopback(peer_ip):
@@ -71,10 +71,10 @@ def _is_loopback(ip: str) -> bool:
 
 
 def _do_not_pace(sock: socket.socket) -> None:
-    """Inside of one machine there is no network to spare.
+    """Use an unpaced congestion control on the loopback interface.
 
     A control that paces (BBR) sets a timer for each packet, a third of what a fetch costs us. A socket that
-    once had it goes on setting timers under another one, so this is best said where it is accepted from.
+    once had it keeps setting timers under another one, so this is set on the listening socket.
     Where the system allows no other control, its own stays.
     """
     if hasattr(socket, "TCP_CONGESTION"):

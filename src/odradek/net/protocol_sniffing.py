@@ -1,4 +1,4 @@
-"""Other protocols that knock at a Kafka port, known by the four bytes that we take for a frame's size."""
+"""Detects other protocols on a Kafka port by the first four bytes, read as the size of a frame."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SSH_START = b"SSH-"
 
 
 def guess(size: int) -> str | None:
-    """What a client really speaks whose first frame claims this size; None if there is no telling."""
+    """The protocol of a client whose first frame has this size; None if it is unknown."""
     start = struct.pack(">i", size)
     if start in _HTTP_STARTS:
         return "it looks like HTTP; this port speaks Kafka's protocol"

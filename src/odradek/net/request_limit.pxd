@@ -1,4 +1,4 @@
-# C types of gate.py.
+# C types of request_limit.py.
 
 cimport cython
 

@@ -1,7 +1,7 @@
 # cython: annotation_typing=False
-"""How many requests may be under way in the whole broker; beyond that nobody's next request is read.
+"""The limit of requests in progress in the whole broker; at the limit no further request is read.
 
-Compiled by Cython (gate.pxd has the C types), or interpreted as is.
+Compiled by Cython (request_limit.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ UNBOUNDED = 2**63 - 1
 
 
 class RequestLimit:
-    """Counts requests that were read and wait for nobody but us. Lives on the loop, one for all listeners.
+    """Counts requests that the broker works on. Lives on the loop, one for all listeners.
 
-    A request that waits for other clients (a fetch for data, a produce for followers) must not count: what
-    it waits for could then never be read.
+    A request that waits for other clients (a fetch for data, a produce for followers) must not count: the
+    requests that it waits for could then never be read.
     """
 
     __slots__ = ("_stalled", "is_full", "max_bytes", "max_requests", "open_bytes", "open_requests")
@@ -30,35 +30,35 @@ class RequestLimit:
         self._stalled: dict[object, Callable[[], None]] = {}
 
     def enter(self, size: int) -> None:
-        """A request of so many bytes is under way."""
+        """Count a request of so many bytes."""
         self.open_requests += 1
         self.open_bytes += size
-        self._judge()
+        self._update()
 
     def leave(self, size: int) -> None:
-        """It is answered, or parked; whoever was stalled may go on if there is room now."""
+        """The request is answered or parked; stalled connections resume while the limit allows."""
         self.open_requests -= 1
         self.open_bytes -= size
-        self._judge()
-        # Those who go on may fill it again: the rest then stays stalled, in the order in which they came.
+        self._update()
+        # A resumed connection may reach the limit again: the rest stays stalled, in order.
         while self._stalled and not self.is_full:
-            go_on = self._stalled.pop(next(iter(self._stalled)))
-            go_on()
+            resume = self._stalled.pop(next(iter(self._stalled)))
+            resume()
 
-    def _judge(self) -> None:
+    def _update(self) -> None:
         self.is_full = self.open_requests >= self.max_requests or self.open_bytes >= self.max_bytes
 
-    def stall(self, who: object, go_on: Callable[[], None]) -> None:
-        """Call `go_on` once when there is room again."""
-        self._stalled[who] = go_on
+    def stall(self, connection: object, resume: Callable[[], None]) -> None:
+        """Call `resume` once when the limit allows another request."""
+        self._stalled[connection] = resume
 
-    def forget(self, who: object) -> None:
-        """Whoever was stalled is gone."""
-        self._stalled.pop(who, None)
+    def remove(self, connection: object) -> None:
+        """Remove a stalled connection."""
+        self._stalled.pop(connection, None)
 
     @contextmanager
     def parked(self) -> Iterator[None]:
-        """For a request that counts: while this lasts it waits for others, and does not."""
+        """Do not count a request while it waits for other clients."""
         self.leave(0)
         try:
             yield

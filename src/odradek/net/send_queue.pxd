@@ -1,4 +1,4 @@
-# C types of outgoing.py.
+# C types of send_queue.py.
 
 cimport cython
 

@@ -1,7 +1,7 @@
 # cython: annotation_typing=False
-"""What a connection has still to send: bytes and file ranges, in order, as fast as the socket takes them.
+"""The unsent data of a connection: bytes and file ranges, in order.
 
-Compiled by Cython (outgoing.pxd has the C types), or interpreted as is.
+Compiled by Cython (send_queue.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ CORK: int = getattr(socket, "TCP_CORK", 0)  # Linux
 
 @runtime_checkable
 class FilePart(Protocol):
-    """A run of bytes in a file that goes from the page cache to the socket without passing through us."""
+    """A range of a file, sent from the page cache to the socket (sendfile)."""
 
     def __len__(self) -> int: ...
 
     def send_to(self, socket_fd: int, start: int) -> int:
-        """Send from byte `start` of the run on; how many bytes went, 0 if none could."""
+        """Send from byte `start` of the range; returns the bytes sent, 0 if the socket is full."""
         ...
 
     def read(self) -> bytes:
-        """The bytes themselves. OSError if they are not all there any more."""
+        """The bytes. OSError if the file has become shorter."""
         ...
 
 
@@ -48,11 +48,11 @@ class SendQueue:
         self._can_cork = CORK != 0 and sock.family in (socket.AF_INET, socket.AF_INET6)
         self._is_corked = False
         self._parts: deque[Any] = deque()
-        self._started = 0  # bytes of the first part that have gone
+        self._started = 0  # bytes of the first part that were sent
         self.unsent_bytes = 0
 
     def add(self, parts: Any) -> None:
-        """Put the parts of an answer behind all others."""
+        """Append the parts of a response."""
         for part in parts:
             size = len(part)
             if size:
@@ -66,9 +66,9 @@ class SendQueue:
                 self.unsent_bytes += size
 
     def send(self, parts: Any) -> bool:
-        """Put the parts of an answer behind all others and send what the socket takes; like `flush`."""
+        """Append the parts of a response and send what the socket accepts; like `flush`."""
         if self.unsent_bytes == 0 and len(parts) == 1 and isinstance(parts[0], bytes | bytearray):
-            # Most answers are a few bytes, and go at once.
+            # Most responses are a few bytes and are sent at once.
             answer = parts[0]
             sent = send(self._fd, answer)
             if sent == len(answer):
@@ -78,7 +78,7 @@ class SendQueue:
         return self.flush()
 
     def flush(self) -> bool:
-        """Send what the socket takes now; True if nothing is left. OSError if the connection is gone."""
+        """Send what the socket accepts; True if nothing is left. OSError if the connection is closed."""
         try:
             while self._parts:
                 sent = self._send_some()
@@ -92,8 +92,8 @@ class SendQueue:
         return True
 
     def _cork(self, wanted: bool) -> None:
-        """Have the kernel hold back a packet that is not full yet: files and what lies between them then go
-        out in full ones, and the client is woken less often.
+        """Have the kernel hold back a packet that is not full, so that files and the bytes between them are
+        sent in full packets.
         """
         if wanted != self._is_corked and self._can_cork:
             self._is_corked = wanted
@@ -106,7 +106,7 @@ class SendQueue:
         return int(first.send_to(self._fd, self._started))
 
     def _send_buffers(self) -> int:
-        """As many buffers as stand at the front, in one call; 0 if none of it could go."""
+        """Send the leading buffers in one call; returns the bytes sent, 0 if the socket is full."""
         buffers: list[Any] = []
         for part in self._parts:
             if not isinstance(part, bytes | bytearray | memoryview) or len(buffers) == MAX_BUFFERS_PER_CALL:

@@ -43,14 +43,17 @@ class Listener:
         connection_limits: ConnectionLimits | None = None,
         limits: ListenerLimits | None = None,
         admission: Admission | None = None,
-        gate: RequestLimit | None = None,
+        request_limit: RequestLimit | None = None,
         socket_options: SocketOptions | None = None,
+        exempts_first_requests: bool = False,
     ) -> None:
+        """`exempts_first_requests`: the handler decides which connections the request limit is for."""
+        self._exempts_first_requests = exempts_first_requests
         self._handle = handle
         self._connection_limits = connection_limits or ConnectionLimits()
         self.limits = limits or ListenerLimits()
         self._admission = admission or Admission()
-        self._gate = gate or RequestLimit()
+        self._request_limit = request_limit or RequestLimit()
         self._socket_options = socket_options or SocketOptions()
         self._rate = CreationRate()
         self._receive_buffer = memoryview(bytearray(RECEIVE_BUFFER_BYTES))
@@ -74,18 +77,24 @@ class Listener:
         return int(self._socket.getsockname()[1])
 
     def listen(self, host: str, port: int) -> None:
-        """Have the address; call it on the running loop. Whoever connects waits until somebody accepts."""
+        """Bind the address; call it on the running loop. Clients that connect wait for `start_accepting`."""
         self._loop = asyncio.get_running_loop()
         self._socket = listen(host, port, self._socket_options)
         self._schedule_idle_check()
 
     def start_accepting(self) -> None:
-        """Let in whoever waits, and whoever comes."""
+        """Accept the waiting connections and new ones."""
         if self._socket is not None and self._loop is not None:
             self._loop.add_reader(self._socket.fileno(), self._acceptable)
 
+    def handle_with(self, handle: Handler) -> None:
+        """Pass later frames of every connection to another handler."""
+        self._handle = handle
+        for connection in self._connections:
+            connection.handle_with(handle)
+
     def stop_accepting(self) -> None:
-        """Take no more connections; those there are go on."""
+        """Accept no more connections; open ones stay open."""
         if self._socket is not None and self._loop is not None:
             self._loop.remove_reader(self._socket.fileno())
             self._socket.close()
@@ -114,7 +123,7 @@ class Listener:
             except OSError as error:
                 if error.errno not in OUT_OF_FILES:
                     raise
-                # The backlog waits a little; spinning on it would starve the others.
+                # Pause: a busy loop would starve the open connections.
                 log.warning("cannot accept connections for now: %s", error)
                 self._pause_accepting(ACCEPT_PAUSE_SECONDS)
                 return
@@ -141,7 +150,7 @@ class Listener:
         self._admission.opened(ip)
         self.accepted += 1
 
-        def forget(connection: Connection) -> None:
+        def on_close(connection: Connection) -> None:
             self._connections.discard(connection)
             self._admission.closed(ip)
 
@@ -149,11 +158,12 @@ class Listener:
             self._loop,
             accepted,
             handle=self._handle,
-            on_close=forget,
+            on_close=on_close,
             receive_buffer=self._receive_buffer,
             frame_buffers=self._frame_buffers,
             limits=self._connection_limits,
-            gate=self._gate,
+            request_limit=self._request_limit,
+            is_exempt=self._exempts_first_requests,
         )
         self._connections.add(connection)
 
@@ -167,7 +177,7 @@ class Listener:
         assert self._loop is not None
         oldest = self._loop.time() - self.limits.max_idle_seconds
         for connection in [one for one in self._connections if one.last_active < oldest]:
-            # Whoever waits for an answer of ours is not idle.
+            # A client that waits for a response is not idle.
             if not connection.open_requests:
                 connection.close("it was idle for too long")
         self._schedule_idle_check()

@@ -10,7 +10,7 @@ from libc.errno cimport EAGAIN, EINTR, errno
 from odradek.common.byte_access cimport writable_octets_of
 
 cdef extern from "<sys/socket.h>" nogil:
-    ssize_t c_recv "recv"(int fd, void *room, size_t size, int flags)
+    ssize_t c_recv "recv"(int fd, void *buffer, size_t size, int flags)
     ssize_t c_send "send"(int fd, const void *octets, size_t size, int flags)
 
 cdef extern from "<sys/sendfile.h>" nogil:
@@ -20,9 +20,9 @@ cdef enum:
     NOTHING_YET = -1
 
 
-cdef inline Py_ssize_t receive(int fd, object room) except -2:
-    cdef unsigned char *octets = writable_octets_of(room)
-    cdef size_t size = PyMemoryView_GET_BUFFER(room).len
+cdef inline Py_ssize_t receive(int fd, object buffer) except -2:
+    cdef unsigned char *octets = writable_octets_of(buffer)
+    cdef size_t size = PyMemoryView_GET_BUFFER(buffer).len
     cdef Py_ssize_t count
     with nogil:
         count = c_recv(fd, octets, size, 0)

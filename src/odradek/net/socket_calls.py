@@ -11,10 +11,10 @@ import os
 NOTHING_YET = -1
 
 
-def receive(fd: int, room: memoryview) -> int:
-    """Fill the room with what is there: how many bytes; 0 at the end; `NOTHING_YET`. OSError if broken."""
+def receive(fd: int, buffer: memoryview) -> int:
+    """Fill the buffer with what is there: how many bytes; 0 at the end; `NOTHING_YET`. OSError if broken."""
     try:
-        return os.readv(fd, (room,))
+        return os.readv(fd, (buffer,))
     except (BlockingIOError, InterruptedError):
         return NOTHING_YET
 

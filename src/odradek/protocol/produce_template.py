@@ -88,7 +88,7 @@ class ProduceTemplate:
         return b"".join((start, self._head, length, batch, self._tail))
 
     def base_offset(self, answer: memoryview) -> int:
-        """Where the batch went; -1 if the answer (without its size) tells more, or something else."""
+        """Where the batch went; -1 if the response (without its size) has more in it, or something else."""
         start, end = self._base_offset_position, self._answer_end_position
         if len(answer) != self._answer_bytes or answer[_CORRELATION_ID_BYTES:start] != self._answer_start:
             return _NOT_PLAIN

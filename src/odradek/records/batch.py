@@ -64,7 +64,7 @@ _INT32 = struct.Struct(">i")
 _UINT32 = struct.Struct(">I")
 _ATTRIBUTES = struct.Struct(">h")
 _PRODUCER = struct.Struct(">qhi")
-_PRODUCER_POSITION = 43
+PRODUCER_POSITION = 43
 
 
 class TimestampType(IntEnum):
@@ -212,7 +212,7 @@ def stamp_producer(
     buffer: bytearray | memoryview, position: int, producer_id: int, producer_epoch: int, base_sequence: int
 ) -> None:
     """Number the batch anew for its producer, and renew the CRC."""
-    _PRODUCER.pack_into(buffer, position + _PRODUCER_POSITION, producer_id, producer_epoch, base_sequence)
+    _PRODUCER.pack_into(buffer, position + PRODUCER_POSITION, producer_id, producer_epoch, base_sequence)
     renew_crc(buffer, position, read_header(buffer, position).size_in_bytes)
 
 

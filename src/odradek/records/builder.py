@@ -27,7 +27,7 @@ MAX_BATCH_BYTES = 2**31 - 1
 MAX_OFFSET_DELTA = 2**31 - 1
 
 Headers = Sequence[tuple[str, bytes | None]]
-Room = TypeVar("Room", bytearray, memoryview)
+BatchBuffer = TypeVar("BatchBuffer", bytearray, memoryview)
 
 
 def build_batch(
@@ -138,9 +138,9 @@ def batch_attributes(
     return attributes | (DELETE_HORIZON_FLAG if has_delete_horizon else 0)
 
 
-def with_codec(batch: Room, codec: Codec, level: int | None) -> Room | bytearray:
+def with_codec(batch: BatchBuffer, codec: Codec, level: int | None) -> BatchBuffer | bytearray:
     """HEADER_SIZE free bytes and encoded records, the records compressed: itself unless there is a codec."""
-    finished: Room | bytearray = batch
+    finished: BatchBuffer | bytearray = batch
     if codec is not Codec.NONE:
         finished = bytearray(HEADER_SIZE) + compress(codec, memoryview(batch)[HEADER_SIZE:], level)
     if len(finished) > MAX_BATCH_BYTES:
@@ -149,7 +149,7 @@ def with_codec(batch: Room, codec: Codec, level: int | None) -> Room | bytearray
 
 
 def finish_batch(
-    batch: Room,
+    batch: BatchBuffer,
     *,
     codec: Codec,
     level: int | None,
@@ -163,7 +163,7 @@ def finish_batch(
     producer_epoch: int,
     base_sequence: int,
     record_count: int,
-) -> Room | bytearray:
+) -> BatchBuffer | bytearray:
     """Turn HEADER_SIZE free bytes and encoded records into a batch, in place unless there is a codec."""
     finished = with_codec(batch, codec, level)
     write_header(

@@ -49,7 +49,7 @@ ZSTD_DEFAULT_LEVEL = 3
 _GUESS_FACTOR = 16
 """More than most data shrinks. Too small a guess costs a second run over the input, so the steps are wide."""
 _OUTPUT_FULL = "failed to write whole buffer"
-"""How cramjam's gzip, lz4 and zstd say that the output had no room; anything else is damage."""
+"""How cramjam's gzip, lz4 and zstd say that the output had no space; anything else is damage."""
 
 
 def compress(codec: Codec, plain: Buffer, level: int | None = None) -> Buffer:
@@ -124,15 +124,15 @@ class DecompressedView:
         if decompress_into is None:
             return decompress(self._codec, self._compressed, self._max_bytes)
         self._scratch = free_scratch.pop() if free_scratch else new_scratch()
-        room = self._scratch[: self._max_bytes]
+        output = self._scratch[: self._max_bytes]
         size = lz4_frames.NOT_ORDINARY
         if self._codec is Codec.LZ4:
-            size = lz4_frames.decompress_into(memoryview(self._compressed), 0, room)
+            size = lz4_frames.decompress_into(memoryview(self._compressed), 0, output)
         if size < 0:
-            size = _decompress_if_fits(decompress_into, self._compressed, room)
+            size = _decompress_if_fits(decompress_into, self._compressed, output)
         if size < 0:
             return _decompress_growing(decompress_into, self._compressed, self._max_bytes)
-        return room[:size]
+        return output[:size]
 
     def __exit__(self, *_: object) -> None:
         if self._scratch is not None:
@@ -140,10 +140,10 @@ class DecompressedView:
             self._scratch = None
 
 
-def _decompress_if_fits(decompress_into: DecompressInto, compressed: Buffer, room: memoryview) -> int:
-    """Fill the room; the number of bytes, -1 if it is too small or the input damaged."""
+def _decompress_if_fits(decompress_into: DecompressInto, compressed: Buffer, output: memoryview) -> int:
+    """Fill `output`; the number of bytes, -1 if it is too small or the input damaged."""
     try:
-        return decompress_into(compressed, room)
+        return decompress_into(compressed, output)
     except cramjam.DecompressionError:
         return -1
 
@@ -153,18 +153,18 @@ def _decompress_growing(decompress_into: DecompressInto, compressed: Buffer, max
 
     The frames of these codecs need not say how large their content is, and if they do they may lie.
     """
-    room = min(max_bytes, max(_SCRATCH_BYTES, _GUESS_FACTOR * len(compressed)))
+    output = min(max_bytes, max(_SCRATCH_BYTES, _GUESS_FACTOR * len(compressed)))
     while True:
-        plain = new_bytearray(room)
+        plain = new_bytearray(output)
         try:
             size = decompress_into(compressed, plain)
         except cramjam.DecompressionError as error:
             if _OUTPUT_FULL not in str(error):
                 raise CorruptBatch(f"records do not decompress: {error}") from None
-            if room >= max_bytes:
+            if output >= max_bytes:
                 raise DecompressedTooLarge(max_bytes) from None
             del plain  # before the next one is made
-            room = min(max_bytes, room * _GUESS_FACTOR)
+            output = min(max_bytes, output * _GUESS_FACTOR)
         else:
             del plain[size:]
             return plain
@@ -195,9 +195,9 @@ def _decompress_snappy(compressed: memoryview, max_bytes: int) -> bytearray:
         if total > max_bytes:
             raise DecompressedTooLarge(max_bytes)
         plain = new_bytearray(total)
-        room = memoryview(plain)
+        output = memoryview(plain)
         for block in _snappy_blocks(compressed):
-            room = room[cramjam.snappy.decompress_raw_into(block, room) :]
+            output = output[cramjam.snappy.decompress_raw_into(block, output) :]
     except cramjam.DecompressionError as error:
         raise CorruptBatch(f"records do not decompress: {error}") from None
     return plain

@@ -183,8 +183,8 @@ def _check_compressed(
     size = NOT_ORDINARY
     if codec == _LZ4:
         scratch = _free_scratch.pop() if _free_scratch else new_scratch()
-        room = scratch if max_decompressed_bytes >= len(scratch) else scratch[:max_decompressed_bytes]
-        size = decompress_into(view, _HEADER_SIZE, room)
+        output = scratch if max_decompressed_bytes >= len(scratch) else scratch[:max_decompressed_bytes]
+        size = decompress_into(view, _HEADER_SIZE, output)
         if size >= 0:
             problem = check_octets(
                 octets_of(scratch), 0, size, count, count - 1, True, requires_key, untimed_delta_ms, row

@@ -45,7 +45,7 @@ class PlainRecords(NamedTuple):
     is_compressed: bool
 
     def count(self, header: BatchHeader) -> int:
-        """The number of records that the header tells; InvalidRecord if there cannot be so many.
+        """The number of records that the header gives; InvalidRecord if there cannot be so many.
 
         A count that lies must not make a large table: no record is smaller than SMALLEST_RECORD.
         """

@@ -25,6 +25,12 @@ class LeaderEpochPending(KafkaError):
     error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
+class StaleBrokerEpoch(KafkaError):
+    """A follower fetched in an earlier registration than one in which it has fetched before (KIP-903)."""
+
+    error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
 class FencedLeaderEpoch(KafkaError):
     """The client's leader epoch is older than ours: it must refresh its metadata."""
 

@@ -16,6 +16,9 @@ from odradek.log.directories.log_manager import LogManager
 from odradek.log.errors import StorageError
 from odradek.log.partition.partition_log import PartitionLog
 from odradek.metrics.counters import TopicTraffic
+from odradek.replication.counters import ReplicationCounters
+from odradek.replication.fetcher_manager import FetcherManager
+from odradek.replication.isr_changes import IsrChanges
 from odradek.replication.partition import NO_EPOCH, LeaderAndIsrState, Partition
 
 NO_TOPIC_ID = bytes(16)
@@ -40,6 +43,7 @@ class ReplicaSetup(NamedTuple):
     creation: Creation | None
     led_epoch: int
     start_offset: int | None
+    now_ms: int = 0
 
     @property
     def blocks(self) -> bool:
@@ -59,6 +63,7 @@ class ReplicaManager:
     """The partitions of this broker. Owned by the broker, on the loop.
 
     `partitions` are found by topic and index, `topic_names` by topic id; only the methods here change them.
+    `isr_changes` and `fetchers` are set by `replicate_with`; without them nothing is replicated.
     """
 
     def __init__(self, broker_id: int, logs: LogManager, on_progress: Callable[[Partition], None]) -> None:
@@ -68,6 +73,21 @@ class ReplicaManager:
         self.partitions: dict[TopicPartition, Partition] = {}
         self.topic_names: dict[bytes, str] = {}
         self.traffic: dict[str, TopicTraffic] = {}
+        self.counters = ReplicationCounters()
+        self.isr_changes: IsrChanges | None = None
+        self.fetchers: FetcherManager | None = None
+
+    def replicate_with(self, isr_changes: IsrChanges, fetchers: FetcherManager) -> None:
+        """Replicate with other brokers from now on; called before the first partition is hosted."""
+        self.isr_changes = isr_changes
+        self.fetchers = fetchers
+
+    async def stop_replicating(self) -> None:
+        """Fetch nothing more and ask for no other ISR; the logs are about to be closed."""
+        if self.fetchers is not None:
+            await self.fetchers.stop()
+        if self.isr_changes is not None:
+            await self.isr_changes.stop()
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self.partitions.values())
@@ -144,13 +164,16 @@ class ReplicaManager:
         start_offset = None
         if log is not None and led_epoch > log.epochs.latest:
             start_offset = log.log_end_offset if partition is None else partition.suspend_appends()
-        return ReplicaSetup(topic_partition, topic_id, state, log, creation, led_epoch, start_offset)
+        if led_epoch != NO_EPOCH and self.fetchers is not None:
+            self.fetchers.unfollow(topic_partition)
+        return ReplicaSetup(topic_partition, topic_id, state, log, creation, led_epoch, start_offset, now_ms)
 
     def cancel_hosting(self, hosting: ReplicaSetup) -> None:
         """The disk failed: keep the old state."""
         partition = self.partitions.get(hosting.topic_partition)
         if partition is not None:
             partition.resume_appends()
+            self._follow_or_not(partition)
 
     def complete_hosting(self, hosting: ReplicaSetup) -> Partition:
         """The disk is ready: serve the partition, in the state that the controller decided."""
@@ -162,11 +185,35 @@ class ReplicaManager:
         partition = self.partitions.get(topic_partition)
         if partition is None:
             traffic = self.traffic.setdefault(topic_partition.topic, TopicTraffic())
-            partition = Partition(topic_partition, topic_id, self.broker_id, log, self.on_progress, traffic)
+            partition = Partition(
+                topic_partition, topic_id, self.broker_id, log, self.on_progress, traffic, self.isr_changes
+            )
             self.partitions[topic_partition] = partition
             self.topic_names[topic_id] = topic_partition.topic
-        partition.become(hosting.state)
+        partition.become(hosting.state, hosting.now_ms)
+        self._follow_or_not(partition)
         return partition
+
+    def _follow_or_not(self, partition: Partition) -> None:
+        """Fetch a partition that another broker leads, and no other."""
+        if self.fetchers is None:
+            return
+        if partition.is_leader or partition.state.leader_id < 0:
+            self.fetchers.unfollow(partition.topic_partition)
+        else:
+            self.fetchers.follow(partition)
+
+    def shrink_isrs(self, now_ms: int) -> None:
+        """Have followers removed from the ISR that are behind for more than `replica.lag.time.max.ms`."""
+        for partition in list(self.partitions.values()):
+            if partition.is_leader and not partition.is_sole_replica:
+                partition.shrink_isr(now_ms)
+
+    def on_brokers_changed(self) -> None:
+        """Brokers have come or gone: no leader waits for the followers of a dead one."""
+        for partition in list(self.partitions.values()):
+            if partition.is_leader and not partition.is_sole_replica:
+                partition.on_brokers_changed()
 
     def replace_log(self, topic_partition: TopicPartition, log: PartitionLog) -> None:
         """A copy in another directory has taken the place of the log."""
@@ -176,6 +223,8 @@ class ReplicaManager:
 
     def drop(self, topic_partition: TopicPartition) -> None:
         """Serve no replica of it any more; its log stays."""
+        if self.fetchers is not None:
+            self.fetchers.unfollow(topic_partition)
         partition = self.partitions.pop(topic_partition, None)
         if partition is not None:
             if not any(other.topic_id == partition.topic_id for other in self.partitions.values()):

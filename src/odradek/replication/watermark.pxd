@@ -2,6 +2,8 @@
 
 cimport cython
 
+from odradek.replication.remote_replica cimport RemoteReplica
 
-@cython.locals(least="long long", end="long long", count="long long")
-cpdef long long high_watermark(dict end_offsets, in_sync, long long current, long long min_in_sync) except -2
+
+@cython.locals(least="long long", follower=RemoteReplica)
+cpdef long long high_watermark(long long own_end_offset, list followers, long long current) except -2

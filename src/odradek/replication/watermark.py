@@ -6,22 +6,15 @@ Compiled by Cython (watermark.pxd has the C types), or interpreted as is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from odradek.replication.remote_replica import RemoteReplica
 
 
-def high_watermark(
-    end_offsets: dict[int, int], in_sync: Sequence[int], current: int, min_in_sync: int
-) -> int:
-    """Where the high watermark moves to, from the log end offset of each replica.
+def high_watermark(own_end_offset: int, followers: list[RemoteReplica], current: int) -> int:
+    """Where the high watermark moves to: the smallest log end offset of the leader and these followers.
 
-    It never moves back, and not at all while fewer replicas are in sync than the topic demands.
+    It never moves back.
     """
-    count = len(in_sync)
-    if count == 0 or count < min_in_sync:
-        return current
-    least = end_offsets.get(in_sync[0], -1)
-    for replica in in_sync:
-        end = end_offsets.get(replica, -1)
-        if end < least:  # noqa: PLR1730
-            least = end
+    least = own_end_offset
+    for follower in followers:
+        least = min(least, follower.end_offset)
     return max(current, least)

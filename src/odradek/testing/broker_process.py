@@ -45,16 +45,20 @@ class BrokerProcess:
         assert self._process is not None, "not started"
         return self._process
 
-    def start(self) -> list[str]:
-        """The addresses of its listeners, once clients are served."""
+    def begin(self) -> None:
+        """Start without waiting."""
         with open(self._log_path, "ab") as log:
             self._process = subprocess.Popen(
                 self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
             )
-        assert self._process.stdout is not None
+
+    def start(self) -> list[str]:
+        """The addresses of its listeners, once clients are served; `begin` comes first."""
+        stdout = self.process.stdout
+        assert stdout is not None
         said = ""
-        if select.select([self._process.stdout], [], [], PATIENCE_SECONDS)[0]:
-            said = self._process.stdout.readline().strip()
+        if select.select([stdout], [], [], PATIENCE_SECONDS)[0]:
+            said = stdout.readline().strip()
         if not said.startswith(READY):
             self._end(signal.SIGKILL)
             raise ClusterError(f"the broker did not start: {said}{self._stderr()}")
@@ -71,6 +75,14 @@ class BrokerProcess:
         self._was_killed = True
         self.process.kill()
         self.process.wait()
+
+    def pause(self) -> None:
+        """Stop the process where it is, with SIGSTOP."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a paused process go on."""
+        self.process.send_signal(signal.SIGCONT)
 
     def look(self, function: Callable[[BrokerServer], Found]) -> Found:
         """Not possible in another process."""

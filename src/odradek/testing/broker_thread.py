@@ -35,9 +35,12 @@ class BrokerThread:
         # A cluster that was not closed must not keep the interpreter from exiting.
         self._thread = threading.Thread(target=self._run, name="odradek-broker", daemon=True)
 
-    def start(self) -> list[str]:
-        """The addresses of its listeners, once clients are served."""
+    def begin(self) -> None:
+        """Start without waiting."""
         self._thread.start()
+
+    def start(self) -> list[str]:
+        """The addresses of its listeners, once clients are served; `begin` comes first."""
         return self._started.result(PATIENCE_SECONDS)
 
     def stop(self) -> None:
@@ -51,6 +54,14 @@ class BrokerThread:
     def kill(self) -> None:
         """A thread cannot be killed."""
         raise ClusterError("only a broker in a process of its own can be killed: Cluster(process=True)")
+
+    def pause(self) -> None:
+        """A thread cannot be stopped where it is."""
+        raise ClusterError("only a broker in a process of its own can be paused: Cluster(process=True)")
+
+    def resume(self) -> None:
+        """A thread is never paused."""
+        raise ClusterError("only a broker in a process of its own can be paused: Cluster(process=True)")
 
     def look(self, function: Callable[[BrokerServer], Found]) -> Found:
         """The result of a function of the broker, called on its loop."""

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 
 from odradek.coordination.errors import NoNode, SessionExpired, StoreClosed, StoreError
 from odradek.coordination.store import (
@@ -73,6 +74,11 @@ class MemoryEnsemble:
         )
         self.commit(draft)
 
+    def drop_session(self, store: MemoryStore) -> None:
+        """The process of a session has died: the session ends, and nobody there is notified."""
+        if store in self._sessions:
+            self.end_session(store)
+
 
 class MemoryStore(Store):
     """One session at a `MemoryEnsemble`; `suspend`, `resume` and `expire` are for tests."""
@@ -88,6 +94,8 @@ class MemoryStore(Store):
         self._is_connected = asyncio.Event()
         self._is_connected.set()
         self._ended: StoreError | None = None
+        # In a simulation a session belongs to one process, whoever calls it.
+        self._context = copy_context()
 
     @property
     def session_id(self) -> int:
@@ -164,18 +172,18 @@ class MemoryStore(Store):
         """Restore the connection."""
         self._is_connected.set()
         self._change(SessionState.CONNECTED)
-        self._loop.call_soon(self._deliver)
+        self._loop.call_soon(self._deliver, context=self._context.copy())
 
     def expire(self) -> None:
-        """Let the session time out."""
+        """Let the session time out; its owner is notified in its own context."""
         self._end(SessionExpired("the test expired this session"))
-        self._change(SessionState.EXPIRED)
+        self._context.run(self._change, SessionState.EXPIRED)
 
     def notice(self, events: Sequence[WatchEvent]) -> None:
         """Called by the ensemble after each transaction."""
         self._deliveries += self._watches.trigger(events)
         if self._deliveries and self._is_connected.is_set():
-            self._loop.call_soon(self._deliver)
+            self._loop.call_soon(self._deliver, context=self._context.copy())
 
     async def _turn(self) -> None:
         """Let others run, wait for the connection, deliver watch events before anything newer is read."""
@@ -206,7 +214,7 @@ class MemoryStore(Store):
         self._ended = reason
         self._watches.clear()
         self._deliveries.clear()
-        self._ensemble.end_session(self)
+        self._ensemble.drop_session(self)
         self._is_connected.set()
 
     def _change(self, state: SessionState) -> None:

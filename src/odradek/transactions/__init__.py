@@ -1,1 +1,1 @@
-"""Transactions, and the producer ids that idempotence alone needs too."""
+"""Transactions, and the producer ids that idempotent producers need too."""

@@ -35,20 +35,20 @@ class ProducerIds:
         """An id that was never assigned before."""
         async with self._taking:
             if self._next > self._end:
-                block = await self._take_block()
+                block = await self.take_block(self._broker_id)
                 self._next, self._end = block.first, block.last
             producer_id = self._next
             self._next += 1
             return producer_id
 
-    async def _take_block(self) -> ProducerIdBlock:
+    async def take_block(self, broker_id: int) -> ProducerIdBlock:
         """Allocate the next block; retries if another broker allocated it at the same time."""
         while True:
             node = await self._read()
             taken = ProducerIdBlock.decode(node.payload).last if node.payload else -1
             if taken > MAX_PRODUCER_ID - BLOCK_SIZE:
                 raise ProducerIdsExhausted
-            block = ProducerIdBlock(self._broker_id, taken + 1, taken + BLOCK_SIZE)
+            block = ProducerIdBlock(broker_id, taken + 1, taken + BLOCK_SIZE)
             with contextlib.suppress(BadVersion):
                 await self._store().set(paths.LATEST_PRODUCER_ID_BLOCK, block.encode(), node.stat.version)
                 return block

@@ -40,7 +40,7 @@ def a_batch(*keys: bytes) -> bytearray:
 def a_runtime(broker: Broker) -> CoordinatorRuntime[GroupsState]:
     services = broker.services
     runtime = CoordinatorRuntime(
-        a_topic(broker), LoopTimer(), broker.clock, lambda: GroupsState(GroupSettings), commit_timeout_ms=50
+        a_topic(broker), LoopTimer(), broker.clock, lambda _: GroupsState(GroupSettings), commit_timeout_ms=50
     )
     services.leaderships[TOPIC] = follow_leadership(runtime, services.replicas)
     return runtime

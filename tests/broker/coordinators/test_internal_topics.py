@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from odradek.broker.coordinators.internal_topics import with_fitting_min_isr
 from odradek.cluster.metadata import MetadataImage
 from odradek.common.error_codes import ErrorCode
-from odradek.groups.partitions import CONSUMER_OFFSETS, partition_for
+from odradek.coordinator.partitioning import partition_for
+from odradek.groups.partitions import CONSUMER_OFFSETS
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -48,3 +52,14 @@ def test_a_partition_without_leader_keeps_only_its_own_groups_from_their_coordin
             assert b.error_message == f"{CONSUMER_OFFSETS}-{lost} has no leader"
 
     run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("factor", "wanted", "fitting"), [(1, 1, 1), (1, 2, 1), (2, 2, 1), (3, 2, 2), (3, 3, 2), (5, 2, 2)]
+)
+def test_one_replica_of_an_internal_topic_may_be_down(factor: int, wanted: int, fitting: int) -> None:
+    named = with_fitting_min_isr({"min.insync.replicas": str(wanted)}, factor, 7)
+    inherited = with_fitting_min_isr({}, factor, wanted)
+
+    assert named["min.insync.replicas"] == str(fitting)
+    assert int(inherited.get("min.insync.replicas", wanted)) == fitting

@@ -296,15 +296,22 @@ def test_a_fetch_returns_the_batches_from_its_offset_on(tmp_path: Path, version:
     with_client(tmp_path, scenario)
 
 
-def test_errors_are_reported_for_each_partition(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "of_a_follower"), [(10, ErrorCode.NOT_LEADER_OR_FOLLOWER), (11, ErrorCode.NONE)]
+)
+def test_errors_are_reported_for_each_partition(
+    tmp_path: Path, version: int, of_a_follower: ErrorCode
+) -> None:
+    """From version 11 on, consumers may read from followers."""
+
     async def scenario(client: Client) -> None:
         end = client.log(PLAIN).log_end_offset
-        await client.do(Step("alone", 16, a_fetch(end + 1)))
-        await client.do(Step("alone", 16, a_fetch(0, 0, 0)))
-        codes = [[row.error_code for row in rows_of(client, 16, number)] for number in (0, 1)]
+        await client.do(Step("alone", version, a_fetch(end + 1)))
+        await client.do(Step("alone", version, a_fetch(0, 0, 0)))
+        codes = [[row.error_code for row in rows_of(client, version, number)] for number in (0, 1)]
         assert codes == [
             [ErrorCode.OFFSET_OUT_OF_RANGE],
-            [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER],
+            [ErrorCode.NONE, ErrorCode.NONE, of_a_follower],
         ]
 
     with_client(tmp_path, scenario)

@@ -287,18 +287,41 @@ def test_a_wake_up_looks_only_at_what_is_committed_and_the_next(tmp_path: Path) 
     in_broker(tmp_path, scenario)
 
 
-@pytest.mark.parametrize(
-    "next_state",
-    [WITH_FOLLOWER._replace(leader_epoch=1, partition_epoch=1), ELSEWHERE._replace(leader_epoch=1)],
-    ids=["led here in a newer epoch", "led elsewhere"],
-)
-def test_a_parked_produce_fails_when_its_leader_epoch_is_over(tmp_path: Path, next_state: Any) -> None:
+def test_a_parked_produce_fails_when_another_broker_leads(tmp_path: Path) -> None:
     async def scenario(client: Client) -> None:
         partition = client.broker.services.replicas.get("orders", FOLLOWED)
         client.send(9, to_all(FOLLOWED))
-        partition.become(next_state)
+        partition.become(ELSEWHERE._replace(leader_epoch=1))
         await asyncio.sleep(0)
         assert codes(client) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+
+    in_broker(tmp_path, scenario)
+
+
+def test_a_parked_produce_fails_when_leadership_was_lost_meanwhile(tmp_path: Path) -> None:
+    async def scenario(client: Client) -> None:
+        partition = client.broker.services.replicas.get("orders", FOLLOWED)
+        client.send(9, to_all(FOLLOWED))
+        partition.become(ELSEWHERE._replace(leader_epoch=1))
+        partition.become(WITH_FOLLOWER._replace(leader_epoch=2, partition_epoch=2))
+        await asyncio.sleep(0)
+        assert codes(client) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+
+    in_broker(tmp_path, scenario)
+
+
+def test_a_parked_produce_goes_on_waiting_when_its_leader_stays(tmp_path: Path) -> None:
+    """A newer leader epoch of the same leader truncates nothing."""
+
+    async def scenario(client: Client) -> None:
+        partition = client.broker.services.replicas.get("orders", FOLLOWED)
+        client.send(9, to_all(FOLLOWED))
+        partition.become(WITH_FOLLOWER._replace(leader_epoch=1, partition_epoch=1))
+        await asyncio.sleep(0)
+        assert codes(client) == []
+        partition.record_follower_fetch(BROKER_ID + 1, 2)
+        await asyncio.sleep(0)
+        assert codes(client) == [ErrorCode.NONE]
 
     in_broker(tmp_path, scenario)
 

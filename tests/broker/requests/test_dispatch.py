@@ -153,7 +153,7 @@ def test_a_malformed_frame_closes_the_connection(
 
 @pytest.mark.parametrize(
     ("api_key", "version", "served"),
-    [(ApiKey.PRODUCE, 2, "versions 3-13"), (ApiKey.LEADER_AND_ISR, 0, "nothing")],
+    [(ApiKey.PRODUCE, 2, "versions 3-13"), (ApiKey.RENEW_DELEGATION_TOKEN, 0, "nothing")],
 )
 def test_an_unsupported_version_closes_the_connection(
     client: Client, caplog: pytest.LogCaptureFixture, api_key: ApiKey, version: int, served: str

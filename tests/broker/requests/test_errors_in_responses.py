@@ -37,7 +37,7 @@ def codes(value: Any) -> list[int]:
         return [code for one in value for code in codes(one)]
     if not isinstance(value, Struct):
         return []
-    own = [value.error_code] if hasattr(value, "error_code") else []
+    own = [getattr(value, name) for name in ("error_code", "partition_error_code") if hasattr(value, name)]
     return own + [code for field in type(value).__slots__ for code in codes(getattr(value, field))]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from odradek.broker import handlers
 from odradek.broker.requests.dispatch import handles, load_handler
-from odradek.broker.requests.served_apis import SERVED
+from odradek.broker.requests.served_apis import CONTROL, SERVED, served_on
 from odradek.protocol.api_key import ApiKey
 
 
@@ -31,7 +31,15 @@ def test_the_table_is_in_the_order_of_the_keys() -> None:
 
 
 def test_what_is_not_in_the_table_is_not_served() -> None:
-    assert load_handler(ApiKey.LEADER_AND_ISR) is None
+    assert load_handler(ApiKey.DESCRIBE_DELEGATION_TOKEN) is None
+
+
+def test_a_listener_for_clients_only_serves_no_control_requests() -> None:
+    served = served_on(is_for_brokers=False)
+
+    assert served.keys() | CONTROL == SERVED.keys()
+    assert not served.keys() & CONTROL
+    assert served_on(is_for_brokers=True) == SERVED
 
 
 def test_a_handler_of_other_versions_than_the_table_has_is_refused() -> None:

@@ -96,6 +96,18 @@ def commit() -> m.OffsetCommitRequest:
     return m.OffsetCommitRequest(group_id="g", topics=[topic])
 
 
+def added() -> m.AddPartitionsToTxnRequest:
+    topics = m.AddPartitionsToTxnRequest.V3AndBelowTopics
+    return m.AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id="x", v3_and_below_topics=[topics(name="orders", partitions=[0])]
+    )
+
+
+def transactional_commit() -> m.TxnOffsetCommitRequest:
+    topic = of_orders(m.TxnOffsetCommitRequest, partition_index=0, committed_offset=1)
+    return m.TxnOffsetCommitRequest(transactional_id="x", group_id="g", topics=[topic])
+
+
 def fetched_offsets() -> m.OffsetFetchRequest:
     topics = m.OffsetFetchRequest.Groups.Topics
     group = m.OffsetFetchRequest.Groups(group_id="g", topics=[topics(name="orders", partition_indexes=[0])])
@@ -228,6 +240,58 @@ CASES = [
         NO_CLUSTER,
         lambda _: m.InitProducerIdRequest(transactional_id=None),
     ),
+    Case(ApiKey.ADD_PARTITIONS_TO_TXN, ((WRITE, TRANSACTION),), NO_TRANSACTION, lambda _: added(), 3),
+    Case(ApiKey.ADD_PARTITIONS_TO_TXN, ((WRITE, TOPIC),), NO_TOPIC, lambda _: added(), 3),
+    Case(
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        ((CLUSTER_ACTION, CLUSTER),),
+        NO_CLUSTER,
+        lambda _: m.AddPartitionsToTxnRequest(),
+    ),
+    Case(
+        ApiKey.ADD_OFFSETS_TO_TXN,
+        ((WRITE, TRANSACTION),),
+        NO_TRANSACTION,
+        lambda _: m.AddOffsetsToTxnRequest(transactional_id="x", group_id="g"),
+    ),
+    Case(
+        ApiKey.ADD_OFFSETS_TO_TXN,
+        ((READ, GROUP),),
+        NO_GROUP,
+        lambda _: m.AddOffsetsToTxnRequest(transactional_id="x", group_id="g"),
+    ),
+    Case(
+        ApiKey.END_TXN,
+        ((WRITE, TRANSACTION),),
+        NO_TRANSACTION,
+        lambda _: m.EndTxnRequest(transactional_id="x"),
+    ),
+    Case(
+        ApiKey.WRITE_TXN_MARKERS,
+        ((CLUSTER_ACTION, CLUSTER),),
+        NO_CLUSTER,
+        lambda _: m.WriteTxnMarkersRequest(
+            markers=[
+                m.WriteTxnMarkersRequest.Markers(
+                    topics=[m.WriteTxnMarkersRequest.Markers.Topics(name="absent", partition_indexes=[0])]
+                )
+            ]
+        ),
+    ),
+    *(
+        Case(ApiKey.TXN_OFFSET_COMMIT, ((operation, kind),), error_code, lambda _: transactional_commit())
+        for operation, kind, error_code in (
+            (WRITE, TRANSACTION, NO_TRANSACTION),
+            (READ, GROUP, NO_GROUP),
+            (READ, TOPIC, NO_TOPIC),
+        )
+    ),
+    Case(
+        ApiKey.DESCRIBE_TRANSACTIONS,
+        ((DESCRIBE, TRANSACTION),),
+        NO_TRANSACTION,
+        lambda _: m.DescribeTransactionsRequest(transactional_ids=["x"]),
+    ),
     Case(
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
         ((DESCRIBE, TOPIC), (CLUSTER_ACTION, CLUSTER)),
@@ -298,6 +362,7 @@ CASES = [
     ),
     Case(ApiKey.OFFSET_DELETE, ((DELETE, GROUP),), NO_GROUP, lambda _: deleted_offsets()),
     Case(ApiKey.OFFSET_DELETE, ((READ, TOPIC),), NO_TOPIC, lambda _: deleted_offsets()),
+    Case(ApiKey.UPDATE_FEATURES, ((ALTER, CLUSTER),), NO_CLUSTER, lambda _: m.UpdateFeaturesRequest()),
     Case(
         ApiKey.DESCRIBE_PRODUCERS,
         ((READ, TOPIC),),
@@ -305,6 +370,36 @@ CASES = [
         lambda _: m.DescribeProducersRequest(
             topics=[m.DescribeProducersRequest.Topics(name="orders", partition_indexes=[0])]
         ),
+    ),
+    Case(
+        ApiKey.ELECT_LEADERS,
+        ((ALTER, CLUSTER),),
+        NO_CLUSTER,
+        lambda _: m.ElectLeadersRequest(topic_partitions=[]),
+    ),
+    Case(
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ((ALTER, CLUSTER),),
+        NO_CLUSTER,
+        lambda _: m.AlterPartitionReassignmentsRequest(),
+    ),
+    Case(
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ((DESCRIBE, CLUSTER),),
+        NO_CLUSTER,
+        lambda _: m.ListPartitionReassignmentsRequest(),
+    ),
+    *(
+        # None of these changes anything: their epochs are too low.
+        Case(api_key, ((CLUSTER_ACTION, CLUSTER),), NO_CLUSTER, lambda _, request=request: request)
+        for api_key, request in {
+            ApiKey.LEADER_AND_ISR: m.LeaderAndIsrRequest(broker_epoch=0),
+            ApiKey.STOP_REPLICA: m.StopReplicaRequest(broker_epoch=0),
+            ApiKey.UPDATE_METADATA: m.UpdateMetadataRequest(broker_epoch=0),
+            ApiKey.CONTROLLED_SHUTDOWN: m.ControlledShutdownRequest(broker_epoch=0),
+            ApiKey.ALTER_PARTITION: m.AlterPartitionRequest(broker_epoch=0),
+            ApiKey.ALLOCATE_PRODUCER_IDS: m.AllocateProducerIdsRequest(broker_epoch=0),
+        }.items()
     ),
     Case(ApiKey.CONSUMER_GROUP_HEARTBEAT, ((READ, GROUP),), NO_GROUP, lambda _: heartbeat("other")),
     Case(ApiKey.CONSUMER_GROUP_HEARTBEAT, ((DESCRIBE, TOPIC),), NO_TOPIC, lambda _: heartbeat("other")),
@@ -336,7 +431,7 @@ CASES = [
     ),
 ]
 # What is not allowed is left out of these answers; the tests below look at them.
-WITHOUT_ERRORS = {ApiKey.LIST_GROUPS}
+WITHOUT_ERRORS = {ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS}
 
 
 class Secured(NamedTuple):
@@ -435,6 +530,21 @@ def test_groups_that_may_not_be_described_are_not_listed(broker: Secured) -> Non
     broker.deny((DESCRIBE, CLUSTER))
     assert "new" in listed()
     broker.deny((DESCRIBE, GROUP), (DESCRIBE, CLUSTER))
+    assert listed() == []
+
+
+def test_transactions_that_may_not_be_described_are_not_listed(broker: Secured) -> None:
+    def listed() -> list[str]:
+        answer = broker.ask(ApiKey.LIST_TRANSACTIONS, m.ListTransactionsRequest())
+        return [one.transactional_id for one in answer.transaction_states]
+
+    broker.deny()
+    broker.ask(ApiKey.FIND_COORDINATOR, m.FindCoordinatorRequest(key_type=1, coordinator_keys=["seen"]))
+    init = m.InitProducerIdRequest(transactional_id="seen", transaction_timeout_ms=1000)
+    while broker.ask(ApiKey.INIT_PRODUCER_ID, init, 5).error_code:
+        pass
+    assert listed() == ["seen"]
+    broker.deny((DESCRIBE, TRANSACTION))
     assert listed() == []
 
 

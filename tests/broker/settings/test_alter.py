@@ -34,7 +34,6 @@ NOT_HERE = {
 }
 TLS = "TLS is not offered yet: leave ssl.* out and keep listeners PLAINTEXT, on a network that you trust"
 SASL = "SASL is not offered yet: leave it out and keep listeners PLAINTEXT, on a network that you trust"
-RATES = ("1000", "-1", "2000")
 # Kafka answers otherwise: key, operation and value, our code, our words.
 ON_PURPOSE: dict[tuple[str, int, str | None], tuple[ErrorCode, str]] = {
     # Kafka keeps a name that nobody knows, in case a plug-in reads it.
@@ -50,10 +49,6 @@ ON_PURPOSE: dict[tuple[str, int, str | None], tuple[ErrorCode, str]] = {
         for reason, *changes in (
             (TLS, ("ssl.keystore.location", Operation.SET, "/elsewhere")),
             (SASL, ("sasl.enabled.mechanisms", Operation.APPEND, "PLAIN")),
-            (
-                "a replica is never throttled: it comes with replication between brokers",
-                *(("leader.replication.throttled.rate", Operation.SET, rate) for rate in RATES),
-            ),
         )
         for name, operation, value in changes
     },
@@ -149,16 +144,16 @@ def test_a_password_that_is_refused_is_not_shown() -> None:
 
 
 def test_what_kafka_stored_and_odradek_does_not_offer_stays_and_can_be_deleted() -> None:
-    stored = {"num.replica.fetchers": "4", "listeners": "PLAINTEXT://127.0.0.1:9093"}
+    stored = {"ssl.client.auth": "none", "listeners": "PLAINTEXT://127.0.0.1:9093"}
     sources = Sources(dynamic_broker=stored)
 
     added = alter_broker(sources, [Change("max.connections", Operation.SET, "7")], is_default=False)
     deleted = alter_broker(sources, [Change("listeners", Operation.DELETE)], is_default=False)
 
     assert added == {**stored, "max.connections": "7"}
-    assert deleted == {"num.replica.fetchers": "4"}
-    with pytest.raises(KafkaError, match=r"num\.replica\.fetchers is not offered: it comes with replication"):
-        alter_broker(sources, [Change("num.replica.fetchers", Operation.SET, "5")], is_default=False)
+    assert deleted == {"ssl.client.auth": "none"}
+    with pytest.raises(KafkaError, match=r"ssl\.client\.auth is not offered: TLS"):
+        alter_broker(sources, [Change("ssl.client.auth", Operation.SET, "required")], is_default=False)
 
 
 def test_a_listeners_own_limit_can_change() -> None:

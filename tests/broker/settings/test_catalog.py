@@ -48,11 +48,7 @@ OWN = {
     "super.users",
 }
 # Beside Kafka's own tables: what Kafka knows only as dynamic values, and a plan of ours.
-OWN_NOT_OFFERED = {
-    "follower.replication.throttled.rate",
-    "leader.replication.throttled.rate",
-    "odradek.durable",
-}
+OWN_NOT_OFFERED = {"odradek.durable"}
 
 
 def kafka_rows(name: str) -> list[tuple[str, str, str, str]]:

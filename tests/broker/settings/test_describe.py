@@ -25,6 +25,9 @@ ONLY_OURS = {
     "super.users",
     # Kafka 3.9's, for brokers that meet in ZooKeeper.
     "broker.id.generation.enable",
+    "control.plane.listener.name",
+    "controlled.shutdown.max.retries",
+    "controlled.shutdown.retry.backoff.ms",
     "leader.imbalance.per.broker.percentage",
     "reserved.broker.max.id",
     "zookeeper.connect",
@@ -37,8 +40,6 @@ OTHER_DEFAULT = {
     "socket.receive.buffer.bytes",
     "socket.send.buffer.bytes",
 }
-# Kafka knows these only as dynamic values, without a default; we know them only to refuse them.
-THROTTLED = {"follower.replication.throttled.rate", "leader.replication.throttled.rate"}
 # The recorded broker is its own KRaft controller, and has a key that nobody knows.
 CANNOT_BE_SET_HERE = {
     "process.roles",
@@ -93,9 +94,9 @@ def compare(ours: list[Row], kafkas: dict[str, dict[str, Any]]) -> None:
         expected = dict(kafkas[row.name])
         if row.name in READ_ONLY_HERE:
             expected["is_read_only"] = True
-        if row.name in catalog.DYNAMIC_ONLY or row.name in THROTTLED:
+        if row.name in catalog.DYNAMIC_ONLY:
             expected["has_documentation"] = True  # Kafka has none for these
-        if row.name in OTHER_DEFAULT or row.name in THROTTLED:
+        if row.name in OTHER_DEFAULT:
             expected["synonyms"] = [one for one in expected["synonyms"] if one[2] != Source.DEFAULT]
             row = row._replace(synonyms=tuple(one for one in row.synonyms if one.source != Source.DEFAULT))
             if expected["source"] == Source.DEFAULT:

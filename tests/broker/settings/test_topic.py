@@ -51,10 +51,13 @@ def test_the_brokers_value_stands_behind_the_topics(
     assert getattr(topic_config(effective(Sources(settings)), {}), field) == expected
 
 
-def test_every_setting_of_a_topic_but_one_has_a_brokers_setting_behind_it() -> None:
+def test_every_setting_of_a_topic_but_two_has_a_brokers_setting_behind_it() -> None:
     from odradek.broker.settings.catalog import TOPIC
 
-    assert set(TOPIC) - set(TOPIC_SYNONYMS) == {"internal.segment.bytes"}
+    assert set(TOPIC) - set(TOPIC_SYNONYMS) == {
+        "follower.replication.throttled.replicas",
+        "internal.segment.bytes",
+    }
 
 
 def test_the_topics_own_value_beats_the_brokers() -> None:

@@ -101,7 +101,7 @@ def test_filters_show_only_the_partitions_they_name(cli, topic, make_topic):
 def test_people_get_a_table(cli, topic, make_topic):
     make_topic()
     head, row = cli.lines("topics", "describe", topic, "-o", "table")
-    assert head.split() == ["topic", "partition", "leader", "replicas", "isr", "elr", "offline", "configs"]
+    assert head.split() == ["topic", "partition", "leader", "replicas", "isr", "osr", "offline", "configs"]
     assert row.split()[:5] == [topic[: len(row.split()[0])], "0", "0", "0", "0"]
 
 

@@ -44,7 +44,6 @@ def test_a_longer_request_timeout_stretches_the_default_delivery_timeout() -> No
     [
         ({"acks": 2}, "acks"),
         ({"batch_size": 1000, "buffer_memory": 999}, "batch_size=1000 is more than buffer_memory=999"),
-        ({"transactional_id": "t"}, "this producer has no transactions"),
         ({"acks": True}, "acks"),
         ({"batchsize": 1}, "did you mean batch_size"),
         ({"linger.ms": 1}, "as a keyword it is linger_ms"),

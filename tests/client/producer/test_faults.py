@@ -120,7 +120,7 @@ def test_a_buffer_that_stays_full_is_told_and_what_was_taken_arrives(
         producer.send(topic, b"0").result(20)
         proxy.pause()
         taken = 1
-        with pytest.raises(BufferExhausted, match="in buffer_memory within max_block_ms=200"):  # noqa: PT012
+        with pytest.raises(BufferExhausted, match="bytes free within max_block_ms=200"):  # noqa: PT012
             while taken < 1000:
                 producer.send(topic, b"%d" % taken + b"." * 1000)
                 taken += 1
@@ -162,7 +162,7 @@ def test_close_ends_in_its_time_and_fails_what_is_left(proxy: Proxy, topic: str)
 def stoppable() -> Iterator[tuple[Cluster, int]]:
     """A broker in a process of its own, and that process's id; it runs again whatever a test did to it."""
     with Cluster(process=True, num_partitions=1) as cluster:
-        life = cluster._run
+        life = cluster._run(0)
         assert isinstance(life, BrokerProcess)
         process_id = life.process.pid
         try:

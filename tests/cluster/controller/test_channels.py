@@ -9,7 +9,13 @@ from odradek.cluster.brokers import Broker
 from odradek.cluster.controller.channels import BrokerChannel, Channels, DeliveryFailed, LocalChannel
 from odradek.cluster.controller.events import ControlResponse
 from odradek.cluster.controller.requests import ControlRequest
-from odradek.protocol.messages import UpdateMetadataRequest, UpdateMetadataResponse
+from odradek.common.error_codes import ErrorCode
+from odradek.protocol.messages import (
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
 
 
 def a_request(number: int) -> UpdateMetadataRequest:
@@ -17,7 +23,7 @@ def a_request(number: int) -> UpdateMetadataRequest:
 
 
 class Recorder:
-    """A broker that notes what reaches it; it fails as often as told."""
+    """A broker that notes the requests that reach it; it fails as often as told."""
 
     def __init__(self, failures: int = 0) -> None:
         self.got: list[int] = []
@@ -113,7 +119,13 @@ def test_a_request_that_breaks_the_receiver_is_dropped_and_the_next_one_sent(cap
 def test_our_own_broker_finishes_what_it_has_begun():
     async def scenario() -> None:
         recorder = Recorder()
-        local = LocalChannel(recorder.send)
+        turn = asyncio.Lock()
+
+        async def handle(request: ControlRequest) -> ControlResponse:
+            async with turn:
+                return await recorder.send(request)
+
+        local = LocalChannel(handle)
         sending = asyncio.create_task(local.send(a_request(1)))
         await asyncio.sleep(0.001)
         sending.cancel()
@@ -122,5 +134,41 @@ def test_our_own_broker_finishes_what_it_has_begun():
         # Asks again at once, as the channel of a next term would: it waits for its turn.
         await local.send(a_request(2))
         assert recorder.got == [1, 2]
+
+    run_in_virtual_time(scenario())
+
+
+class SlowDisk(Recorder):
+    """Answers LeaderAndIsr late, and STALE_BROKER_EPOCH twice before it knows its own epoch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.order: list[str] = []
+        self.refusals = 2
+
+    async def send(self, request: ControlRequest) -> ControlResponse:
+        if isinstance(request, LeaderAndIsrRequest):
+            await asyncio.sleep(10)
+            self.order.append("replicas")
+            return LeaderAndIsrResponse()
+        self.order.append("metadata")
+        if self.refusals:
+            self.refusals -= 1
+            return UpdateMetadataResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+        return UpdateMetadataResponse()
+
+
+def test_metadata_does_not_wait_for_disks_and_is_sent_again_while_the_broker_does_not_know_its_epoch():
+    async def scenario() -> None:
+        broker = SlowDisk()
+        channels, answered = await open_channels(broker1=broker)
+        channels.send(1, LeaderAndIsrRequest(controller_epoch=4))
+        channels.send(1, a_request(5))
+        await asyncio.sleep(5)
+        assert answered == [(1, 5)]
+        await asyncio.sleep(10)
+        assert answered == [(1, 5), (1, 4)]
+        assert broker.order == ["metadata"] * 3 + ["replicas"]
+        await channels.close()
 
     run_in_virtual_time(scenario())

@@ -1,4 +1,4 @@
-"""Compacted logs for the tests of this room, and what is left in them."""
+"""Compacted logs for the tests of this folder, and what is left in them."""
 
 from __future__ import annotations
 

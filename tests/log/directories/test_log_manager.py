@@ -385,7 +385,7 @@ def test_a_quarantined_partition_is_kept_and_can_be_made_anew(tmp_path: Path) ->
     before = path.read_bytes()
     manager = a_manager(tmp_path, 1)
     manager.start(NOW_MS, small)
-    aside = manager.quarantine(partition(0))
+    aside = manager.begin_quarantine(partition(0))()
     assert Path(aside).name.endswith("-stray")
     assert (Path(aside) / path.name).read_bytes() == before
     log = manager.get_or_create(partition(0), SMALL, now_ms=NOW_MS)

@@ -6,47 +6,47 @@ MIB = 1 << 20
 
 
 def test_nothing_is_warm_that_was_there_before_anybody_looked() -> None:
-    warmth = PageCacheState()
+    state = PageCacheState()
     end = LogEndMark(0, 100 * MIB, 1000)
-    assert not warmth.covers(0, MIB, end)
-    assert not warmth.covers(999, MIB, end)
+    assert not state.covers(0, MIB, end)
+    assert not state.covers(999, MIB, end)
 
 
 def test_what_is_appended_after_the_first_look_is_hot() -> None:
-    warmth = PageCacheState()
-    warmth.covers(0, MIB, LogEndMark(0, 0, 1000))
+    state = PageCacheState()
+    state.covers(0, MIB, LogEndMark(0, 0, 1000))
     end = LogEndMark(0, MIB, 1100)
-    assert warmth.covers(1000, MIB, end)
-    assert not warmth.covers(999, MIB, end)
+    assert state.covers(1000, MIB, end)
+    assert not state.covers(999, MIB, end)
 
 
 def test_the_hot_tail_moves_with_the_end_and_has_a_bound() -> None:
-    warmth = PageCacheState()
+    state = PageCacheState()
     for size_mib in range(200):
         end = LogEndMark(0, size_mib * MIB, size_mib * 10)
-        assert warmth.covers(end.offset, MIB, end)
-        farthest = next(offset for offset in range(end.offset + 1) if warmth.covers(offset, MIB, end))
+        assert state.covers(end.offset, MIB, end)
+        farthest = next(offset for offset in range(end.offset + 1) if state.covers(offset, MIB, end))
         assert (end.offset - farthest) / 10 * MIB <= 3 * HOT_TAIL_BYTES
-    assert warmth.covers(end.offset - 10, MIB, end)
+    assert state.covers(end.offset - 10, MIB, end)
 
 
 def test_a_tail_that_nobody_looked_at_for_long_is_not_believed() -> None:
-    warmth = PageCacheState()
-    warmth.covers(0, MIB, LogEndMark(0, 0, 0))
-    assert not warmth.covers(0, MIB, LogEndMark(0, 5 * HOT_TAIL_BYTES, 500))
-    assert not warmth.covers(499, MIB, LogEndMark(7000, 0, 500)), "another segment"
-    assert warmth.covers(500, MIB, LogEndMark(7000, 10, 501))
+    state = PageCacheState()
+    state.covers(0, MIB, LogEndMark(0, 0, 0))
+    assert not state.covers(0, MIB, LogEndMark(0, 5 * HOT_TAIL_BYTES, 500))
+    assert not state.covers(499, MIB, LogEndMark(7000, 0, 500)), "another segment"
+    assert state.covers(500, MIB, LogEndMark(7000, 10, 501))
 
 
 def test_a_run_that_was_read_on_purpose_is_warm_for_reads_that_fit() -> None:
-    warmth = PageCacheState()
+    state = PageCacheState()
     end = LogEndMark(0, 0, 10_000)
-    warmth.run = CachedRange(100, 200, 250, MIB, 0)
-    assert warmth.covers(100, MIB, end)
-    assert warmth.covers(200, MIB // 2, end)
-    assert not warmth.covers(201, MIB, end)
-    assert not warmth.covers(99, MIB, end)
-    assert not warmth.covers(150, MIB + 1, end)
+    state.run = CachedRange(100, 200, 250, MIB, 0)
+    assert state.covers(100, MIB, end)
+    assert state.covers(200, MIB // 2, end)
+    assert not state.covers(201, MIB, end)
+    assert not state.covers(99, MIB, end)
+    assert not state.covers(150, MIB + 1, end)
 
 
 def test_the_next_read_of_a_run_is_told_from_a_jump() -> None:

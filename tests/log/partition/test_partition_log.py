@@ -305,3 +305,14 @@ def test_a_truncation_during_a_flush_keeps_the_recovery_point_low(tmp_path: Path
     job.run()
     log.complete_flush(job)
     assert log.recovery_point == 0
+
+
+def test_an_epoch_that_nobody_wrote_in_is_dropped_by_a_truncation_to_the_end(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "orders-0")
+    log.append_as_leader(a_batch(2), 1, NOW_MS)
+    log.assign_leader_epoch(4)
+
+    assert not log.truncate_to(2, now_ms=NOW_MS)
+
+    assert list(log.epochs) == [EpochEntry(1, 0)]
+    log.close(NOW_MS)

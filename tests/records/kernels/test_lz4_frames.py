@@ -16,7 +16,7 @@ from records.conftest import interpreted
 TWINS = {"compiled": lz4_frames, "interpreted": interpreted("kernels/lz4_frames")}
 BOTH = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 BLOCK_BYTES = 64 * 1024
-ROOM = 3 * BLOCK_BYTES
+OUTPUT_BYTES = 3 * BLOCK_BYTES
 END = bytes(4)
 FIRST_HEADER = next(iter(HEADERS))
 
@@ -26,10 +26,10 @@ def twin(request: pytest.FixtureRequest) -> ModuleType:
     return TWINS[request.param]
 
 
-def read(twin: ModuleType, frame: bytes, room_bytes: int = ROOM) -> bytes | None:
-    room = bytearray(room_bytes)
-    size = twin.decompress_into(memoryview(frame), 0, memoryview(room))
-    return None if size == NOT_ORDINARY else bytes(room[:size])
+def read(twin: ModuleType, frame: bytes, output_bytes: int = OUTPUT_BYTES) -> bytes | None:
+    output = bytearray(output_bytes)
+    size = twin.decompress_into(memoryview(frame), 0, memoryview(output))
+    return None if size == NOT_ORDINARY else bytes(output[:size])
 
 
 plains = st.builds(
@@ -37,13 +37,13 @@ plains = st.builds(
     st.binary(max_size=200),
     st.integers(0, 900),
     st.binary(max_size=200),
-).map(lambda plain: plain[:ROOM])
+).map(lambda plain: plain[:OUTPUT_BYTES])
 
 
 @BOTH
 @given(plain=plains)
 @example(plain=b"")
-@example(plain=bytes(ROOM))
+@example(plain=bytes(OUTPUT_BYTES))
 def test_what_we_write_the_library_and_we_read(twin: ModuleType, plain: bytes) -> None:
     frame = twin.compress(memoryview(plain))
 
@@ -126,7 +126,7 @@ def test_too_little_room_is_not_written_over(twin: ModuleType, is_stored: bool) 
     frame = twin.compress(memoryview(plain))
     if is_stored:
         frame = FIRST_HEADER + (len(plain) | 0x80000000).to_bytes(4, "little") + plain + END
-    room = bytearray(len(plain))
+    output = bytearray(len(plain))
 
-    assert twin.decompress_into(memoryview(frame), 0, memoryview(room)[: len(plain) - 1]) == NOT_ORDINARY
-    assert room[-1] == 0
+    assert twin.decompress_into(memoryview(frame), 0, memoryview(output)[: len(plain) - 1]) == NOT_ORDINARY
+    assert output[-1] == 0

@@ -1,4 +1,4 @@
-"""What a broker does by the clock: flush, checkpoint, retention, the removal of dead files."""
+"""What a broker does by the clock: flush, checkpoint, retention, ISR checks, the removal of dead files."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Housekeeping:
     def start(self) -> None:
         """Begin; call it on the running loop."""
         manager = self._config.log_manager
-        chores = (
+        actions = (
             (FLUSH_CHECK_MS, self.flush_due_logs),
             (self._checkpoint_interval_ms(), self.write_checkpoints),
             (manager.log_retention_check_interval_ms, self.enforce_retention),
@@ -62,12 +62,13 @@ class Housekeeping:
             (GARBAGE_CHECK_MS, self.remove_garbage),
             (ROOM_CHECK_MS, self.look_for_room),
             (IDLE_CHECK_MS, self.give_back_idle_room),
+            (self._config.replica_lag_time_max_ms // 2, self.shrink_isrs),
         )
-        for number, (interval_ms, chore) in enumerate(chores, 1):
+        for number, (interval_ms, action) in enumerate(actions, 1):
             if interval_ms <= 0:
                 continue
-            delay_ms = interval_ms * number / len(chores)
-            self._tasks.append(asyncio.create_task(self._every(interval_ms, chore, delay_ms)))
+            delay_ms = interval_ms * number / len(actions)
+            self._tasks.append(asyncio.create_task(self._every(interval_ms, action, delay_ms)))
 
     def _checkpoint_interval_ms(self) -> int:
         """The shortest interval of the three kinds of checkpoint, which are written together; 0 is none."""
@@ -79,26 +80,26 @@ class Housekeeping:
         return min((one for one in intervals if one > 0), default=0)
 
     async def stop(self) -> None:
-        """End all tasks; a chore that runs is finished first."""
+        """End all tasks; an action that runs is finished first."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _every(
-        self, interval_ms: int, chore: Callable[[], Awaitable[None]], first_delay_ms: float
+        self, interval_ms: int, action: Callable[[], Awaitable[None]], first_delay_ms: float
     ) -> None:
         delay_ms = first_delay_ms
         while True:
             await asyncio.sleep(delay_ms / 1000)
             delay_ms = interval_ms
-            running = asyncio.ensure_future(chore())
+            running = asyncio.ensure_future(action())
             try:
                 await asyncio.shield(running)
             except asyncio.CancelledError:
                 await asyncio.gather(running, return_exceptions=True)
                 raise
-            except Exception:  # a task root: the other chores, and the next round, must not suffer
-                logger.exception("%s failed; it is tried again later", chore.__name__)
+            except Exception:  # a task root: the other actions, and the next round, must not suffer
+                logger.exception("%s failed; it is tried again later", action.__name__)
 
     async def _some_logs(self) -> AsyncIterator[list[PartitionLog]]:
         """The logs that serve now, some at a time; by its turn one may be another's, or gone."""
@@ -170,6 +171,10 @@ class Housekeeping:
                     log.give_back_when_idle()
                 except StorageError as error:
                     self._failed(log, error)
+
+    async def shrink_isrs(self) -> None:
+        """Have followers removed from the ISR that do not keep up."""
+        self._replicas.shrink_isrs(self._clock.now_ms())
 
     async def remove_garbage(self) -> None:
         """Remove files that were marked for deletion long enough ago."""

@@ -10,13 +10,15 @@ from uuid import UUID
 
 from odradek.broker.background.log_cleaning import LogCleaning
 from odradek.broker.background.log_moves import LogMoves
+from odradek.broker.settings.dynamic.topic_settings import TopicSettings
 from odradek.cluster.control_fence import ControlFence
 from odradek.cluster.metadata import UPDATE_TYPE_FULL, MetadataImage
 from odradek.common.clock import Clock
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition, uuid_to_text
-from odradek.log.config import LogConfig
+from odradek.coordination.errors import StoreUnavailable
+from odradek.coordination.store import Store
 from odradek.log.errors import StorageError
 from odradek.protocol.messages import (
     LeaderAndIsrRequest,
@@ -26,7 +28,7 @@ from odradek.protocol.messages import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
-from odradek.replication.partition import LeaderAndIsrState
+from odradek.replication.partition import NO_LEADER, LeaderAndIsrState
 from odradek.replication.replica_manager import ReplicaManager, ReplicaSetup
 
 logger = logging.getLogger(__name__)
@@ -49,8 +51,9 @@ _StopError = StopReplicaResponse.PartitionErrors
 class ControlRequestHandler:
     """Applies the controller's requests, unless their controller epoch is stale. Lives on the broker's loop.
 
-    One request at a time, in order of arrival. What blocks runs in the pool, by `in_pool`, and is finished
-    before the next request starts. `on_applied` is called after each request.
+    One LeaderAndIsr or StopReplica at a time, in order of arrival. What blocks runs in the pool, by
+    `in_pool`, and is finished before the next request starts. UpdateMetadata does not wait for them.
+    `on_applied` is called after each request.
     """
 
     def __init__(
@@ -58,7 +61,8 @@ class ControlRequestHandler:
         fence: ControlFence,
         replicas: ReplicaManager,
         image: MetadataImage,
-        config_of: Callable[[str], LogConfig],
+        settings: TopicSettings,
+        store: Callable[[], Store],
         clock: Clock,
         in_pool: InPool,
         cleaning: LogCleaning,
@@ -68,13 +72,16 @@ class ControlRequestHandler:
         self._fence = fence
         self._replicas = replicas
         self._image = image
-        self._config_of = config_of
+        self._settings = settings
+        self._store = store
         self._clock = clock
         self._in_pool = in_pool
         self._cleaning = cleaning
         self._moves = moves
         self._on_applied = on_applied
         self._turn = asyncio.Lock()
+        # Whether a LeaderAndIsr request was applied.
+        self.has_replicas_assigned = False
         # Partitions that a full disk could not take; retried when there is space.
         self.without_space: set[TopicPartition] = set()
 
@@ -82,38 +89,65 @@ class ControlRequestHandler:
         """Wait for the current request and accept no other: the logs are about to be closed."""
         await self._turn.acquire()
 
+    async def apply(
+        self, request: LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
+    ) -> LeaderAndIsrResponse | StopReplicaResponse | UpdateMetadataResponse:
+        """Apply a request of any kind."""
+        if isinstance(request, UpdateMetadataRequest):
+            return self.update_metadata(request)
+        if isinstance(request, LeaderAndIsrRequest):
+            return await self.leader_and_isr(request)
+        return await self.stop_replica(request)
+
     async def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         """Make this broker leader or follower of every partition in the request, concurrently."""
         async with self._turn:
             refused = self._fence.admit(request.controller_epoch, request.broker_epoch)
             if refused:
                 return LeaderAndIsrResponse(error_code=refused)
-            topics = []
-            for topic in request.topic_states:
-                rows = await asyncio.gather(*(self._host(topic, state) for state in topic.partition_states))
-                topics.append(_LeaderTopic(topic_id=topic.topic_id, partition_errors=list(rows)))
+            try:
+                await self._load_settings(request)
+            except StoreUnavailable as error:
+                logger.warning("The settings of new topics cannot be read yet: %s", error)
+                return LeaderAndIsrResponse(error_code=ErrorCode.REQUEST_TIMED_OUT)
+            topics = await asyncio.gather(*(self._host_topic(topic) for topic in request.topic_states))
             if request.type == UPDATE_TYPE_FULL:
                 await self._set_aside_strays(request)
+            self.has_replicas_assigned = True
             self._on_applied()
             return LeaderAndIsrResponse(topics=topics)
+
+    async def _load_settings(self, request: LeaderAndIsrRequest) -> None:
+        """Read the settings of topics that are new to this broker."""
+        unknown = [one.topic_name for one in request.topic_states if not self._settings.knows(one.topic_name)]
+        await asyncio.gather(*(self._settings.load(self._store(), name) for name in unknown))
+
+    async def _host_topic(self, topic: LeaderAndIsrRequest.TopicStates) -> _LeaderTopic:
+        rows = await asyncio.gather(*(self._host(topic, state) for state in topic.partition_states))
+        return _LeaderTopic(topic_id=topic.topic_id, partition_errors=list(rows))
 
     async def _host(
         self,
         topic: LeaderAndIsrRequest.TopicStates,
-        told: LeaderAndIsrRequest.TopicStates.PartitionStates,
+        requested: LeaderAndIsrRequest.TopicStates.PartitionStates,
     ) -> _LeaderError:
-        topic_partition = TopicPartition(topic.topic_name, told.partition_index)
+        topic_partition = TopicPartition(topic.topic_name, requested.partition_index)
         state = LeaderAndIsrState(
-            told.leader, told.leader_epoch, tuple(told.isr), tuple(told.replicas), told.partition_epoch
+            requested.leader,
+            requested.leader_epoch,
+            tuple(requested.isr),
+            tuple(requested.replicas),
+            requested.partition_epoch,
         )
-        row = _LeaderError(partition_index=told.partition_index)
+        row = _LeaderError(partition_index=requested.partition_index)
         try:
             await self._set_aside_other_topic(topic_partition, topic.topic_id)
+            await self._quarantine(topic_partition, requested.leader)
             hosting = self._replicas.begin_hosting(
                 topic_partition,
                 topic.topic_id,
                 state,
-                self._config_of(topic.topic_name),
+                self._settings.log_config(topic.topic_name),
                 now_ms=self._clock.now_ms(),
             )
             if hosting.blocks:
@@ -153,12 +187,28 @@ class ControlRequestHandler:
             await self._in_pool(rename),
         )
 
+    async def _quarantine(self, topic_partition: TopicPartition, leader: int) -> None:
+        """Give up a log whose committed records are damaged, if its leader has them: it is copied anew."""
+        logs = self._replicas.logs
+        damage = logs.report.corrupted.get(topic_partition)
+        if damage is None or leader in (NO_LEADER, self._replicas.broker_id):
+            return
+        path = await self._in_pool(logs.begin_quarantine(topic_partition))
+        logger.warning(
+            "%s is copied anew from broker %d, because its log was damaged (%s). The damaged log is kept as "
+            "%s; remove that directory when it is not needed.",
+            topic_partition,
+            leader,
+            damage,
+            path,
+        )
+
     async def _set_aside_strays(self, request: LeaderAndIsrRequest) -> None:
         """Rename the logs that a full request does not name: they are strays, kept but not served."""
         wanted = {
-            TopicPartition(topic.topic_name, told.partition_index)
+            TopicPartition(topic.topic_name, requested.partition_index)
             for topic in request.topic_states
-            for told in topic.partition_states
+            for requested in topic.partition_states
         }
         self.without_space &= wanted
         for topic_partition in [known for known in self._replicas.logs.moves if known not in wanted]:
@@ -176,26 +226,30 @@ class ControlRequestHandler:
             refused = self._fence.admit(request.controller_epoch, request.broker_epoch)
             if refused:
                 return StopReplicaResponse(error_code=refused)
+            for topic in request.topic_states:
+                # A topic created again under the same name has settings of its own.
+                if any(state.delete_partition for state in topic.partition_states):
+                    self._settings.forget(topic.topic_name)
             stopping = (
-                self._stop(TopicPartition(topic.topic_name, told.partition_index), told)
+                self._stop(TopicPartition(topic.topic_name, requested.partition_index), requested)
                 for topic in request.topic_states
-                for told in topic.partition_states
+                for requested in topic.partition_states
             )
             rows = await asyncio.gather(*stopping)
             self._on_applied()
             return StopReplicaResponse(partition_errors=list(rows))
 
     async def _stop(
-        self, topic_partition: TopicPartition, told: StopReplicaRequest.TopicStates.PartitionStates
+        self, topic_partition: TopicPartition, requested: StopReplicaRequest.TopicStates.PartitionStates
     ) -> _StopError:
         row = _StopError(topic_name=topic_partition.topic, partition_index=topic_partition.partition)
         partition = self._replicas.find(*topic_partition)
-        if partition is not None and 0 <= told.leader_epoch < partition.state.leader_epoch:
+        if partition is not None and 0 <= requested.leader_epoch < partition.state.leader_epoch:
             row.error_code = ErrorCode.FENCED_LEADER_EPOCH
             return row
         await self._moves.cancel(topic_partition)
         self._replicas.drop(topic_partition)
-        if told.delete_partition:
+        if requested.delete_partition:
             self.without_space.discard(topic_partition)
             home = self._replicas.logs.directory_of(topic_partition)
             try:
@@ -214,12 +268,15 @@ class ControlRequestHandler:
         for step in steps:
             await self._in_pool(step)
 
-    async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+    def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
         """Update the metadata that clients receive."""
-        async with self._turn:
-            refused = self._fence.admit(request.controller_epoch, request.broker_epoch)
-            if refused:
-                return UpdateMetadataResponse(error_code=refused)
-            self._image.update(request)
-            self._on_applied()
-            return UpdateMetadataResponse()
+        refused = self._fence.admit(request.controller_epoch, request.broker_epoch)
+        if refused:
+            return UpdateMetadataResponse(error_code=refused)
+        change = self._image.update(request)
+        if change.deleted:
+            hosted = {partition.topic_partition.topic for partition in self._replicas}
+            for topic in {one.topic for one in change.deleted} - hosted - self._image.topics.keys():
+                self._settings.forget(topic)
+        self._on_applied()
+        return UpdateMetadataResponse()

@@ -8,9 +8,8 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Any
 
-from odradek.broker.requests.purgatory import CommitPurgatory, CommitWait, CommitWaiter
-from odradek.common.error_codes import ErrorCode
-from odradek.common.errors import KafkaError
+from odradek.broker.requests.commit_wait import wait_committed
+from odradek.broker.requests.purgatory import CommitPurgatory
 from odradek.coordinator.ports import RunningTimer
 from odradek.coordinator.runtime import CoordinatorRuntime
 from odradek.log.partition.leader_batches import Origin
@@ -41,12 +40,19 @@ class InternalTopic:
         self._pool = pool
         self._load_bytes = load_bytes
 
-    def append(self, partition: int, leader_epoch: int, batch: bytearray, now_ms: int) -> int:
+    def append(
+        self,
+        partition: int,
+        leader_epoch: int,
+        batch: bytearray,
+        now_ms: int,
+        transaction_version: int = 0,
+    ) -> int:
         """Write a batch as the leader of that epoch; the offset of its last record."""
         led = self._led(partition)
         if led.state.leader_epoch != leader_epoch:
             raise NotLeaderOrFollower(led.topic_partition, led.state.leader_id, led.state.leader_epoch)
-        info = led.append(batch, required_acks=ALL_IN_SYNC, now_ms=now_ms, origin=Origin.COORDINATOR)
+        info = led.append(batch, ALL_IN_SYNC, now_ms, Origin.COORDINATOR, transaction_version)
         return info.last_offset
 
     def is_committed(self, partition: int, offset: int) -> bool:
@@ -57,16 +63,7 @@ class InternalTopic:
     async def wait_committed(self, partition: int, offset: int, timeout_ms: int) -> None:
         """Return when that offset is committed."""
         led = self._led(partition)
-        waiter = _Committed(asyncio.get_running_loop().create_future())
-        waiter.wait_for(led, offset, led.leader_epoch)
-        self._waiting.add(waiter, timeout_ms)
-        # It may have been committed before anybody waited.
-        self._waiting.wake(led)
-        error_code = await waiter.done
-        if error_code is ErrorCode.REQUEST_TIMED_OUT:
-            raise KafkaError("not committed in time", error_code=error_code)
-        if error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            raise NotLeaderOrFollower(led.topic_partition, led.state.leader_id, led.state.leader_epoch)
+        await wait_committed(self._waiting, led, offset, timeout_ms)
 
     def end_offset(self, partition: int) -> int:
         """The offset of the next record."""
@@ -91,24 +88,6 @@ class InternalTopic:
         found = self._replicas.get(self.topic, partition)
         found.require_leader()
         return found
-
-
-class _Committed(CommitWaiter):
-    """Completes a future with the outcome of one batch."""
-
-    __slots__ = ("done",)
-
-    def __init__(self, done: asyncio.Future[ErrorCode]) -> None:
-        super().__init__()
-        self.done = done
-
-    def on_outcome(self, wait: CommitWait, error_code: ErrorCode) -> None:
-        """Committed, or the leader epoch or the time is over."""
-        if not self.done.done():
-            self.done.set_result(error_code)
-
-    def on_complete(self) -> None:
-        """There is only one batch."""
 
 
 class LoopTimer:

@@ -68,7 +68,7 @@ def coordinate_groups(services: Services) -> GroupService:
         topic,
         LoopTimer(),
         services.clock,
-        lambda: GroupsState(
+        lambda _: GroupsState(
             lambda: group_settings(services.config()),
             topics,
             lambda group_id: settings_of(services, group_id),
@@ -96,7 +96,7 @@ def _partition_count(services: Services) -> int:
 
 
 def settings_of(services: Services, group_id: str) -> GroupSettings:
-    """What one group lives by: the broker's settings, and its own in place of them."""
+    """The settings of one group: the broker's settings, and its own in place of them."""
     settings = group_settings(services.config())
     own = services.group_configs.find(group_id)
     if own is None:

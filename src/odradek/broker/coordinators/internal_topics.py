@@ -11,7 +11,9 @@ from odradek.cluster.metadata import PartitionMetadata
 from odradek.cluster.new_topics import NewTopic
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
-from odradek.groups.partitions import CONSUMER_OFFSETS, partition_for
+from odradek.coordinator.partitioning import partition_for
+from odradek.groups.partitions import CONSUMER_OFFSETS
+from odradek.transactions.partitions import TRANSACTION_STATE
 
 CREATION_TIMEOUT_MS = 10_000
 
@@ -42,6 +44,23 @@ def consumer_offsets(config: BrokerConfig) -> InternalTopicPlan:
     )
 
 
+def transaction_state(config: BrokerConfig) -> InternalTopicPlan:
+    """The topic of transactions."""
+    return InternalTopicPlan(
+        TRANSACTION_STATE,
+        config.transaction_state_log_num_partitions,
+        config.transaction_state_log_replication_factor,
+        config.is_explicit("transaction.state.log.replication.factor"),
+        {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "min.insync.replicas": str(config.transaction_state_log_min_isr),
+            "segment.bytes": str(config.transaction_state_log_segment_bytes),
+            "unclean.leader.election.enable": "false",
+        },
+    )
+
+
 async def partition_of(services: Services, plan: InternalTopicPlan, key: str) -> PartitionMetadata:
     """The partition that a key belongs to, with a leader: the topic is made if need be, and waited for.
 
@@ -60,14 +79,22 @@ async def partition_of(services: Services, plan: InternalTopicPlan, key: str) ->
     return partition
 
 
+def with_fitting_min_isr(
+    configs: Mapping[str, str], factor: int, min_insync_replicas: int
+) -> Mapping[str, str]:
+    """The settings with a lower min.insync.replicas if no replica could be down otherwise."""
+    wanted = int(configs.get("min.insync.replicas", min_insync_replicas))
+    highest = max(1, factor - 1)
+    return configs if wanted <= highest else {**configs, "min.insync.replicas": str(highest)}
+
+
 async def _create(services: Services, plan: InternalTopicPlan) -> None:
     factor = plan.replication_factor
     if not plan.is_factor_explicit:
         factor = min(factor, max(1, len(services.image.brokers)))
+    configs = with_fitting_min_isr(plan.configs, factor, services.config().min_insync_replicas)
     try:
-        await services.topics.create_topic(
-            NewTopic(plan.name, plan.partition_count, factor, configs=plan.configs)
-        )
+        await services.topics.create_topic(NewTopic(plan.name, plan.partition_count, factor, configs=configs))
     except KafkaError as error:
         if error.error_code is not ErrorCode.TOPIC_ALREADY_EXISTS:
             raise KafkaError(str(error), error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE) from error

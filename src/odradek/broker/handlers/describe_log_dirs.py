@@ -44,9 +44,9 @@ def _describe(context: RequestContext, directory: LogDirectory, wanted: Wanted) 
         if wanted is None or index in wanted.get(name, ()):
             topics.setdefault(name, Result.Topics(name=name)).partitions.append(row)
     result.topics = list(topics.values())
-    room = os.statvfs(directory.path)
-    result.total_bytes = room.f_frsize * room.f_blocks
-    result.usable_bytes = room.f_frsize * room.f_bavail
+    filesystem = os.statvfs(directory.path)
+    result.total_bytes = filesystem.f_frsize * filesystem.f_blocks
+    result.usable_bytes = filesystem.f_frsize * filesystem.f_bavail
     return result
 
 

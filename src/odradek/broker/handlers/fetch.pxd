@@ -10,7 +10,7 @@ from odradek.log.partition.reading cimport BatchRun, FetchData
 from odradek.log.segment.segment_reader cimport SegmentReader
 from odradek.replication.partition cimport Partition
 
-cdef long long _STEPS_PER_TURN, _TOPIC_IDS_FROM, _REPLICA_STATE_FROM, _SMALL_FILE_BYTES
+cdef long long _STEPS_PER_TURN, _TOPIC_IDS_FROM, _REPLICA_STATE_FROM, _ANY_REPLICA_FROM, _SMALL_FILE_BYTES
 cdef object _RESPONSE, _TOPIC, _ROW, _LOG_END, _UNCOMMITTED, _COMMITTED, _READ, _TOPIC_TYPE
 
 
@@ -23,6 +23,8 @@ cdef class DelayedFetch(Waiter):
     cdef long long max_bytes
     cdef long long max_wait_ms
     cdef readonly long long replica_id
+    cdef long long replica_epoch
+    cdef str rack_id
     cdef object isolation
     cdef dict _partitions
     cdef dict _topic_names
@@ -48,6 +50,7 @@ cdef class DelayedFetch(Waiter):
     cdef _read_one(self, key, FetchPartition wanted)
     @cython.locals(log=LogAppender, offset="long long", max_bytes="long long", fetched=FetchData, aborted=tuple)
     cdef _read_into(self, row, Partition partition, FetchPartition wanted)
+    cdef bint _prefers_other_replica(self, row, Partition partition, FetchPartition wanted) except -1
     @cython.locals(log=LogAppender, epoch="long long", offset="long long")
     cdef bint _diverges(self, row, Partition partition, FetchPartition wanted) except -1
 

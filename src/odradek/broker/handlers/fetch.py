@@ -3,8 +3,8 @@
 
 Versions 4-18.  4: isolation.  5: log start offset.  7: sessions (KIP-227).  9: leader epochs.  10: zstd.
 11: rack.  12: flexible, diverging epochs.  13: topic ids.  15: replica state.  Consumers read up to the high
-watermark or the last stable offset, followers up to the log end. Reading from followers (KIP-392) comes with
-replication: until then `preferred_read_replica` is always -1.
+watermark or the last stable offset, followers up to the log end. From version 11 on consumers may read from
+any replica (KIP-392); with `replica.selector.class` the leader names one in their rack.
 
 Compiled by Cython (fetch.pxd has the C types), or interpreted as is.
 """
@@ -52,6 +52,7 @@ ColdRead = tuple[PartitionLog, int, int]
 
 TOPIC_IDS_FROM = 13
 REPLICA_STATE_FROM = 15
+ANY_REPLICA_FROM = 11
 READ_COMMITTED = 1
 
 _RESPONSE = default_plan(FetchResponse)
@@ -59,6 +60,7 @@ _TOPIC = default_plan(FetchResponse, "responses")
 _ROW = default_plan(FetchResponse, "responses", "partitions")
 _STEPS_PER_TURN = STEPS_PER_YIELD
 _TOPIC_IDS_FROM, _REPLICA_STATE_FROM = TOPIC_IDS_FROM, REPLICA_STATE_FROM
+_ANY_REPLICA_FROM = ANY_REPLICA_FROM
 _SMALL_FILE_BYTES = SMALL_FILE_BYTES
 _LOG_END, _UNCOMMITTED, _COMMITTED = Isolation.LOG_END, Isolation.HIGH_WATERMARK, Isolation.COMMITTED
 _READ, _TOPIC_TYPE = Operation.READ, ResourceType.TOPIC
@@ -86,7 +88,8 @@ def fetch(context: RequestContext, request: FetchRequest) -> Answer:
 class DelayedFetch(Waiter):
     """One fetch request: read, wait and read again if necessary, respond.
 
-    `replica_id`: the follower that fetches, -1 for a consumer.
+    `replica_id`: the follower that fetches, -1 for a consumer. `replica_epoch`: its broker epoch.
+    `rack_id`: the rack of a consumer that may be sent to another replica.
     """
 
     __slots__ = (
@@ -102,6 +105,8 @@ class DelayedFetch(Waiter):
         "max_bytes",
         "max_wait_ms",
         "min_bytes",
+        "rack_id",
+        "replica_epoch",
         "replica_id",
         "rows",
         "services",
@@ -128,6 +133,10 @@ class DelayedFetch(Waiter):
         self.max_wait_ms = request.max_wait_ms
         has_state = context.version >= _REPLICA_STATE_FROM
         self.replica_id = request.replica_state.replica_id if has_state else request.replica_id
+        self.replica_epoch = request.replica_state.replica_epoch if has_state else -1
+        self.rack_id = ""
+        if services.select_replica is not None and self.replica_id < 0:
+            self.rack_id = request.rack_id
         if self.replica_id >= 0:
             self.isolation = _LOG_END
         else:
@@ -193,7 +202,9 @@ class DelayedFetch(Waiter):
     def _answer_or_park(self) -> FetchResponse | None:
         if self.is_enough():
             return self._response()
-        self.services.waiting_fetches.add(self, self._keys(), self.max_wait_ms)
+        services = self.services
+        waiting = services.waiting_followers if self.replica_id >= 0 else services.waiting_fetches
+        waiting.add(self, self._keys(), self.max_wait_ms)
         return None
 
     def read(self) -> None:
@@ -279,9 +290,16 @@ class DelayedFetch(Waiter):
 
     def _read_into(self, row: Row, partition: Partition, wanted: FetchPartition) -> None:
         row.aborted_transactions = None
-        partition.require_leader(wanted.current_leader_epoch)
         if self.replica_id >= 0:
+            partition.require_leader(wanted.current_leader_epoch)
             partition.require_replica(self.replica_id, wanted.current_leader_epoch)
+        elif self.context.version >= _ANY_REPLICA_FROM:
+            partition.require_epoch(wanted.current_leader_epoch)
+            if self.rack_id and partition.is_leader and self._prefers_other_replica(row, partition, wanted):
+                self.has_errors = True
+                return
+        else:
+            partition.require_leader(wanted.current_leader_epoch)
         if wanted.last_fetched_epoch >= 0 and self._diverges(row, partition, wanted):
             self.has_errors = True
             return
@@ -298,7 +316,13 @@ class DelayedFetch(Waiter):
         # Only the first partition with data may pass the limits, else a response could have any size.
         fetched = read_log(log, offset, max_bytes, self.isolation, self.bytes_read == 0)
         if self.replica_id >= 0:
-            partition.record_follower_fetch(self.replica_id, offset)
+            partition.record_follower_fetch(
+                self.replica_id,
+                offset,
+                wanted.follower_start_offset,
+                self.services.clock.now_ms(),
+                self.replica_epoch,
+            )
         row.high_watermark = log.high_watermark
         row.last_stable_offset = log.stable_offset()
         row.log_start_offset = fetched.log_start_offset
@@ -316,12 +340,26 @@ class DelayedFetch(Waiter):
                 else []
             )
 
+    def _prefers_other_replica(self, row: Row, partition: Partition, wanted: FetchPartition) -> bool:
+        """Whether the client should read from a follower in its rack; the response then names that one."""
+        select = self.services.select_replica
+        assert select is not None
+        preferred = select(partition, self.rack_id, wanted.fetch_offset, self.context.listener)
+        if preferred is None:
+            return False
+        log = partition.log
+        row.preferred_read_replica = preferred
+        row.high_watermark = log.high_watermark
+        row.last_stable_offset = log.stable_offset()
+        row.log_start_offset = log.log_start_offset
+        return True
+
     def _diverges(self, row: Row, partition: Partition, wanted: FetchPartition) -> bool:
         """Whether the client's log differs from ours; the response then says from where on (KIP-595)."""
         log = partition.log
         epoch, offset = wanted.last_fetched_epoch, wanted.fetch_offset
-        if epoch == log.epochs.latest:
-            return False  # its end is the log end, which limits every read
+        if epoch == log.epochs.latest and offset <= log.log_end_offset:
+            return False
         end = log.end_offset_for_epoch(epoch)
         if end.epoch < 0:
             # An epoch that this log has not seen: there is no offset from which on the logs differ.

@@ -1,14 +1,11 @@
-"""FindCoordinator, API key 10: the broker that coordinates a group.
+"""FindCoordinator, API key 10: the broker that coordinates a group or a transactional id.
 
 Versions 0-6.  1: key types.  3: flexible.  4: several keys.  5, 6: as 4.  Share groups are not served.
-Transactions are not offered yet: a transactional id returns CLUSTER_AUTHORIZATION_FAILED, on which clients
-stop at once. librdkafka retries on anything but a failed authorization. The error for a client without the
-right to the transactional id is another one.
 """
 
 from __future__ import annotations
 
-from odradek.broker.coordinators.internal_topics import consumer_offsets, partition_of
+from odradek.broker.coordinators.internal_topics import consumer_offsets, partition_of, transaction_state
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.cooperative_yield import CooperativeYield
 from odradek.broker.requests.dispatch import handles
@@ -61,14 +58,12 @@ async def _fill(context: RequestContext, key_type: int, row: Row) -> None:
     services = context.services
     if key_type == TRANSACTION:
         context.authorize(Operation.DESCRIBE, Resource.transaction(row.key))
-        raise KafkaError(
-            "Transactions are not offered yet: leave transactional.id out",
-            error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-        )
-    if key_type != GROUP:
+        plan = transaction_state(services.config())
+    elif key_type == GROUP:
+        context.authorize(Operation.DESCRIBE, Resource.group(row.key))
+        plan = consumer_offsets(services.config())
+    else:
         raise KafkaError(f"coordinator type {key_type}", error_code=ErrorCode.INVALID_REQUEST)
-    context.authorize(Operation.DESCRIBE, Resource.group(row.key))
-    plan = consumer_offsets(services.config())
     partition = await partition_of(services, plan, row.key)
     broker = services.image.brokers.get(partition.leader)
     endpoint = broker.endpoint(context.listener) if broker is not None else None

@@ -2,6 +2,8 @@
 
 Versions 1-11.  2: isolation.  4: leader epochs.  6: flexible.  7: -3, the youngest record.  8: -4, the
 earliest local offset.  9: -5, the latest tiered offset.  11: -6, the earliest offset not yet tiered.
+A follower gets the log end as the latest offset. A leader whose high watermark has not reached its epoch yet
+has no latest offset for consumers (KIP-207): it could be before one that the previous leader has returned.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ Row = ListOffsetsResponse.Topics.Partitions
 
 READ_COMMITTED = 1
 UNKNOWN = -1
+LATEST = -1
+OFFSET_NOT_AVAILABLE_FROM = 5
 
 # The version that brought each timestamp that is none; before it a client cannot mean it.
 SPECIAL_SINCE = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9, -6: 11}
@@ -51,7 +55,12 @@ async def _answer(context: RequestContext, request: ListOffsetsRequest, topic: s
         context.authorize(Operation.DESCRIBE, Resource.topic(topic))
         partition = context.services.replicas.get(topic, asked.partition_index)
         partition.require_leader(asked.current_leader_epoch)
-        found = await _find(context, partition, asked.timestamp, request.isolation_level)
+        if request.replica_id >= 0 and asked.timestamp == LATEST:
+            found: TimestampedOffset | None = TimestampedOffset(
+                UNKNOWN, partition.log.log_end_offset, partition.state.leader_epoch
+            )
+        else:
+            found = await _find(context, partition, asked.timestamp, request.isolation_level)
     except UnknownPartition:
         row.error_code = context.services.why_not_here(topic, asked.partition_index)
     except KafkaError as error:
@@ -71,6 +80,7 @@ async def _find(
     end = log.last_stable_offset if isolation == READ_COMMITTED else log.high_watermark
     match timestamp_ms:
         case -1:
+            _require_committed_epoch(context, partition)
             return TimestampedOffset(UNKNOWN, end, partition.state.leader_epoch)
         case -2 | -4:
             start = log.log_start_offset
@@ -83,7 +93,21 @@ async def _find(
         case _:
             find = partial(log.offset_for_timestamp, timestamp_ms)
     found = await context.services.loop.run_in_executor(context.services.pool, find)
-    return found if found is not None and found.offset < end else None
+    if found is None or found.offset >= end:
+        _require_committed_epoch(context, partition)
+        return None
+    return found
+
+
+def _require_committed_epoch(context: RequestContext, partition: Partition) -> None:
+    """Raise if the high watermark is still below the start of this leader's epoch."""
+    if partition.log.high_watermark < partition.epoch_start_offset:
+        raise KafkaError(
+            "the high watermark has not reached the leader epoch yet",
+            error_code=ErrorCode.OFFSET_NOT_AVAILABLE
+            if context.version >= OFFSET_NOT_AVAILABLE_FROM
+            else ErrorCode.LEADER_NOT_AVAILABLE,
+        )
 
 
 def _epoch_at(partition: Partition, offset: int) -> int:

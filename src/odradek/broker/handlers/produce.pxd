@@ -7,9 +7,10 @@ from odradek.broker.requests.purgatory cimport CommitWait, CommitWaiter
 from odradek.log.partition.log_appender cimport AppendInfo
 from odradek.replication.partition cimport Partition
 
-cdef long long _STEPS_PER_TURN, _TOPIC_IDS_FROM, _ZSTD_FROM, _ALL_IN_SYNC, _ATTRIBUTES_AT, _TRANSACTIONAL, _CODEC_MASK
+cdef long long _V2_FROM, _STEPS_PER_TURN, _TOPIC_IDS_FROM, _ZSTD_FROM, _ALL_IN_SYNC, _ATTRIBUTES_AT, _TRANSACTIONAL, _CODEC_MASK
 cdef long long _ZSTD
 cdef double _MAX_SECONDS
+cdef Py_ssize_t _HEADER_SIZE, _PRODUCER_AT
 cdef object _RESPONSE, _TOPIC, _ROW, _INTERNAL_TOPICS, _WRITE, _TOPIC_TYPE, _NONE, _NOT_LEADER
 
 
@@ -30,13 +31,19 @@ cdef class Appending:
     cdef object _refusal
     cdef list _rows
     cdef DelayedProduce _waiter
+    cdef readonly list unverified
 
     @cython.locals(context=RequestContext)
     cpdef begin_topic(self, topic)
     cpdef append(self, part)
-    @cython.locals(acks="long long", partition=Partition, info=AppendInfo)
+    @cython.locals(acks="long long", partition=Partition, attributes="long long")
     cdef _append(self, part, row)
-    cdef _check_attributes(self, long long attributes)
+    @cython.locals(acks="long long", info=AppendInfo)
+    cdef _append_to(self, Partition partition, records, row)
+    @cython.locals(
+        octets="const unsigned char *", producer_id="long long", producer_epoch="long long", sequence="long long",
+    )
+    cdef bint _begins_transaction(self, Partition partition, records, row) except -1
     cdef _wait_for(self, Partition partition, long long last_offset, row)
     cpdef answer(self)
 

@@ -3,7 +3,10 @@
 
 Versions 3-13 (0-2 are advertised, because older librdkafka otherwise stops compressing, and refused).
 5: log start offset.  7: zstd.  8: errors of single records.  9: flexible.  10: the current leader in the
-response.  13: topic ids.
+response.  12: transactions v2, the leader adds the partition.  13: topic ids.
+
+A batch with which a transaction begins in a partition waits until the transaction coordinator has confirmed
+that the partition is part of it; the requests that follow on the connection wait as well.
 
 Compiled by Cython (produce.pxd has the C types), or interpreted as is.
 """
@@ -20,6 +23,12 @@ from odradek.broker.requests.cooperative_yield import STEPS_PER_YIELD, Cooperati
 from odradek.broker.requests.dispatch import Answer, handles
 from odradek.broker.requests.purgatory import CommitWait, CommitWaiter
 from odradek.broker.requests.services import Services
+from odradek.broker.requests.transaction_verification import (
+    ADD_FROM,
+    UnverifiedBatch,
+    supported_operation,
+    verify,
+)
 from odradek.broker.security.acls import AccessDenied, Operation, Resource, ResourceType
 from odradek.cluster.metadata_answers import INTERNAL_TOPICS
 from odradek.common.error_codes import ErrorCode
@@ -30,7 +39,13 @@ from odradek.protocol.api_key import ApiKey
 from odradek.protocol.codec import new_struct
 from odradek.protocol.messages import ProduceRequest, ProduceResponse
 from odradek.protocol.structs import default_plan
-from odradek.records.batch import ATTRIBUTES_POSITION, CODEC_MASK, TRANSACTIONAL_FLAG
+from odradek.records.batch import (
+    ATTRIBUTES_POSITION,
+    CODEC_MASK,
+    HEADER_SIZE,
+    PRODUCER_POSITION,
+    TRANSACTIONAL_FLAG,
+)
 from odradek.records.compression import Codec
 from odradek.records.errors import InvalidRecord
 from odradek.replication.errors import NotLeaderOrFollower
@@ -38,8 +53,10 @@ from odradek.replication.partition import ALL_IN_SYNC, Partition
 from odradek.replication.replica_manager import UnknownPartition
 
 if cython.compiled:
+    from cython.cimports.odradek.common.byte_access import int16_at, int32_at, int64_at, octets_of
     from cython.cimports.odradek.common.c_clocks import monotonic_seconds
 else:
+    from odradek.common.byte_access import int16_at, int32_at, int64_at, octets_of
     from odradek.common.c_clocks import monotonic_seconds
 
 Row = ProduceResponse.Responses.PartitionResponses
@@ -59,10 +76,11 @@ _TOPIC = default_plan(ProduceResponse, "responses")
 _ROW = default_plan(ProduceResponse, "responses", "partition_responses")
 _STEPS_PER_TURN = STEPS_PER_YIELD
 _MAX_SECONDS = MAX_SECONDS
-_TOPIC_IDS_FROM, _ZSTD_FROM = TOPIC_IDS_FROM, ZSTD_FROM
+_TOPIC_IDS_FROM, _ZSTD_FROM, _V2_FROM = TOPIC_IDS_FROM, ZSTD_FROM, ADD_FROM
 _ALL_IN_SYNC = ALL_IN_SYNC
 _ATTRIBUTES_AT = LOW_ATTRIBUTES_POSITION
 _TRANSACTIONAL, _CODEC_MASK, _ZSTD = TRANSACTIONAL_FLAG, CODEC_MASK, Codec.ZSTD
+_HEADER_SIZE, _PRODUCER_AT = HEADER_SIZE, PRODUCER_POSITION
 _INTERNAL_TOPICS = INTERNAL_TOPICS
 _WRITE, _TOPIC_TYPE = Operation.WRITE, ResourceType.TOPIC
 _NONE = ErrorCode.NONE
@@ -72,7 +90,7 @@ _NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
 @handles(ApiKey.PRODUCE, versions=(3, 13))
 def produce(context: RequestContext, request: ProduceRequest) -> Answer:
     """Append what can be appended; each partition has its own outcome."""
-    if request.transactional_id is not None:
+    if request.transactional_id is not None and context.services.authorizer is not None:
         _authorize_transaction(context, request)
     appending = Appending(context, request)
     if _partition_count(request) > _STEPS_PER_TURN:
@@ -85,6 +103,18 @@ def produce(context: RequestContext, request: ProduceRequest) -> Answer:
         appending.begin_topic(topic)
         for part in topic.partition_data:
             appending.append(part)
+    if appending.unverified:
+        context.connection.pause()
+        return _produce_verified(appending)
+    return appending.answer()
+
+
+async def _produce_verified(appending: Appending) -> ProduceResponse | None:
+    """The rest of a request with batches that begin a transaction."""
+    try:
+        await appending.append_unverified()
+    finally:
+        appending.context.connection.resume()
     return appending.answer()
 
 
@@ -96,6 +126,7 @@ async def _produce_in_turns(appending: Appending) -> ProduceResponse | None:
             appending.begin_topic(topic)
             async for part in turns.over(topic.partition_data):
                 appending.append(part)
+        await appending.append_unverified()
     finally:
         appending.context.connection.resume()
     return appending.answer()
@@ -148,6 +179,7 @@ class Appending:
         "request",
         "response",
         "services",
+        "unverified",
     )
 
     _name: str
@@ -163,6 +195,7 @@ class Appending:
         self.now_ms = context.services.clock.now_ms()
         self._acks = request.acks
         self._waiter: DelayedProduce | None = None
+        self.unverified: list[UnverifiedBatch] = []
 
     def begin_topic(self, topic: Any) -> None:
         """The partitions that follow are of this topic."""
@@ -216,7 +249,15 @@ class Appending:
         if not records:
             raise KafkaError("no records", error_code=ErrorCode.INVALID_RECORD)
         if len(records) > _ATTRIBUTES_AT:
-            self._check_attributes(records[_ATTRIBUTES_AT])
+            attributes = records[_ATTRIBUTES_AT]
+            if attributes & _CODEC_MASK == _ZSTD and self.context.version < _ZSTD_FROM:
+                raise KafkaError("zstd before version 7", error_code=ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+            if attributes & _TRANSACTIONAL and self._begins_transaction(partition, records, row):
+                return
+        self._append_to(partition, records, row)
+
+    def _append_to(self, partition: Partition, records: Any, row: Row) -> None:
+        acks = self._acks
         info = partition.append(records, acks, self.now_ms)
         row.base_offset = info.base_offset
         row.log_append_time_ms = info.log_append_time_ms
@@ -227,23 +268,73 @@ class Appending:
         elif acks == 1 and partition.awaits_flush and not partition.is_flushed(info.last_offset):
             self._wait_for(partition, info.last_offset, row)
 
-    def _check_attributes(self, attributes: int) -> None:
-        """Refuse what this version cannot carry, and transactions: there is no coordinator to end one."""
-        if attributes & _TRANSACTIONAL:
-            is_anonymous = self.request.transactional_id is None
+    def _begins_transaction(self, partition: Partition, records: Any, row: Row) -> bool:
+        """Whether the batch must be verified first: its transaction has no batch in this partition yet."""
+        if self.request.transactional_id is None:
             raise KafkaError(
                 "a transactional batch without a transaction",
-                error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-                if is_anonymous
-                else ErrorCode.INVALID_TXN_STATE,
+                error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
             )
-        if attributes & _CODEC_MASK == _ZSTD and self.context.version < _ZSTD_FROM:
-            raise KafkaError("zstd before version 7", error_code=ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        if len(records) < _HEADER_SIZE:
+            return False  # refused when it is appended
+        octets = octets_of(records)
+        producer_id = int64_at(octets, _PRODUCER_AT)
+        producer_epoch = int16_at(octets, _PRODUCER_AT + 8)
+        producers = partition.log.producers
+        if producers.has_ongoing_transaction(producer_id, producer_epoch):
+            return False
+        sequence = int32_at(octets, _PRODUCER_AT + 10)
+        self._keep_unverified(partition, records, row, producer_id, producer_epoch, sequence)
+        return True
+
+    def _keep_unverified(
+        self,
+        partition: Partition,
+        records: Any,
+        row: Row,
+        producer_id: int,
+        producer_epoch: int,
+        sequence: int,
+    ) -> None:
+        if producer_id < 0:
+            raise KafkaError("a transactional batch without a producer", error_code=ErrorCode.INVALID_RECORD)
+        partition.require_leader()
+        verification = partition.log.producers.begin_verification(
+            producer_id,
+            producer_epoch,
+            sequence,
+            self.now_ms,
+            begins_at_zero=self.context.version >= _V2_FROM,
+        )
+        assert verification is not None
+        # The buffer of the request is used again before the coordinator has answered.
+        kept = memoryview(bytearray(records))
+        self.unverified.append(
+            UnverifiedBatch(
+                partition, kept, row, producer_id, producer_epoch, verification, partition.leader_epoch
+            )
+        )
+
+    async def append_unverified(self) -> None:
+        """Append the batches that begin a transaction, once the coordinator has confirmed them."""
+        if not self.unverified:
+            return
+        transactional_id = self.request.transactional_id or ""
+        operation = supported_operation(self.context.version)
+        errors = await verify(self.services, transactional_id, operation, self.unverified)
+        self.now_ms = self.services.clock.now_ms()
+        for batch, error in zip(self.unverified, errors, strict=True):
+            try:
+                if error is not None:
+                    raise error
+                self._append_to(batch.partition, batch.records, batch.row)
+            except KafkaError as refusal:
+                report_error(self.services, batch.partition.topic, batch.row, refusal)
 
     def _wait_for(self, partition: Partition, last_offset: int, row: Row) -> None:
         if self._waiter is None:
             self._waiter = DelayedProduce(self.context, self.response)
-        self._waiter.wait_for(partition, last_offset, partition.leader_epoch, row)
+        self._waiter.wait_for(partition, last_offset, partition.led_since, row)
 
     def answer(self) -> ProduceResponse | None:
         """The response; None with acks=0, or if it waits for replicas or a flush."""
@@ -278,7 +369,7 @@ class DelayedProduce(CommitWaiter):
         self._response = response
 
     def on_outcome(self, wait: CommitWait, error_code: ErrorCode) -> None:
-        """A batch is committed, or its leader epoch or the time is over."""
+        """A batch is committed, or its leadership or the time is over."""
         if error_code is _NOT_LEADER:
             services = self._context.services
             topic_partition = wait.partition.topic_partition

@@ -16,12 +16,14 @@ cdef class Route:
     cdef readonly tuple cluster_operations
     cdef readonly RequestVersion request_version
     cdef readonly RequestCounters counters
+    cdef readonly bint is_control
 
 
 @cython.final
 cdef class Dispatcher:
     cdef object _services
     cdef str _listener
+    cdef object _served
     cdef object _loop
     cdef set _tasks
     cdef dict _routes

@@ -18,7 +18,7 @@ import cython
 
 from odradek.broker.requests.context import RequestContext, RequestVersion
 from odradek.broker.requests.errors_in_responses import error_response
-from odradek.broker.requests.served_apis import SERVED
+from odradek.broker.requests.served_apis import CONTROL, SERVED, served_on
 from odradek.broker.requests.services import Services
 from odradek.broker.requests.store_calls import as_kafka_error
 from odradek.broker.security.acls import Operation
@@ -86,6 +86,7 @@ WORKED_OFF_THE_LOOP = frozenset(
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         ApiKey.ALTER_REPLICA_LOG_DIRS,
         ApiKey.DESCRIBE_PRODUCERS,
+        ApiKey.UPDATE_FEATURES,
     }
 )
 
@@ -120,7 +121,7 @@ def load_handler(api_key: ApiKey) -> Entry | None:
 class Route:
     """Everything that the requests of one version of one API need."""
 
-    __slots__ = ("cluster_operations", "counters", "entry", "function", "request_version")
+    __slots__ = ("cluster_operations", "counters", "entry", "function", "is_control", "request_version")
 
     def __init__(self, entry: Entry, version: int, counters: RequestCounters) -> None:
         self.entry = entry
@@ -128,6 +129,7 @@ class Route:
         self.cluster_operations = entry.cluster_operations
         self.request_version = RequestVersion(entry.api_key, version)
         self.counters = counters
+        self.is_control = entry.api_key in CONTROL
 
 
 class Dispatcher:
@@ -136,6 +138,7 @@ class Dispatcher:
     def __init__(self, services: Services, listener: str) -> None:
         self._services = services
         self._listener = listener
+        self._served = served_on(is_for_brokers=services.config().is_for_brokers(listener))
         self._loop = services.loop
         self._tasks: set[asyncio.Task[None]] = set()
         # By API key and version. Not shared between dispatchers: another thread's broker may be importing
@@ -162,6 +165,7 @@ class Dispatcher:
             log.warning("%s sent a bad request: %s", connection.peer, error)
             connection.close("it sent a bad request")
             return
+        connection.is_exempt = route.is_control
         counters = route.counters
         counters.requests += 1
         counters.request_bytes += len(frame)
@@ -180,7 +184,7 @@ class Dispatcher:
     def _add_route(self, connection: Connection, frame: memoryview, exchange: Exchange) -> Route | None:
         """The route for the first request of a version; None if it is not served and was refused."""
         start = peek_request(frame)
-        entry = load_handler(start.api_key)
+        entry = load_handler(start.api_key) if start.api_key in self._served else None
         if entry is None or start.version not in entry.versions:
             self._refuse_version(connection, exchange, start.api_key, start.version, start.correlation_id)
             return None
@@ -260,10 +264,10 @@ class Dispatcher:
     ) -> None:
         """ApiVersions returns the served versions, in version 0; others close the connection, as in Kafka."""
         if api_key is ApiKey.API_VERSIONS:
-            answer = answer_to_unknown_api_versions(SERVED)
+            answer = answer_to_unknown_api_versions(self._served)
             exchange.answer(encode_response(api_key, 0, correlation_id, answer))
             return
-        versions = SERVED.get(api_key)
+        versions = self._served.get(api_key)
         served = f"versions {versions.low}-{versions.high}" if versions else "nothing"
         refused = UnsupportedVersion(api_key.name, version, *(versions or (0, -1)))
         log.warning("%s asked for %s v%d; served: %s", connection.peer, api_key.name, version, served)

@@ -72,6 +72,10 @@ _ROWS: dict[ApiKey, tuple[Level, ...]] = {
     ApiKey.DESCRIBE_CONFIGS: (_RESOURCES[0]._replace(answered="results"),),
     ApiKey.ALTER_CONFIGS: _RESOURCES,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _RESOURCES,
+    ApiKey.ELECT_LEADERS: _levels(
+        ("topic_partitions", "replica_election_results", {"topic": "topic"}),
+        ("partitions", "partition_result", {"partition_id": ""}),
+    ),
     ApiKey.CREATE_PARTITIONS: _levels(("topics", "results", _NAME)),
     ApiKey.DELETE_GROUPS: _levels(("groups_names", "results", {"group_id": ""})),
     ApiKey.DESCRIBE_PRODUCERS: _levels(
@@ -81,6 +85,15 @@ _ROWS: dict[ApiKey, tuple[Level, ...]] = {
     ApiKey.CONSUMER_GROUP_DESCRIBE: _levels(("group_ids", "groups", {"group_id": ""})),
     ApiKey.DESCRIBE_TRANSACTIONS: _levels(
         ("transactional_ids", "transaction_states", {"transactional_id": ""})
+    ),
+    ApiKey.ADD_PARTITIONS_TO_TXN: _levels(
+        ("v3_and_below_topics", "results_by_topic_v3_and_below", _NAME),
+        ("partitions", "results_by_partition", {"partition_index": ""}),
+    ),
+    ApiKey.WRITE_TXN_MARKERS: _levels(
+        ("markers", "markers", {"producer_id": "producer_id"}),
+        ("topics", "topics", _NAME),
+        ("partition_indexes", "partitions", {"partition_index": ""}),
     ),
     ApiKey.TXN_OFFSET_COMMIT: _levels(
         ("topics", "topics", _NAME), ("partitions", "partitions", {"partition_index": "partition_index"})
@@ -103,8 +116,8 @@ def error_response(api_key: ApiKey, request: Any, error_code: ErrorCode, message
         _mark(made, error_code, message)
     for levels in (_ROWS.get(api_key), _OTHER_ROWS.get(api_key)):
         if levels is not None:
-            told: list[Any] = getattr(made, levels[0].answered)
-            told += _rows(type(made), levels, request, error_code, message)
+            rows: list[Any] = getattr(made, levels[0].answered)
+            rows += _rows(type(made), levels, request, error_code, message)
     if api_key is ApiKey.ALTER_REPLICA_LOG_DIRS:
         made.results = _moves(type(made), request, error_code)
     elif api_key not in _ROWS and not hasattr(made, "error_code"):
@@ -132,6 +145,9 @@ def _rows(
 
 
 def _mark(row: Any, error_code: ErrorCode, message: str) -> None:
+    if hasattr(row, "partition_error_code"):
+        row.partition_error_code = error_code
+        return
     row.error_code = error_code
     if hasattr(row, "error_message"):
         row.error_message = message

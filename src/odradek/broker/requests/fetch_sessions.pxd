@@ -16,6 +16,7 @@ cdef class FetchPartition:
     cdef readonly long long current_leader_epoch
     cdef readonly long long fetch_offset
     cdef readonly long long last_fetched_epoch
+    cdef readonly long long follower_start_offset
     cdef readonly long long max_bytes
     cdef public Partition replica
     cdef readonly bint is_told

@@ -41,12 +41,14 @@ class FetchSessionError(KafkaError):
 class FetchPartition:
     """One partition of a fetch: what the client asks for, and what the last response said of it.
 
+    `follower_start_offset`: where the log of a follower begins.
     `replica`: the partition here, as it was found when it was last read; None if it is not here.
     """
 
     __slots__ = (
         "current_leader_epoch",
         "fetch_offset",
+        "follower_start_offset",
         "high_watermark",
         "is_told",
         "last_fetched_epoch",
@@ -77,6 +79,7 @@ class FetchPartition:
         self.current_leader_epoch = asked.current_leader_epoch
         self.fetch_offset = asked.fetch_offset
         self.last_fetched_epoch = asked.last_fetched_epoch
+        self.follower_start_offset = asked.log_start_offset
         self.max_bytes = asked.partition_max_bytes
 
     def has_news(self, row: Any) -> bool:

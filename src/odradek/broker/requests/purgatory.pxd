@@ -33,7 +33,7 @@ cdef class Purgatory:
 cdef class CommitWait:
     cdef readonly Partition partition
     cdef readonly long long last_offset
-    cdef readonly long long leader_epoch
+    cdef readonly long long led_since
     cdef readonly CommitWaiter waiter
     cdef readonly object row
     cdef public bint is_over
@@ -44,7 +44,7 @@ cdef class CommitWaiter(Timeout):
     cdef readonly list waits
     cdef public long long pending
 
-    cpdef wait_for(self, Partition partition, long long last_offset, long long leader_epoch, row=*)
+    cpdef wait_for(self, Partition partition, long long last_offset, long long led_since, row=*)
     cpdef on_outcome(self, CommitWait wait, error_code)
     cpdef on_complete(self)
 
@@ -52,7 +52,7 @@ cdef class CommitWaiter(Timeout):
 @cython.final
 cdef class PartitionWaits:
     cdef readonly Partition partition
-    cdef readonly long long leader_epoch
+    cdef readonly long long led_since
     cdef readonly object waits
 
     @cython.locals(at=Py_ssize_t, last=CommitWait)

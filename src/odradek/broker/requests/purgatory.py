@@ -127,14 +127,14 @@ class Purgatory:
 class CommitWait:
     """One appended batch that is to be committed. `row`: where its `waiter` reports the outcome."""
 
-    __slots__ = ("is_over", "last_offset", "leader_epoch", "partition", "row", "waiter")
+    __slots__ = ("is_over", "last_offset", "led_since", "partition", "row", "waiter")
 
     def __init__(
-        self, partition: Partition, last_offset: int, leader_epoch: int, waiter: CommitWaiter, row: Any
+        self, partition: Partition, last_offset: int, led_since: int, waiter: CommitWaiter, row: Any
     ) -> None:
         self.partition = partition
         self.last_offset = last_offset
-        self.leader_epoch = leader_epoch
+        self.led_since = led_since
         self.waiter = waiter
         self.row = row
         self.is_over = False
@@ -157,12 +157,12 @@ class CommitWaiter(Timeout):
         self.waits = []
         self.pending = 0
 
-    def wait_for(self, partition: Partition, last_offset: int, leader_epoch: int, row: Any = None) -> None:
-        """Also wait for the batch that ends at `last_offset`, appended in `leader_epoch`."""
-        self.waits.append(CommitWait(partition, last_offset, leader_epoch, self, row))
+    def wait_for(self, partition: Partition, last_offset: int, led_since: int, row: Any = None) -> None:
+        """Also wait for the batch that ends at `last_offset`, appended in the leadership since that epoch."""
+        self.waits.append(CommitWait(partition, last_offset, led_since, self, row))
 
     def on_outcome(self, wait: CommitWait, error_code: ErrorCode) -> None:
-        """A batch is committed, or will not be as far as this broker can tell."""
+        """A batch is committed, or will not be as far as this broker knows."""
         raise NotImplementedError
 
     def on_complete(self) -> None:
@@ -171,13 +171,13 @@ class CommitWaiter(Timeout):
 
 
 class PartitionWaits:
-    """The batches of one partition, appended in one leader epoch, in the order of their offsets."""
+    """Batches of one partition, appended in one leadership of this broker, in the order of their offsets."""
 
-    __slots__ = ("leader_epoch", "partition", "waits")
+    __slots__ = ("led_since", "partition", "waits")
 
-    def __init__(self, partition: Partition, leader_epoch: int) -> None:
+    def __init__(self, partition: Partition, led_since: int) -> None:
         self.partition = partition
-        self.leader_epoch = leader_epoch
+        self.led_since = led_since
         self.waits: deque[CommitWait] = deque()
 
     def add(self, wait: CommitWait) -> None:
@@ -219,13 +219,11 @@ class CommitPurgatory:
     def _watch(self, wait: CommitWait) -> None:
         key = wait.partition.topic_partition
         queue = self.watching.get(key)
-        if queue is not None and (
-            queue.leader_epoch != wait.leader_epoch or queue.partition is not wait.partition
-        ):
+        if queue is not None and (queue.led_since != wait.led_since or queue.partition is not wait.partition):
             self._fail(key, queue)
             queue = None
         if queue is None:
-            queue = self.watching[key] = PartitionWaits(wait.partition, wait.leader_epoch)
+            queue = self.watching[key] = PartitionWaits(wait.partition, wait.led_since)
         queue.add(wait)
 
     def wake(self, partition: Partition) -> None:
@@ -248,7 +246,7 @@ class CommitPurgatory:
         if (
             queue.partition is not partition
             or not partition.is_leader
-            or partition.leader_epoch != queue.leader_epoch
+            or partition.led_since != queue.led_since
         ):
             self._fail(key, queue)
             return
@@ -270,7 +268,7 @@ class CommitPurgatory:
             self.watching.pop(key, None)
 
     def _fail(self, key: Hashable, queue: PartitionWaits) -> None:
-        """The leader epoch of these batches has ended: they may or may not be kept."""
+        """This broker did not lead all the time since: the batches may or may not be kept."""
         self.watching.pop(key, None)
         for wait in queue.waits:
             self._settle(wait, _NOT_LEADER)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.background.log_flusher import LogFlusher
 from odradek.broker.background.log_moves import LogMoves
@@ -27,13 +27,31 @@ from odradek.cluster.topics import TopicAdmin
 from odradek.common.clock import Clock
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
+from odradek.net.broker_connection import BrokerConnections
 from odradek.net.request_limit import RequestLimit
+from odradek.protocol.structs import Message
 from odradek.replication.partition import Partition
 from odradek.replication.replica_manager import ReplicaManager
 from odradek.transactions.producer_ids import ProducerIds
 
 if TYPE_CHECKING:
+    from odradek.broker.control.control_requests import ControlRequestHandler
+    from odradek.broker.control.controller_requests import ControllerRequestHandler
+    from odradek.cluster.controller_channel import ControllerChannel
+    from odradek.cluster.features import ClusterFeatures
+    from odradek.coordination.store import Store
     from odradek.groups.service import GroupService
+    from odradek.transactions.service import TransactionService
+
+
+class SendToBroker(Protocol):
+    """Sends a request to a broker and returns its response; OdradekError if there is none in time."""
+
+    def __call__(
+        self, broker_id: int, request: Message, *, version: int | None = None, purpose: str = ""
+    ) -> Awaitable[Any]:
+        """The response; requests of one purpose are answered in order."""
+        ...
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -63,25 +81,51 @@ class Services:
     authorizer: Authorizer | None = None
     acls: ClusterAcls | None = None
     quotas: Quotas | None = None
+    # Applies the controller's requests.
+    control: ControlRequestHandler = field(init=False)
+    # The requests of brokers to the controller: how they are sent, and handled if it is this broker.
+    controller_channel: ControllerChannel = field(init=False)
+    controller_requests: ControllerRequestHandler = field(init=False)
+    # The connections to the other brokers.
+    connections: BrokerConnections = field(init=False)
+    # The replica to read from, by partition, client's rack, offset and listener; None for the leader.
+    select_replica: Callable[[Partition, str, int, str], int | None] | None = None
     # Creates the group coordinator; called by `groups`, once.
     make_groups: Callable[[], GroupService] = field(init=False)
+    # Creates the transaction coordinator; called by `transactions`, once.
+    make_transactions: Callable[[], TransactionService] = field(init=False)
+    # Sends a request to a broker, which may be this one.
+    send_to_broker: SendToBroker = field(init=False)
+    # The present session at the store.
+    store: Callable[[], Store] = field(init=False)
+    # The finalized features of the cluster.
+    features: ClusterFeatures = field(init=False)
     # Called for every change in the partitions of an internal topic, by its name.
     leaderships: dict[str, Callable[[Partition], None]] = field(default_factory=dict)
     # Wakes requests that wait for the controller's decisions.
     state_changes: StateChanges = field(default_factory=StateChanges)
     _answers: dict[str, MetadataAnswers] = field(default_factory=dict)
     _groups: GroupService | None = None
+    _transactions: TransactionService | None = None
     # Called when more can be read from a partition, records were committed, or its leader changed.
     on_progress: Callable[[Partition], None] = field(init=False)
     # The limit of every fetch response; the first batch may be larger.
     fetch_max_bytes: int = field(init=False)
     flusher: LogFlusher = field(init=False)
+    # Fetches of followers, which wait for the log end; those of consumers wait for the high watermark.
+    waiting_followers: Purgatory = field(init=False)
+    # DeleteRecords that wait for the log start offsets of followers.
+    waiting_deletes: Purgatory = field(init=False)
 
     def __post_init__(self) -> None:
         self.fetch_max_bytes = self.config().fetch_max_bytes
         self.flusher = LogFlusher(self.replicas, self.clock, self.pool)
+        self.waiting_followers = Purgatory(self.loop)
+        self.waiting_deletes = Purgatory(self.loop)
         self.on_progress = PartitionListener(
             self.waiting_fetches,
+            self.waiting_followers,
+            self.waiting_deletes,
             self.waiting_produces,
             self.waiting_flushes,
             self.leaderships,
@@ -95,11 +139,20 @@ class Services:
             self._groups = self.make_groups()
         return self._groups
 
-    def close_groups(self) -> None:
-        """Stop coordinating groups, for good."""
+    @property
+    def transactions(self) -> TransactionService:
+        """The transaction coordinator, created on first use."""
+        if self._transactions is None:
+            self._transactions = self.make_transactions()
+        return self._transactions
+
+    def close_coordinators(self) -> None:
+        """Stop coordinating groups and transactions, for good."""
         self.leaderships.clear()
         if self._groups is not None:
             self._groups.close()
+        if self._transactions is not None:
+            self._transactions.close()
 
     def answers_for(self, listener: str) -> MetadataAnswers:
         """The metadata responses for the clients of a listener."""

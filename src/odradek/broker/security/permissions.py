@@ -116,6 +116,7 @@ PERMISSIONS: dict[ApiKey, tuple[Permission, ...]] = {
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (_whole(Operation.DESCRIBE),),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: (_whole(Operation.ALTER),),
     ApiKey.ALTER_PARTITION: _BETWEEN_BROKERS,
+    ApiKey.UPDATE_FEATURES: (_whole(Operation.ALTER),),
     ApiKey.DESCRIBE_CLUSTER: _ANYBODY,
     ApiKey.DESCRIBE_PRODUCERS: (_topic(Operation.READ),),
     ApiKey.DESCRIBE_TRANSACTIONS: (_transaction(Operation.DESCRIBE),),

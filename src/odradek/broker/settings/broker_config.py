@@ -17,6 +17,7 @@ from odradek.broker.settings.declarations.log import LogSettings
 from odradek.broker.settings.declarations.network import NetworkSettings
 from odradek.broker.settings.declarations.replication import ReplicationSettings
 from odradek.broker.settings.declarations.security import SecuritySettings
+from odradek.broker.settings.declarations.transactions import TransactionSettings
 from odradek.broker.settings.group import group_config
 from odradek.broker.settings.listeners import Contradiction, Endpoint
 from odradek.broker.settings.sources import Sources, effective
@@ -36,6 +37,7 @@ class BrokerConfig(
     LogSettings,
     ReplicationSettings,
     GroupSettings,
+    TransactionSettings,
     SecuritySettings,
 ):
     """One key is one field, dots as underscores; settings of other packages are in objects of theirs.
@@ -101,6 +103,15 @@ class BrokerConfig(
         return (self.inter_broker_listener_name or self.security_inter_broker_protocol).upper()
 
     @property
+    def control_listener(self) -> str:
+        """The listener on which brokers serve the controller."""
+        return (self.control_plane_listener_name or self.inter_broker_listener).upper()
+
+    def is_for_brokers(self, listener: str) -> bool:
+        """Whether other brokers and the controller use a listener; clients may, too."""
+        return listener in (self.inter_broker_listener, self.control_listener)
+
+    @property
     def data_dirs(self) -> tuple[str, ...]:
         """The log directories."""
         return self.log_dir if self.log_dirs is None else self.log_dirs
@@ -111,6 +122,18 @@ class BrokerConfig(
         key = "replica.alter.log.dirs.io.max.bytes.per.second"
         text = self.sources.texts().get(key)
         return LONG_MAX if text is None else int(text)
+
+    @property
+    def follower_replication_throttled_rate(self) -> int:
+        """How fast throttled followers may fetch; only ever set at run time."""
+        text = self.sources.texts().get("follower.replication.throttled.rate")
+        return LONG_MAX if text is None else int(text)
+
+    @property
+    def leader_replication_throttled_rate(self) -> int | None:
+        """What was set for leaders, which limit nobody."""
+        text = self.sources.texts().get("leader.replication.throttled.rate")
+        return None if text is None else int(text)
 
     @property
     def coordination_url(self) -> str:
@@ -182,8 +205,8 @@ def broker_config(sources: Sources) -> BrokerConfig:
     return config
 
 
-def _fields(room: type[Any], values: Mapping[str, Value]) -> dict[str, Any]:
-    return {key.replace(".", "_"): values[key] for key in settings_of(room)}
+def _fields(group: type[Any], values: Mapping[str, Value]) -> dict[str, Any]:
+    return {key.replace(".", "_"): values[key] for key in settings_of(group)}
 
 
 def _check_listeners(config: BrokerConfig) -> None:
@@ -203,4 +226,19 @@ def _check_listeners(config: BrokerConfig) -> None:
             "inter.broker.listener.name",
             "security.inter.broker.protocol",
             "listeners",
+        )
+    control_plane = config.control_plane_listener_name
+    if control_plane is not None and control_plane.upper() not in advertised:
+        raise Contradiction(
+            f"control.plane.listener.name={control_plane}: the controller could not reach it, "
+            f"for only {', '.join(advertised)} is advertised",
+            "control.plane.listener.name",
+            "listeners",
+        )
+    if control_plane is not None and control_plane.upper() == config.inter_broker_listener:
+        raise Contradiction(
+            f"control.plane.listener.name={control_plane}: that is the listener between brokers; "
+            "name another one, or none",
+            "control.plane.listener.name",
+            "inter.broker.listener.name",
         )

@@ -17,6 +17,7 @@ from odradek.broker.settings.declarations.log import LogSettings
 from odradek.broker.settings.declarations.network import NetworkSettings
 from odradek.broker.settings.declarations.replication import ReplicationSettings
 from odradek.broker.settings.declarations.security import SecuritySettings
+from odradek.broker.settings.declarations.transactions import TransactionSettings
 from odradek.broker.settings.not_offered import NotOffered, read_table
 from odradek.common.config import LONG_MAX, Kind, Setting, UpdateMode, at_least, settings_of
 from odradek.log.cleaner.config import CleanerConfig
@@ -29,6 +30,7 @@ THEMES: dict[str, tuple[type[Any], ...]] = {
     "Log": (LogSettings, LogManagerConfig, CleanerConfig),
     "Replication": (ReplicationSettings,),
     "Groups": (GroupSettings,),
+    "Transactions": (TransactionSettings,),
     "Security": (SecuritySettings,),
 }
 
@@ -45,10 +47,20 @@ DYNAMIC_ONLY: dict[str, Setting] = {
             "replica.alter.log.dirs.io.max.bytes.per.second",
             "Bytes per second that moves between the log directories of a broker may copy.",
         ),
+        _rate(
+            "leader.replication.throttled.rate",
+            "Accepted for Kafka's tools, and without effect: followers are limited where they fetch, by "
+            "follower.replication.throttled.rate.",
+        ),
+        _rate(
+            "follower.replication.throttled.rate",
+            "Bytes per second that this broker's followers may fetch of all partitions that are listed in "
+            "follower.replication.throttled.replicas of their topics, and are behind.",
+        ),
     )
 }
 BROKER: dict[str, Setting] = {
-    key: one for rooms in THEMES.values() for room in rooms for key, one in settings_of(room).items()
+    key: one for groups in THEMES.values() for group in groups for key, one in settings_of(group).items()
 }
 TOPIC: dict[str, Setting] = settings_of(LogConfig)
 GROUP: dict[str, Setting] = settings_of(GroupConfig)

@@ -58,8 +58,8 @@ def document_rows(settings: Iterable[Setting]) -> list[DocumentRow]:
 
 def broker_rows(theme: str) -> list[DocumentRow]:
     """The settings of a broker that belong to a theme of `catalog.THEMES`."""
-    rooms: tuple[type[Any], ...] = catalog.THEMES[theme]
-    return document_rows(setting for room in rooms for setting in settings_of(room).values())
+    groups: tuple[type[Any], ...] = catalog.THEMES[theme]
+    return document_rows(setting for group in groups for setting in settings_of(group).values())
 
 
 def topic_rows() -> list[DocumentRow]:

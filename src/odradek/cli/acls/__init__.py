@@ -5,9 +5,9 @@ from __future__ import annotations
 from odradek.cli.lazy import Command, LazyGroup
 
 _COMMANDS = {
-    "add": Command("odradek.cli.acls.add", "Allow or deny something."),
-    "list": Command("odradek.cli.acls.list", "Show ACLs."),
+    "add": Command("odradek.cli.acls.add", "Add ACLs."),
+    "list": Command("odradek.cli.acls.list", "List ACLs."),
     "remove": Command("odradek.cli.acls.remove", "Remove ACLs."),
 }
 
-command = LazyGroup("acls", lazy=_COMMANDS, help="Allow, deny and show who may do what.")
+command = LazyGroup("acls", lazy=_COMMANDS, help="Add, list and remove ACLs.")

@@ -1,4 +1,4 @@
-"""`odradek acls add`: allow or deny something."""
+"""`odradek acls add`: add ACLs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from odradek.common.acls import AclBinding, ResourcePattern
 @bootstrap_option
 @output_option
 def command(cluster: bool, pattern_type: str, bootstrap: str, output: str | None, **flags: Any) -> None:
-    """Allow or deny principals something on topics, groups, transactional ids or the cluster.
+    """Allow or deny principals operations on topics, groups, transactional ids or the cluster.
 
     odradek acls add --allow-principal User:alice --operation Read --topic orders
     """

@@ -1,4 +1,4 @@
-"""Who may do what on which resource: from the flags of `add` and `remove` to entries by resource."""
+"""Parses the flags of `add` and `remove` into access control entries for each resource."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CONSUMER = (AclOperation.READ, AclOperation.DESCRIBE)
 
 
 class Who(NamedTuple):
-    """Principals and the hosts they come from."""
+    """Principals and the hosts they connect from."""
 
     allowed: tuple[str, ...]
     allowed_hosts: tuple[str, ...]
@@ -36,7 +36,7 @@ class Who(NamedTuple):
     denied_hosts: tuple[str, ...]
 
     def entries(self, operations: Iterable[AclOperation]) -> list[AccessControlEntry]:
-        """One entry for each of them."""
+        """One entry for each principal, host and operation."""
         wanted = list(operations)
         return [
             AccessControlEntry(principal, host, operation, permission)
@@ -51,7 +51,7 @@ class Who(NamedTuple):
 
 
 class Role(NamedTuple):
-    """What somebody needs who produces or consumes."""
+    """The roles of a principal, each of which implies a set of operations."""
 
     producer: bool
     consumer: bool
@@ -65,21 +65,26 @@ def entry_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "--allow-principal",
             multiple=True,
             metavar="TYPE:NAME",
-            help="Who is allowed: User:alice, User:*.",
+            help="The principal to allow: User:alice, User:*.",
         ),
         click.option(
-            "--deny-principal", multiple=True, metavar="TYPE:NAME", help="Who is denied; that wins."
+            "--deny-principal",
+            multiple=True,
+            metavar="TYPE:NAME",
+            help="The principal to deny; overrides allow.",
         ),
         click.option(
-            "--allow-host", multiple=True, metavar="IP", help="Allowed from here only; * by default."
+            "--allow-host", multiple=True, metavar="IP", help="Allow from this host only; * by default."
         ),
-        click.option("--deny-host", multiple=True, metavar="IP", help="Denied from here only; * by default."),
+        click.option(
+            "--deny-host", multiple=True, metavar="IP", help="Deny from this host only; * by default."
+        ),
         click.option(
             "--operation",
             "operations",
             multiple=True,
             metavar="NAME",
-            help="What: Read, Write, Describe, Create, Delete, Alter, AlterConfigs, ...; All by default.",
+            help="Read, Write, Describe, Create, Delete, Alter, AlterConfigs, ...; All by default.",
         ),
         click.option("--producer", is_flag=True, help="Write, Describe and Create on --topic."),
         click.option("--consumer", is_flag=True, help="Read and Describe on --topic, Read on --group."),
@@ -101,7 +106,7 @@ def parse_entries(
     consumer: bool,
     idempotent: bool,
 ) -> EntriesByResource:
-    """The entries of each resource; none where nobody was named."""
+    """The entries of each resource; an empty list if no principal was given."""
     who = Who(allow_principal, allow_host, deny_principal, deny_host)
     role = Role(producer, consumer, idempotent)
     _check_who(who)

@@ -1,4 +1,4 @@
-"""`odradek acls list`: show ACLs."""
+"""`odradek acls list`: list ACLs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from odradek.common.acls import AclBinding, AclBindingFilter, ResourcePatternFil
 
 
 @click.command("list")
-@click.option("--principal", "principals", multiple=True, metavar="TYPE:NAME", help="Only those of this one.")
+@click.option(
+    "--principal", "principals", multiple=True, metavar="TYPE:NAME", help="Only the ACLs of this principal."
+)
 @resource_options
 @bootstrap_option
 @output_option
@@ -27,7 +29,7 @@ def command(
     output: str | None,
     **named: Any,
 ) -> None:
-    """Show all ACLs, or those of some resources or principals.
+    """List all ACLs, or those of some resources or principals.
 
     odradek acls list --topic orders --resource-pattern-type match
     """

@@ -17,13 +17,13 @@ from odradek.common.acls import AccessControlEntryFilter, AclBinding, AclBinding
 @click.command("remove")
 @entry_options
 @resource_options
-@click.option("--force", is_flag=True, help="Do not ask.")
+@click.option("--force", is_flag=True, help="Do not ask for confirmation.")
 @bootstrap_option
 @output_option
 def command(
     cluster: bool, pattern_type: str, force: bool, bootstrap: str, output: str | None, **flags: Any
 ) -> None:
-    """Remove the ACLs that were named; without principals, all of the resources.
+    """Remove the given ACLs; without principals, all ACLs of the resources.
 
     odradek acls remove --allow-principal User:alice --operation Read --topic orders
     """

@@ -1,4 +1,4 @@
-"""Which resources are meant: `--topic`, `--group`, `--cluster` and so on, and how their names are meant."""
+"""Parses the flags that select resources: `--topic`, `--group`, `--cluster` and so on."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def resource_options(function: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(_PATTERN_TYPES, case_sensitive=False),
             default="literal",
             show_default=True,
-            help="How names are meant. any and match only to list and remove: match finds all that applies.",
+            help="How names match. any and match are for list and remove; match finds all ACLs that apply.",
         ),
     )
     for option in reversed(options):
@@ -71,7 +71,7 @@ def resource_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def parse_resources(
     cluster: bool, pattern_type: str, **named: tuple[str, ...]
 ) -> list[ResourcePatternFilter]:
-    """The resources that were named, in the order of their types."""
+    """The selected resources, ordered by type."""
     kind = PatternType[pattern_type.upper()]
     found = [
         ResourcePatternFilter(resource_type, name.strip(), kind)
@@ -84,7 +84,7 @@ def parse_resources(
 
 
 def require_resources(cluster: bool, pattern_type: str, flags: dict[str, Any]) -> list[ResourcePatternFilter]:
-    """As `parse_resources`, which takes its part out of `flags`; UsageProblem if nothing was named."""
+    """As `parse_resources`, but removes its options from `flags`; UsageProblem if there is no resource."""
     found = parse_resources(cluster, pattern_type, **{name: flags.pop(name) for name in _NAMED})
     if not found:
         raise UsageProblem("no resource: give --topic, --group, --transactional-id or --cluster")
@@ -97,5 +97,5 @@ def of_type(resources: list[ResourcePatternFilter], kind: ResourceType) -> list[
 
 
 def cluster_resource() -> ResourcePatternFilter:
-    """The cluster, for flags that mean it without naming it."""
+    """The cluster, for flags that imply it."""
     return _CLUSTER

@@ -1,13 +1,15 @@
-"""`odradek bench`: how fast a cluster is, seen through our own clients, as Kafka's perf tools ask it."""
+"""`odradek bench`: measures a cluster with odradek's clients, like Kafka's perf tools."""
 
 from __future__ import annotations
 
 from odradek.cli.lazy import Command, LazyGroup
 
 _COMMANDS = {
-    "produce": Command("odradek.cli.bench.produce", "How fast records are taken, and how soon acknowledged."),
-    "consume": Command("odradek.cli.bench.consume", "How fast records are read, and how soon the first."),
-    "latency": Command("odradek.cli.bench.latency", "How long one record takes there, and to a consumer."),
+    "produce": Command(
+        "odradek.cli.bench.produce", "Measure producer throughput and acknowledgement latency."
+    ),
+    "consume": Command("odradek.cli.bench.consume", "Measure consumer throughput and time to first record."),
+    "latency": Command("odradek.cli.bench.latency", "Measure send latency and end-to-end latency."),
 }
 
-command = LazyGroup("bench", lazy=_COMMANDS, help="Measure a cluster with our own clients.")
+command = LazyGroup("bench", lazy=_COMMANDS, help="Measure a cluster with odradek's clients.")

@@ -1,4 +1,4 @@
-"""`odradek bench consume`: how fast records are read, and how soon the first one is there."""
+"""`odradek bench consume`: measures consumer throughput and the time to the first record."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FILLING_BATCH_BYTES = 262_144
 @click.command("consume")
 @flags.with_options(
     flags.topic_option,
-    flags.records_option(None, "How many to read; all that are there, or 1000000 of a topic of the run."),
+    flags.records_option(None, "Records to read; by default the whole topic, or 1000000 without --topic."),
     flags.record_size_option,
     flags.compression_option,
     flags.partitions_option,
@@ -43,7 +43,7 @@ FILLING_BATCH_BYTES = 262_144
         type=click.IntRange(min=1),
         default=DEFAULT_TIMEOUT_MS,
         show_default=True,
-        help="End when no record came for so many milliseconds.",
+        help="Stop when no record arrives for this many milliseconds.",
     ),
     flags.table_option,
     flags.interval_option,
@@ -63,9 +63,9 @@ def command(
     bootstrap: str,
     output: str | None,
 ) -> None:
-    """Read a topic and tell how fast that went. Ctrl-C ends it with the figures so far.
+    """Read a topic and report the throughput. Ctrl-C stops it and prints the results so far.
 
-    Without --topic one is made and filled first; --record-size and --compression say with what.
+    Without --topic, a topic is created and filled first, with --record-size and --compression.
 
     \b
     odradek bench consume --topic orders --group bench
@@ -113,7 +113,7 @@ _HEADER = (
 
 
 def _line(read: Read) -> str:
-    """The columns of kafka-consumer-perf-test.sh up to the one that tells of the fetcher."""
+    """The columns of kafka-consumer-perf-test.sh up to the fetcher columns."""
     row = _row(read)
     begin, end = (_moment(at_ms) for at_ms in (read.started_ms, read.started_ms + read.elapsed_s * 1000))
     mb = read.value_bytes / MEGABYTE

@@ -1,4 +1,4 @@
-"""The figures at the end of a run, and their words: Kafka's lines, a table, or an object."""
+"""The results of a run as Kafka's lines, a table or a JSON object."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COLUMNS = {"records_per_sec": "records/s", "mb_per_sec": "MB/s", "p999_ms": "p9
 
 
 def rates(records: int, record_bytes: int, elapsed_s: float) -> dict[str, Any]:
-    """How much, in which time, and so how much per second; a megabyte has 1024 * 1024, as for Kafka."""
+    """Totals and rates; a megabyte is 1024 * 1024 bytes, as in Kafka's tools."""
     elapsed_s = max(elapsed_s, 1e-9)
     return {
         "records": records,
@@ -25,7 +25,7 @@ def rates(records: int, record_bytes: int, elapsed_s: float) -> dict[str, Any]:
 
 
 def percentiles(latencies: Latencies) -> dict[str, float]:
-    """The times that matter, in milliseconds."""
+    """Average, percentiles and maximum in milliseconds."""
     return {
         "avg_ms": round(latencies.average_ms, 3),
         "p50_ms": round(latencies.percentile_ms(50), 3),
@@ -37,12 +37,12 @@ def percentiles(latencies: Latencies) -> dict[str, float]:
 
 
 def columns(row: Row) -> Row:
-    """The same row under names that are short enough for a table."""
+    """The row with shorter column names for a table."""
     return {_COLUMNS.get(name, name): value for name, value in row.items()}
 
 
 def short_percentiles(latencies: Latencies) -> str:
-    """The same for a line of progress."""
+    """The percentiles for a line of progress."""
     p50, p99 = latencies.percentile_ms(50), latencies.percentile_ms(99)
     return f"p50 {p50:.2f} ms, p99 {p99:.2f} ms, max {latencies.max_ms:.2f} ms"
 
@@ -54,7 +54,7 @@ def bars(latencies: Latencies) -> list[str]:
     width = max((len(f"{end:g}") for _, end, _ in rows), default=0)
     lines = []
     for begin, end, count in rows:
-        # What is there at all is seen.
+        # Rounded up, so that a nonzero count is visible.
         length = -(-count * BAR_WIDTH // most)
         lines.append(f"  {begin:>{width}g} - {end:>{width}g} ms  {'#' * length:<{BAR_WIDTH}}  {count}")
     return lines

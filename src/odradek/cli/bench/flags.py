@@ -1,4 +1,4 @@
-"""The flags that the benchmarks share, by the names of Kafka's perf tools, and what they say together."""
+"""The flags that the benchmarks share, with the names of Kafka's perf tools."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ DEFAULT_REPORTING_INTERVAL_MS = 5000
 topic_option: Decorator = click.option(
     "--topic",
     shell_complete=complete_topic,
-    help="A topic that is there; without, one is made for the run and deleted after it.",
+    help="An existing topic; by default one is created for the run and deleted afterwards.",
 )
 partitions_option: Decorator = click.option(
-    "--partitions", type=click.IntRange(min=1), help="Of the topic that is made for the run; 1 by default."
+    "--partitions",
+    type=click.IntRange(min=1),
+    help="Partitions of the topic created for the run; 1 by default.",
 )
 record_size_option: Decorator = click.option(
     "--record-size",
@@ -38,14 +40,14 @@ throughput_option: Decorator = click.option(
     "--throughput",
     type=float,
     default=-1,
-    help="Send no more than so many records per second; -1, the default, means as fast as can be.",
+    help="Maximum records per second; -1, the default, means no limit.",
 )
 acks_option: Decorator = click.option(
     "--acks",
     type=click.Choice(["0", "1", "-1", "all"]),
     default="all",
     show_default=True,
-    help="Who must have a record before it counts as sent.",
+    help="Acknowledgements required for each record.",
 )
 compression_option: Decorator = click.option(
     "--compression",
@@ -56,13 +58,13 @@ compression_option: Decorator = click.option(
     help="How batches are compressed.",
 )
 batch_size_option: Decorator = click.option(
-    "--batch-size", type=click.IntRange(min=0), help="Bytes of records that go together; 16384 by default."
+    "--batch-size", type=click.IntRange(min=0), help="Maximum bytes of a batch; 16384 by default."
 )
 linger_option: Decorator = click.option(
-    "--linger-ms", type=click.FloatRange(min=0), help="How long a batch that is not full waits for more."
+    "--linger-ms", type=click.FloatRange(min=0), help="How long a batch waits for more records."
 )
 table_option: Decorator = click.option(
-    "--table", "by_table", is_flag=True, help="By whole Arrow tables (send_table, poll_table)."
+    "--table", "by_table", is_flag=True, help="Use Arrow tables (send_table, poll_table)."
 )
 interval_option: Decorator = click.option(
     "--reporting-interval",
@@ -70,13 +72,13 @@ interval_option: Decorator = click.option(
     type=click.IntRange(min=1),
     default=DEFAULT_REPORTING_INTERVAL_MS,
     show_default=True,
-    help="Milliseconds between lines of progress, where no terminal shows one that changes.",
+    help="Milliseconds between lines of progress if standard error is not a terminal.",
 )
 cluster_options: tuple[Decorator, ...] = (settings_option, bootstrap_option, output_option)
 
 
 def records_option(default: int | None, help_text: str) -> Decorator:
-    """How many records; Kafka's two tools have a name for it each."""
+    """The number of records; Kafka's two tools name the option differently."""
     return click.option(
         "--records",
         "--num-records",
@@ -102,7 +104,7 @@ def with_options(*options: Decorator) -> Decorator:
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """How a run sends: what, how much of it, how fast, and with which settings."""
+    """How many records a run sends, their size, the rate, and the producer settings."""
 
     records: int
     record_size: int
@@ -120,7 +122,7 @@ def producer_settings(
     batch_size: int | None,
     linger_ms: float | None,
 ) -> dict[str, Any]:
-    """Keyword arguments of a producer; what -X says wins over a flag."""
+    """Keyword arguments of a producer; -X overrides a flag."""
     given = {"acks": acks, "compression_type": compression, "batch_size": batch_size, "linger_ms": linger_ms}
     chosen = {name: value for name, value in given.items() if value is not None}
     return {"bootstrap_servers": bootstrap, **chosen, **client_settings(settings)}

@@ -1,4 +1,4 @@
-"""Ctrl-C as a wish to see the figures so far; a second one ends at once."""
+"""The first Ctrl-C stops a run and prints the results so far; the second stops the process."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ EXIT_CODE = 130
 
 
 class Interruption:
-    """Whether somebody has had enough; the loops of a run look at `is_wanted` before each record or poll."""
+    """Whether a signal arrived; the loops of a run check `is_wanted` before each record or poll."""
 
     def __init__(self) -> None:
         self.is_wanted = False
 
     def note(self, signal_number: int, _: FrameType | None) -> None:
-        """The signal came; the next one is Python's own, so that a run that hangs can be ended."""
+        """Handle the first signal and restore Python's handler, so that the next one stops the process."""
         self.is_wanted = True
         signal.signal(signal_number, signal.default_int_handler)
 
 
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """While this lasts, the first SIGINT or SIGTERM is only noted."""
+    """Within this context, the first SIGINT or SIGTERM only sets `is_wanted`."""
     interruption = Interruption()
     # Only the main thread may set handlers, and only it would be interrupted.
     is_main = threading.current_thread() is threading.main_thread()

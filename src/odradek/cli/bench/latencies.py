@@ -1,4 +1,4 @@
-"""Times of many records in little memory: counts in buckets that are never wider than 1/64 of their value.
+"""A latency histogram of bounded size: buckets are at most 1/64 of their value wide.
 
 bucket            microseconds
 0 .. 127          0 .. 127, one each
@@ -18,11 +18,11 @@ _LONGEST_BITS = 36  # 19 hours in microseconds
 _BUCKETS = _FINE + _HALF * (_LONGEST_BITS - _FINE_BITS)
 
 _STEPS = (1, 2, 5)
-"""Edges of a histogram for people: 1, 2, 5, 10, 20, 50, … microseconds."""
+"""Edges of the printed histogram: 1, 2, 5, 10, 20, 50, … microseconds."""
 
 
 class Latencies:
-    """Counts of times. One thread adds; others may look, and may miss what is just being added."""
+    """Counts of latencies. One thread adds; others may read and may miss the latest one."""
 
     def __init__(self) -> None:
         self._counts = [0] * _BUCKETS
@@ -31,7 +31,7 @@ class Latencies:
         self.max_ns = 0
 
     def add(self, elapsed_ns: int) -> None:
-        """Count one time."""
+        """Count one latency."""
         self._counts[_bucket(elapsed_ns // 1000)] += 1
         self.count += 1
         self.total_ns += elapsed_ns
@@ -48,7 +48,7 @@ class Latencies:
         return self.max_ns / 1e6
 
     def percentile_ms(self, percent: float) -> float:
-        """The time that so many percent did not exceed, at most 1/64 too long; 0 if nothing was counted."""
+        """The percentile, at most 1/64 too high; 0 if nothing was counted."""
         wanted = max(1, -(-self.count * percent // 100))
         seen = 0
         for bucket, count in enumerate(self._counts):
@@ -58,7 +58,7 @@ class Latencies:
         return 0.0
 
     def histogram(self) -> list[tuple[float, float, int]]:
-        """(from ms, to ms, count) between the first and the last edge where there is something."""
+        """(from ms, to ms, count) from the first to the last nonempty bucket."""
         edges = _edges_us()
         rows: list[tuple[float, float, int]] = []
         begin, end, count = 0, next(edges), 0

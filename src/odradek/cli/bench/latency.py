@@ -1,4 +1,4 @@
-"""`odradek bench latency`: how long one record takes, there and back, and to a consumer that polls."""
+"""`odradek bench latency`: measures send latency and end-to-end latency."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEFAULT_RECORDS = 2000
 @click.command("latency")
 @flags.with_options(
     flags.topic_option,
-    flags.records_option(DEFAULT_RECORDS, "How many of each kind."),
+    flags.records_option(DEFAULT_RECORDS, "Records for each of the two measurements."),
     flags.record_size_option,
     flags.throughput_option,
     flags.acks_option,
@@ -42,9 +42,9 @@ def command(
     bootstrap: str,
     output: str | None,
 ) -> None:
-    """Send one record at a time and tell how long each took. Ctrl-C ends it with the figures so far.
+    """Send one record at a time and report the latencies. Ctrl-C stops it and prints the results so far.
 
-    First until it is acknowledged ("send"), then until a polling consumer has it ("end to end").
+    First until a record is acknowledged ("send"), then until a polling consumer returns it ("end to end").
 
     \b
     odradek bench latency
@@ -78,7 +78,7 @@ def _objects(latencies: Latencies) -> list[dict[str, Any]]:
 
 
 def _lines(what: str, latencies: Latencies) -> list[str]:
-    """As Kafka's EndToEndLatency says it."""
+    """In the format of Kafka's EndToEndLatency."""
     p50, p99, p999 = (latencies.percentile_ms(percent) for percent in (50, 99, 99.9))
     return [
         f"{what}: {latencies.count} records",

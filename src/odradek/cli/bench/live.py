@@ -1,4 +1,4 @@
-"""How a run is going, on standard error: a line that changes at a terminal, else lines now and then."""
+"""Progress of a run on standard error: a live line at a terminal, otherwise periodic lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MEGABYTE = 1024 * 1024
 
 
 class Progress(NamedTuple):
-    """What a run has done so far, and what else it has to tell."""
+    """The number of records done so far, and a note."""
 
     done: int
     note: str = ""
@@ -32,7 +32,7 @@ Look = Callable[[], Progress]
 
 @dataclass(slots=True)
 class Meter:
-    """The rate since the last time that somebody asked. `total` records of `record_size` bytes are wanted."""
+    """Computes the rate since the previous line. The run has `total` records of `record_size` bytes."""
 
     total: int
     record_size: int
@@ -40,7 +40,7 @@ class Meter:
     last_done: int = 0
 
     def line(self, progress: Progress, now_s: float) -> str:
-        """One line about the time since the last one."""
+        """One line with the rate since the previous line."""
         elapsed_s = max(now_s - self.last_s, 1e-9)
         rate = (progress.done - self.last_done) / elapsed_s
         self.last_s, self.last_done = now_s, progress.done
@@ -51,7 +51,7 @@ class Meter:
 
 @contextmanager
 def live_progress(title: str, meter: Meter, interval_ms: int, look: Look) -> Iterator[None]:
-    """Tell what `look` sees while this lasts; `look` is called on another thread."""
+    """Show the progress that `look` returns within this context; `look` is called on another thread."""
     showing = _at_terminal if sys.stderr.isatty() else _in_lines
     with showing(title, meter, interval_ms, look):
         yield
@@ -59,7 +59,7 @@ def live_progress(title: str, meter: Meter, interval_ms: int, look: Look) -> Ite
 
 @contextmanager
 def _at_terminal(title: str, meter: Meter, _: int, look: Look) -> Iterator[None]:
-    # rich takes as long to import as the rest of us.
+    # Importing rich takes as long as importing the rest.
     from rich.console import Console  # noqa: PLC0415
     from rich.live import Live  # noqa: PLC0415
     from rich.progress_bar import ProgressBar  # noqa: PLC0415
@@ -81,14 +81,14 @@ def _at_terminal(title: str, meter: Meter, _: int, look: Look) -> Iterator[None]
 def _in_lines(title: str, meter: Meter, interval_ms: int, look: Look) -> Iterator[None]:
     ended = threading.Event()
 
-    def tell() -> None:
+    def report() -> None:
         while not ended.wait(interval_ms / 1000):
             click.echo(f"{title}: {meter.line(look(), time.monotonic())}", err=True)
 
-    teller = threading.Thread(target=tell, name="odradek-bench-progress")
-    teller.start()
+    reporter = threading.Thread(target=report, name="odradek-bench-progress")
+    reporter.start()
     try:
         yield
     finally:
         ended.set()
-        teller.join()
+        reporter.join()

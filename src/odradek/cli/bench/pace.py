@@ -1,22 +1,22 @@
-"""Not faster than so many records a second: when the next record may go."""
+"""Limits the rate at which records are sent."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Shorter sleeps than this end late anyway; a few records together keep the rate just as well.
+# Shorter sleeps are inaccurate; sending a few records together keeps the same rate.
 SHORTEST_SLEEP_S = 0.001
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """A rate that began at `start_s`; a rate of 0 or less is none."""
+    """A rate that applies from `start_s`; 0 or less means no limit."""
 
     records_per_second: float
     start_s: float
 
     def wait_s(self, sent: int, now_s: float) -> float:
-        """How long to wait before the record after `sent` others; 0 while the run is not ahead."""
+        """How long to wait after `sent` records; 0 if the run is not ahead of the rate."""
         if self.records_per_second <= 0:
             return 0.0
         ahead_s = self.start_s + sent / self.records_per_second - now_s

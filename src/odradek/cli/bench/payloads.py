@@ -1,4 +1,4 @@
-"""What the records of a run hold: random capital letters, as of Kafka's tool, the same in every run."""
+"""Record values: random capital letters, as in Kafka's tool, the same in every run."""
 
 from __future__ import annotations
 

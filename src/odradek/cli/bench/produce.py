@@ -1,4 +1,4 @@
-"""`odradek bench produce`: how fast records are taken, and how soon they are acknowledged."""
+"""`odradek bench produce`: measures producer throughput and acknowledgement latency."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def command(
     bootstrap: str,
     output: str | None,
 ) -> None:
-    """Send records of random letters and tell how fast that went. Ctrl-C ends it with the figures so far.
+    """Send random records and report the throughput. Ctrl-C stops it and prints the results so far.
 
     \b
     odradek bench produce --records 5000000 --batch-size 262144 --compression lz4
@@ -84,7 +84,7 @@ def _row(sent: Sent, record_size: int) -> dict[str, Any]:
 
 
 def _line(row: dict[str, Any]) -> str:
-    """As kafka-producer-perf-test.sh says it, with parts of milliseconds."""
+    """In the format of kafka-producer-perf-test.sh, with fractions of milliseconds."""
     return (
         f"{row['records']} records sent, {row['records_per_sec']:.1f} records/sec "
         f"({row['mb_per_sec']:.2f} MB/sec), {row['avg_ms']:.2f} ms avg latency, "

@@ -1,4 +1,4 @@
-"""Reads the records of a run through our consumer, and takes the time to the first and to the last."""
+"""Reads the records of a run with a consumer and measures the time to the first and the last record."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from odradek.client.consumer.consumer import Consumer
 from odradek.common.ids import TopicPartition
 
 POLL_S = 0.2
-"""How long a poll waits for records before it looks whether somebody interrupts."""
+"""How long a poll waits for records before the interruption is checked."""
 
 
 class Wanted(NamedTuple):
-    """How a run reads; without a number of records, all that are there when it begins."""
+    """How a run reads; without `records`, up to the end offsets at the start of the run."""
 
     records: int | None
     group: str | None
@@ -44,7 +44,7 @@ Batch = tuple[int, int]
 def read_records(
     wanted: Wanted, topic: RunTopic, interruption: Interruption, interval_ms: int, record_size: int
 ) -> Read:
-    """Read as many records as wanted; fewer if none came for `timeout_ms`, or somebody interrupts."""
+    """Read as many records as wanted; fewer after `timeout_ms` without a record, or an interruption."""
     started_ms, start_s = time.time_ns() // 1_000_000, time.monotonic()
     with Consumer(group_id=wanted.group, **wanted.settings) as consumer:
         partitions = [TopicPartition(topic.name, number) for number in range(topic.num_partitions)]
@@ -86,7 +86,7 @@ def _poll_table(consumer: Consumer[bytes, bytes], _: int) -> Batch:
 
 
 def _left(consumer: Consumer[bytes, bytes], partitions: list[TopicPartition]) -> int:
-    """The records between where reading begins and the end."""
+    """The number of records from the start offsets to the end offsets."""
     begins, ends = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
     if consumer.config.group_id is not None:
         for partition, committed in consumer.committed(partitions).items():

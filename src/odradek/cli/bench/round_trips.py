@@ -1,4 +1,4 @@
-"""One record at a time: until it is acknowledged, or until a consumer that polls has it."""
+"""Measures one record at a time: until it is acknowledged, or until a polling consumer returns it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from odradek.common.ids import TopicPartition
 
 PARTITION = 0
 WARM_UP = 20
-"""Records that are not timed: connections are made, and both sides have been here before."""
+"""Records that are not timed, so that connections are open and caches are warm."""
 PATIENCE_S = 30.0
 
 Send = Callable[[bytes], None]
@@ -40,7 +40,7 @@ def time_sends(sending: Sending, topic: RunTopic, interruption: Interruption, in
 def time_end_to_end(
     sending: Sending, topic: RunTopic, interruption: Interruption, interval_ms: int
 ) -> Latencies:
-    """From `send` until `poll` of a consumer, which waits for it, returns the record."""
+    """From `send` until a waiting consumer's `poll` returns the record."""
     place = TopicPartition(topic.name, PARTITION)
     reading = {"bootstrap_servers": sending.settings["bootstrap_servers"], "client_id": CLIENT_ID}
     with Producer(**sending.settings) as producer, Consumer(**reading) as consumer:
@@ -56,13 +56,13 @@ def time_end_to_end(
 
 
 def _wait_for(consumer: Consumer[bytes, bytes], payload: bytes, future: Any) -> None:
-    """Others may write to the topic as well: ours is the one whose value we know."""
+    """Wait for the record with this value; other producers may write to the topic too."""
     deadline_s = time.monotonic() + PATIENCE_S
     while all(record.value != payload for record in consumer.poll(0.5)):
         if future.done():
             future.result(0)
         if time.monotonic() > deadline_s:
-            raise Failed(f"a record was acknowledged, and not read within {PATIENCE_S:g} seconds")
+            raise Failed(f"a record was acknowledged but not read within {PATIENCE_S:g} seconds")
 
 
 def _time(

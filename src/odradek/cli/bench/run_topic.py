@@ -1,4 +1,4 @@
-"""The topic of a run: one that is there, or one that is made for the run and deleted after it."""
+"""The topic of a run: an existing one, or one created for the run and deleted afterwards."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DELETE_TIMEOUT_MS = 5000
 
 
 class RunTopic(NamedTuple):
-    """Where the records go."""
+    """The topic of a run."""
 
     name: str
     num_partitions: int
@@ -31,7 +31,7 @@ class RunTopic(NamedTuple):
 
 @contextmanager
 def run_topic(bootstrap: str, name: str | None, partitions: int | None) -> Iterator[RunTopic]:
-    """The topic of that name, or without a name a new one, which goes when the run is over."""
+    """The topic of that name; without a name a new one, which is deleted after the run."""
     if name is not None and partitions is not None:
         raise UsageProblem("--partitions is for a topic that is made for the run; leave --topic out, or it")
     with admin_client(bootstrap) as admin:
@@ -53,7 +53,7 @@ def _find(admin: Admin, name: str) -> RunTopic:
 
 
 def _delete(admin: Admin, name: str) -> None:
-    """Whatever ended the run, its error is the one to tell."""
+    """Delete the topic. A failure is only printed, so that it does not replace an error of the run."""
     try:
         require(admin.delete_topics([name], timeout_ms=DELETE_TIMEOUT_MS)[name])
     except OdradekError as problem:

@@ -1,4 +1,4 @@
-"""Sends the records of a run through our producer, and takes the time of each acknowledgement."""
+"""Sends the records of a run with a producer and measures the acknowledgement latencies."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 ALL_TIMED_UP_TO = 500_000
 TIMED_OF_MORE = 10
-"""In a long run each tenth record is timed, so that the watch does not slow down what it watches."""
+"""A long run times every tenth record, to reduce the overhead of measuring."""
 ROWS_PER_TABLE = 10_000
 INTERRUPTED_FLUSH_S = 5.0
 LONGEST_SLEEP_S = 0.1
 
 
 class Sent(NamedTuple):
-    """What became of the records of a run."""
+    """The result of a run."""
 
     delivered: int
     failed: int
@@ -39,14 +39,14 @@ class Sent(NamedTuple):
 
 
 class Watch:
-    """Times of acknowledgements. The producer's thread calls `note`."""
+    """Latencies of acknowledgements. The producer's thread calls `note`."""
 
     def __init__(self) -> None:
         self.latencies = Latencies()
         self.first_error: BaseException | None = None
 
     def note(self, sent_ns: int, error: BaseException | None, _: RecordMetadata | None = None) -> None:
-        """What became of one record, or of some rows of a table, that were sent then."""
+        """Record the result of one record, or of some rows of a table, sent at `sent_ns`."""
         if error is None:
             self.latencies.add(time.perf_counter_ns() - sent_ns)
         else:
@@ -54,11 +54,11 @@ class Watch:
 
 
 def send_records(sending: Sending, topic: str, interruption: Interruption, interval_ms: int) -> Sent:
-    """Send all records and wait for their acknowledgements, or until somebody interrupts."""
+    """Send all records and wait for their acknowledgements, or for an interruption."""
     watch = Watch()
     producer = Producer(**sending.settings)
     try:
-        # The first metadata and the first connection are no part of what is measured.
+        # The first metadata request and connection are not measured.
         producer.partitions_for(topic)
         start_s = time.monotonic()
         send = _send_tables if sending.by_table else _send_one_by_one
@@ -73,7 +73,7 @@ def send_records(sending: Sending, topic: str, interruption: Interruption, inter
         elapsed_s = time.monotonic() - start_s
         statistics = producer.statistics()
     finally:
-        # Whatever is left now is not worth waiting for.
+        # Do not wait for the remaining records.
         producer.close(0)
     return Sent(
         statistics.records_delivered,
@@ -124,7 +124,7 @@ def paced(records: int, step: int, throughput: float, interruption: Interruption
     """The number of each record, or of the first of each table, when it is time to send it."""
     pace, is_paced = Pace(throughput, time.monotonic()), throughput > 0
     for number in range(0, records, step):
-        # Without a rate not even the clock is read: that would cost as much as the sending.
+        # Without a rate the clock is not read: that would cost as much as sending.
         while is_paced and (wait_s := pace.wait_s(number, time.monotonic())) and not interruption.is_wanted:
             time.sleep(min(wait_s, LONGEST_SLEEP_S))
         if interruption.is_wanted:

@@ -1,4 +1,4 @@
-"""`odradek cluster`: who is in a cluster, and what its brokers serve and keep."""
+"""`odradek cluster`: brokers, log directories and API versions of a cluster."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ _COMMANDS = {
     "id": Command("odradek.cli.cluster.id", "Print the id of the cluster."),
     "describe": Command("odradek.cli.cluster.describe", "List the brokers."),
     "log-dirs": Command("odradek.cli.cluster.log_dirs", "Show the sizes of partitions on disk."),
-    "api-versions": Command("odradek.cli.cluster.api_versions", "Show what the brokers can be asked."),
+    "api-versions": Command("odradek.cli.cluster.api_versions", "Show the API versions of the brokers."),
 }
 
 command = LazyGroup(
-    "cluster", lazy=_COMMANDS, help="See who is in a cluster, and what its brokers serve and keep."
+    "cluster", lazy=_COMMANDS, help="Show the brokers, log directories and API versions of a cluster."
 )

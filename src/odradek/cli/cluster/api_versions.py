@@ -1,4 +1,4 @@
-"""`odradek cluster api-versions`: what each broker can be asked, like kafka-broker-api-versions.sh."""
+"""`odradek cluster api-versions`: the API versions of each broker, like kafka-broker-api-versions.sh."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 @bootstrap_option
 @output_option
 def command(bootstrap: str, output: str | None) -> None:
-    """Show the versions of every API that the brokers serve, and the one that we would use."""
+    """Show the versions of every API that the brokers support, and the one that odradek would use."""
     with admin_client(bootstrap) as admin:
         brokers = admin.describe_cluster().brokers
-        told = [(broker, admin.api_versions(broker.broker_id)) for broker in brokers]
-    rows = [{"broker": broker.broker_id, **row} for broker, versions in told for row in _rows(versions)]
-    lines = [line for broker, versions in told for line in _lines(broker, versions)]
+        found = [(broker, admin.api_versions(broker.broker_id)) for broker in brokers]
+    rows = [{"broker": broker.broker_id, **row} for broker, versions in found for row in _rows(versions)]
+    lines = [line for broker, versions in found for line in _lines(broker, versions)]
     print_rows(output, rows, lines, title="versions")
 
 

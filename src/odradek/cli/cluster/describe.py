@@ -1,4 +1,4 @@
-"""`odradek cluster describe`: the brokers, and who is controller."""
+"""`odradek cluster describe`: the brokers and the controller."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WIDTHS = "{:<10} {:<{host}} {:<10} {:<{rack}} {:<10} {}"
 
 
 @click.command("describe")
-@click.option("--include-fenced-brokers", is_flag=True, help="Also brokers that are known and may not serve.")
+@click.option("--include-fenced-brokers", is_flag=True, help="Also list fenced brokers.")
 @bootstrap_option
 @output_option
 def command(include_fenced_brokers: bool, bootstrap: str, output: str | None) -> None:

@@ -1,4 +1,4 @@
-"""`odradek cluster id`: what the cluster is called."""
+"""`odradek cluster id`: the cluster id."""
 
 from __future__ import annotations
 

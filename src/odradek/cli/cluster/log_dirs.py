@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @bootstrap_option
 @output_option
 def command(topics: tuple[str, ...], broker_list: str | None, bootstrap: str, output: str | None) -> None:
-    """Show how large each replica is, and on which disk, for all topics or some.
+    """Show the size and the log directory of each replica, for all topics or some.
 
     odradek cluster log-dirs orders
     """

@@ -29,9 +29,9 @@ _PAIR = re.compile(r"(?:\[[^\]]*\]|[^,\[])+")
     "deleted",
     multiple=True,
     metavar="NAME,...",
-    help="Go back to the default. Repeatable.",
+    help="Restore the default. Repeatable.",
 )
-@click.option("--validate-only", is_flag=True, help="Only say whether it could be done.")
+@click.option("--validate-only", is_flag=True, help="Only check whether the change is valid.")
 @bootstrap_option
 @output_option
 @entity_options
@@ -79,7 +79,7 @@ def command(
 
 
 def parse_added(texts: tuple[str, ...]) -> dict[str, str]:
-    """NAME=VALUE pairs with commas between; brackets around a value are taken off."""
+    """NAME=VALUE pairs with commas between; brackets around a value are removed."""
     values: dict[str, str] = {}
     for text in texts:
         for pair in _PAIR.findall(text):

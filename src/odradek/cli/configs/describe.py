@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 @click.command("describe")
-@click.option("--all", "shows_all", is_flag=True, help="Also what nobody set.")
+@click.option("--all", "shows_all", is_flag=True, help="Also show defaults and static settings.")
 @bootstrap_option
 @output_option
 @entity_options
 def command(shows_all: bool, bootstrap: str, output: str | None, **flags: Any) -> None:
-    """Show the settings that were set while the cluster runs, or with --all every one.
+    """Show the dynamic settings, or with --all every setting.
 
     odradek configs describe --topic orders --all
     """
@@ -42,7 +42,7 @@ def command(shows_all: bool, bootstrap: str, output: str | None, **flags: Any) -
 
 
 def _is_own(entry: ConfigEntry, entity: Entity) -> bool:
-    """A topic also shows what its broker's operator set for all topics; that is not the topic's own."""
+    """Whether the setting belongs to the entity itself; a topic also has its broker's dynamic defaults."""
     return entity.type != "topic" or entry.source.name == "DYNAMIC_TOPIC_CONFIG"
 
 

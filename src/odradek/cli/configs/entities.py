@@ -1,4 +1,4 @@
-"""Whose settings are meant: Kafka's flags (`--topic`, `--broker`, `--entity-type topics --entity-name x`)."""
+"""Parses the flags that select an entity: `--topic`, `--broker`, `--entity-type topics --entity-name x`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TYPES = {"topics": "topic", "brokers": "broker", "groups": "group", "client-met
 
 
 class Entity(NamedTuple):
-    """One thing with settings: what it is, and its name, which is empty for the default of all brokers."""
+    """An entity with settings; the name is empty for the default of all brokers."""
 
     type: str
     name: str
@@ -34,14 +34,14 @@ class Entity(NamedTuple):
         return "brokers in the cluster" if self.is_default else f"{self.type} {self.name}"
 
     def resource(self) -> ConfigResource:
-        """As an admin client calls it."""
+        """The entity as a ConfigResource."""
         from odradek.client.admin.configs import ConfigResource, ResourceType  # noqa: PLC0415
 
         return ConfigResource(ResourceType[self.type.upper().replace("-", "_")], self.name)
 
 
 def entity_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """All flags that name an entity; `parse_entity` takes what they were set to."""
+    """All flags that name an entity; `parse_entity` takes their values."""
     options = (
         click.option("--topic", shell_complete=complete_topic, help="A topic."),
         click.option("--broker", metavar="ID", help="A broker."),
@@ -88,7 +88,7 @@ def parse_entity(
 
 
 def check_exists(admin: Admin, entity: Entity) -> None:
-    """Failed, with the nearest name, for a topic or broker that is not there."""
+    """Failed, with the nearest name, for a topic or broker that does not exist."""
     if entity.type == "topic":
         names = [one.name for one in admin.list_topics(include_internal=True)]
         if entity.name not in names:

@@ -46,7 +46,7 @@ NOT_FOR_GROUPS = (
     "partitions",
     type=click.IntRange(min=0),
     multiple=True,
-    help="Only this one. Repeatable.",
+    help="Only this partition. Repeatable.",
 )
 @click.option(
     "-G",
@@ -65,11 +65,11 @@ NOT_FOR_GROUPS = (
 )
 @click.option("--from-beginning", is_flag=True, help="The same as -o beginning.")
 @click.option(
-    "-c", "--max-messages", "max_records", type=click.IntRange(min=0), help="Exit after so many records."
+    "-c", "--max-messages", "max_records", type=click.IntRange(min=0), help="Exit after this many records."
 )
-@click.option("-e", "--exit-at-end", is_flag=True, help="Exit when all that is there has been read.")
-@click.option("--timeout-ms", type=click.IntRange(min=0), help="Exit when no record came for so long.")
-@click.option("-f", "--format", "template", help="Print records so: -f '%t %p %o %k=%s\\n'.")
+@click.option("-e", "--exit-at-end", is_flag=True, help="Exit at the end of all partitions.")
+@click.option("--timeout-ms", type=click.IntRange(min=0), help="Exit when no record arrives for this long.")
+@click.option("-f", "--format", "template", help="Format of a record: -f '%t %p %o %k=%s\\n'.")
 @click.option("-J", "--json", "is_json", is_flag=True, help="One JSON object per record.")
 @click.option("-K", "--key-delimiter", help="Print the key and this before the value.")
 @click.option("-D", "--delimiter", default="\\n", help="What comes after each record; \\n by default.")
@@ -110,7 +110,7 @@ def command(
     settings: tuple[str, ...],
     bootstrap: str,
 ) -> None:
-    """Print the records of a topic, and go on printing what comes; Ctrl-C ends it.
+    """Print the records of a topic, and new records as they arrive; Ctrl-C stops it.
 
     \b
     odradek consume orders -o -10 -e
@@ -161,7 +161,7 @@ def choose_format(
     delimiter: str,
     null: bytes,
 ) -> Format:
-    """How to print, from flags that must not contradict each other."""
+    """The output format that the flags select; UsageProblem if they contradict each other."""
     chosen = [
         flag for flag, is_set in (("-f", template), ("-J", is_json), ("--property", properties)) if is_set
     ]

@@ -1,4 +1,4 @@
-"""Where to begin and to stop in each partition of a topic: found out before the first record is read."""
+"""Looks up the start and stop offsets of each partition before reading."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from odradek.common.ids import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The first offset of each partition that is read, and the first that is not, where a time was given."""
+    """The start offset of each partition, and the exclusive stop offset if a stop time was given."""
 
     starts: Mapping[TopicPartition, int]
     stops: Mapping[TopicPartition, int] = field(default_factory=dict)
@@ -25,7 +25,7 @@ class Places:
 async def wanted_partitions(
     admin: AsyncAdmin, topic: str, partitions: tuple[int, ...]
 ) -> list[TopicPartition]:
-    """The partitions that are meant, all of them if none are named; Failed for one that is not there."""
+    """The selected partitions, by default all; Failed for one that does not exist."""
     topics = {one.name: one for one in await admin.list_topics(include_internal=True)}
     if topic not in topics:
         raise Failed(no_such_topic(topic, topics))
@@ -39,7 +39,7 @@ async def wanted_partitions(
 async def find_places(
     admin: AsyncAdmin, wanted: list[TopicPartition], span: Span, isolation_level: IsolationLevel
 ) -> Places:
-    """What a span means for these partitions; those of which nothing is to be read are left out."""
+    """The offsets of a span; partitions with nothing to read are left out."""
 
     async def offsets(at: int) -> dict[TopicPartition, int]:
         found = await admin.list_offsets(dict.fromkeys(wanted, at), isolation_level=isolation_level)
@@ -57,7 +57,7 @@ async def find_places(
             raise Failed(
                 f"{partition} ends at offset {bounds.latest}; there is no offset {starts[partition]} yet"
             )
-    # No record is that late yet: what is there now is all that is early enough, as far as anybody can know.
+    # No record has a timestamp that late: stop at the current end.
     stops = {partition: offset if offset >= 0 else latest[partition] for partition, offset in stops.items()}
     left = {one: start for one, start in starts.items() if one not in stops or start < stops[one]}
     return Places(left, stops)

@@ -1,4 +1,4 @@
-"""Reads what a plan says and prints it, until it is enough or somebody interrupts."""
+"""Reads and prints the records of a plan until its limits are reached or it is interrupted."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Record = ConsumerRecord[bytes, bytes]
 
 MOST_PER_POLL = 5000
 LONGEST_WAIT_S = 0.1
-"""Markers of transactions move a position without a record: ends are looked at as often as this."""
+"""How often positions are compared with the ends: transaction markers advance them without a record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to read, and when it is enough. With a group, its offsets say where to begin."""
+    """What to read, and when to stop. A group starts at its committed offsets."""
 
     bootstrap: str
     topic: str
@@ -46,7 +46,7 @@ class Plan:
 
 
 async def read_until_interrupted(plan: Plan, show: Format) -> None:
-    """Ctrl-C is how one ends to look at what comes: no error, and nothing of what was read gets lost."""
+    """Ctrl-C stops reading without an error, and all records read so far are printed."""
     reading = asyncio.ensure_future(_read(plan, show, sys.stdout.buffer))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -80,7 +80,7 @@ async def _read(plan: Plan, show: Format, out: BinaryIO) -> None:
 async def _begin(
     plan: Plan, consumer: AsyncConsumer[bytes, bytes], admin: AsyncAdmin
 ) -> Mapping[TopicPartition, int] | None:
-    """Take partitions: from the group, or those of the plan; where to stop, or None if the group decides."""
+    """Subscribe with the group, or assign the partitions of the plan; returns the stops, None for a group."""
     wanted = await wanted_partitions(admin, plan.topic, plan.partitions)
     if plan.group is not None:
         if plan.partitions:
@@ -119,9 +119,9 @@ async def _print(
 
 
 class _Ends:
-    """Knows when enough of every partition has been read; one that is finished is paused.
+    """Tracks which partitions have been read to their end; these are paused.
 
-    The end of a partition is where it ended when it came to us, or the stop that was asked for.
+    The end of a partition is its end offset when it was assigned, or the given stop.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class _Ends:
         self._ends: dict[TopicPartition, int] = dict(stops)
 
     def cut(self, records: list[Record]) -> list[Record]:
-        """Without what lies behind a stop."""
+        """The records before the stops."""
         if not self._stops:
             return records
         stops = self._stops
@@ -149,7 +149,7 @@ class _Ends:
         unread = self._consumer.assignment() - self._consumer.paused()
         await self._find(unread - self._ends.keys())
         for partition in unread:
-            with suppress(NotSubscribed):  # it may have gone to another member by now
+            with suppress(NotSubscribed):  # it may have been reassigned to another member
                 if await self._consumer.position(partition) >= self._ends[partition]:
                     self._consumer.pause([partition])
         mine = self._consumer.assignment()

@@ -31,7 +31,7 @@ def unescape(text: str) -> bytes:
 
 
 def format_string(text: str, null: bytes = b"") -> Format:
-    """The format that a string of kcat's describes; UsageProblem for a token that is none."""
+    """The format that a string of kcat's describes; UsageProblem for an unknown token."""
     fields = _fields(null)
     parts: list[bytes | Format] = []
     for found in _TOKEN.finditer(text):
@@ -64,7 +64,7 @@ def plain(delimiter: bytes, key_delimiter: bytes | None, null: bytes) -> Format:
 
 
 def as_json(record: Record) -> bytes:
-    """One object in one line, with kcat's names; what is no UTF-8 is in base64, under another name."""
+    """One object in one line, with kcat's names; what is not UTF-8 is in base64 under another name."""
     fields: dict[str, object] = {
         "topic": record.topic,
         "partition": record.partition,

@@ -1,11 +1,11 @@
-"""Where to begin and to stop reading, in kcat's words.
+"""Parses start and stop positions in kcat's syntax.
 
 beginning, earliest     the oldest record there is
-end, latest             what comes from now on
+end, latest             only new records
 1000                    this offset
 -10                     ten records before the end, in each partition
-s@1700000000000         the first record that is as late; also a date: s@2026-01-31T12:00
-e@1700000000000         stop before the first record that is as late
+s@1700000000000         the first record at or after this time; also a date: s@2026-01-31T12:00
+e@1700000000000         stop before the first record at or after this time
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ class Span:
 
     @property
     def auto_offset_reset(self) -> str:
-        """Where a group begins that has no offsets; and where a log is read on that lost what came next."""
+        """Where a group without offsets starts, and where to continue if the next offset was deleted."""
         return "latest" if self.start is Start.END else "earliest"
 
     @property
     def is_for_groups(self) -> bool:
-        """Whether a group can follow it: its own offsets come first."""
+        """Whether it can be used with a group, whose committed offsets take precedence."""
         return self.start in (Start.BEGINNING, Start.END) and self.stop_ms is None
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What is known of a partition: its oldest offset, its end, and the offset that a timestamp led to."""
+    """What is known of a partition: its oldest offset, its end, and the offset found for a timestamp."""
 
     earliest: int
     latest: int
@@ -56,7 +56,7 @@ class Bounds:
 
 
 def parse_span(texts: tuple[str, ...]) -> Span:
-    """What `-o` said, perhaps several times; UsageProblem for what makes no sense."""
+    """Parse the values of `-o`; UsageProblem if one is invalid."""
     start: tuple[Start, int] | None = None
     stop_ms: int | None = None
     for text in texts:
@@ -70,7 +70,7 @@ def parse_span(texts: tuple[str, ...]) -> Span:
 
 
 def first_offset(span: Span, bounds: Bounds) -> int:
-    """The offset of a partition to begin at."""
+    """The start offset of a partition."""
     match span.start:
         case Start.BEGINNING:
             return bounds.earliest

@@ -1,4 +1,4 @@
-"""`odradek groups`: see who reads what and how far, move offsets, delete groups."""
+"""`odradek groups`: describe groups, reset offsets, delete groups."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from odradek.cli.lazy import Command, LazyGroup
 _COMMANDS = {
     "list": Command("odradek.cli.groups.list", "List groups."),
     "describe": Command("odradek.cli.groups.describe", "Offsets and lag, members, or the state of groups."),
-    "reset-offsets": Command("odradek.cli.groups.reset_offsets", "Move a group to other offsets."),
+    "reset-offsets": Command("odradek.cli.groups.reset_offsets", "Reset the offsets of a group."),
     "delete": Command("odradek.cli.groups.delete", "Delete groups with their offsets."),
-    "delete-offsets": Command("odradek.cli.groups.delete_offsets", "Forget offsets of a group."),
+    "delete-offsets": Command("odradek.cli.groups.delete_offsets", "Delete committed offsets of a group."),
 }
 
-command = LazyGroup(
-    "groups", lazy=_COMMANDS, help="See who reads what and how far, move offsets, delete groups."
-)
+command = LazyGroup("groups", lazy=_COMMANDS, help="Describe groups, reset offsets, delete groups.")

@@ -1,4 +1,4 @@
-"""Lines in columns as wide as those of kafka-consumer-groups.sh, so that scripts may cut them as before."""
+"""Lines in columns as wide as those of kafka-consumer-groups.sh, so that scripts can parse them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 class Column(NamedTuple):
     """One column: its title, its key in a row, its least width, and whether long values widen it.
 
-    A width of 0 pads nothing: the last column of some tables. `margin` is room beside the longest value.
+    A width of 0 pads nothing: the last column of some tables. `margin` is added to the longest value.
     """
 
     title: str
@@ -20,7 +20,7 @@ class Column(NamedTuple):
 
 
 class View(NamedTuple):
-    """Something to print: what it is called, rows for people and programs, lines for scripts."""
+    """Output of a command: title, rows for tables and JSON, text lines."""
 
     title: str
     rows: list[dict[str, Any]]

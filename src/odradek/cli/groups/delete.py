@@ -16,7 +16,7 @@ from odradek.cli.output import output_option, to_json
 @bootstrap_option
 @output_option
 def command(groups: tuple[str, ...], all_groups: bool, bootstrap: str, output: str | None) -> None:
-    """Delete groups that nobody is in, with their offsets.
+    """Delete empty groups with their offsets.
 
     odradek groups delete billing shipping
     """
@@ -28,12 +28,12 @@ def command(groups: tuple[str, ...], all_groups: bool, bootstrap: str, output: s
         outcomes = admin.delete_groups(groups or groups_of_consumers(admin))
         refused = [(name, one) for name, one in outcomes.items() if isinstance(one, BrokerError)]
         deleted = [name for name, one in outcomes.items() if one is None]
-        _say(output, deleted, is_all=not refused)
+        _print_deleted(output, deleted, is_all=not refused)
         if refused:
             raise Failed(problems_of(admin, refused))
 
 
-def _say(output: str | None, deleted: list[str], *, is_all: bool) -> None:
+def _print_deleted(output: str | None, deleted: list[str], *, is_all: bool) -> None:
     names = ", ".join(f"'{name}'" for name in deleted)
     if output == "json":
         for name in deleted:

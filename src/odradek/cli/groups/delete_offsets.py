@@ -1,4 +1,4 @@
-"""`odradek groups delete-offsets`: forget committed offsets of topics that nobody in the group reads."""
+"""`odradek groups delete-offsets`: delete committed offsets of topics that the group is not subscribed to."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COLUMNS = [
 def command(
     groups: tuple[str, ...], topics: tuple[str, ...], all_topics: bool, bootstrap: str, output: str | None
 ) -> None:
-    """Forget offsets of a group: it begins anew there, as auto.offset.reset says.
+    """Delete committed offsets of a group: it then starts according to auto.offset.reset.
 
     odradek groups delete-offsets billing --topic orders:0,1
     """

@@ -1,4 +1,4 @@
-"""`odradek groups describe`: how far groups have read, who is in them, and what state they are in."""
+"""`odradek groups describe`: the offsets, lag, members and state of groups."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def command(
         for described in outcomes.values():
             if isinstance(described, BrokerError):
                 continue
-            _say_state(described)
+            _print_state(described)
             if shows_members:
                 view = member_view(described, verbose)
             elif shows_state:
@@ -71,7 +71,7 @@ def command(
             raise Failed(problems_of(admin, refused))
 
 
-def _say_state(described: GroupDescription) -> None:
+def _print_state(described: GroupDescription) -> None:
     if described.state == "Empty":
         click.echo(f"\nConsumer group '{described.group_id}' has no active members.", err=True)
     elif described.state in _REBALANCING:

@@ -1,4 +1,4 @@
-"""The members of a group: who they are, where, and what they read."""
+"""The members of a group, their hosts and assignments."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _VERBOSE = [
 
 
 def member_view(group: GroupDescription, verbose: bool) -> View:
-    """One row for each member, the busiest first."""
+    """One row for each member, those with most partitions first."""
     members = sorted(group.members, key=lambda member: (-len(member.assignment), member.member_id))
     has_instances = any(member.group_instance_id is not None for member in members)
     columns = [*_FIRST, *(_INSTANCE if has_instances else []), *_THEN, *(_VERBOSE if verbose else [])]

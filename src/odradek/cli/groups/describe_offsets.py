@@ -1,4 +1,4 @@
-"""How far a group has read: for each partition its offset, the end of the log, the lag, and the reader."""
+"""Offsets of a group: for each partition the committed offset, log end offset, lag and consumer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _THEN = [
 
 
 def offset_view(admin: Admin, group: GroupDescription, verbose: bool) -> View:
-    """One row for each partition that is committed or read."""
+    """One row for each partition that is committed or assigned."""
     committed = committed_offsets(admin, group.group_id)
     readers = {partition: member for member in group.members for partition in member.assignment}
     partitions = sorted({*committed, *readers})
@@ -46,7 +46,7 @@ def offset_view(admin: Admin, group: GroupDescription, verbose: bool) -> View:
 
 
 def committed_offsets(admin: Admin, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
-    """What a group has committed; a partition that we may not see is left out."""
+    """The committed offsets of a group; partitions without authorization are left out."""
     from odradek.client.errors import BrokerError  # noqa: PLC0415
 
     found = admin.list_group_offsets(group)
@@ -54,7 +54,7 @@ def committed_offsets(admin: Admin, group: str) -> dict[TopicPartition, OffsetAn
 
 
 def log_end_offsets(admin: Admin, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-    """The ends of partitions; one whose topic is gone, or that nobody leads, is left out."""
+    """The log end offsets; partitions of deleted topics, or without a leader, are left out."""
     from odradek.client.admin.offsets import OffsetSpec  # noqa: PLC0415
     from odradek.client.errors import BrokerError  # noqa: PLC0415
 

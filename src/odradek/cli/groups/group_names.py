@@ -22,12 +22,12 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def complete_group(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Groups that begin so."""
+    """Groups that start with `incomplete`."""
     return complete_names(ctx, incomplete, lambda admin: [listed.group_id for listed in admin.list_groups()])
 
 
 def groups_argument(metavar: str = "[GROUP]...") -> Decorator:
-    """Groups by position or, as for Kafka's tool, by `--group`; both end in `groups`."""
+    """Groups by position or, as for Kafka's tool, by `--group`; both are passed as `groups`."""
     option = click.option(
         "--group",
         "group_options",
@@ -66,7 +66,7 @@ def is_of_consumers(listed: GroupListing) -> bool:
 
 
 def no_such_group(admin: Admin, name: str) -> str:
-    """What to say of a group that is not there."""
+    """The message for a group that does not exist."""
     names = [listed.group_id for listed in admin.list_groups()]
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
     if near:
@@ -75,7 +75,7 @@ def no_such_group(admin: Admin, name: str) -> str:
 
 
 def refusal(admin: Admin, group: str, error: BrokerError) -> str:
-    """What a broker refused about a group, with the next step where there is one."""
+    """The message for a broker error about a group, with the next step where there is one."""
     from odradek.client.broker_errors import GroupIdNotFound, NonEmptyGroup  # noqa: PLC0415
 
     if isinstance(error, GroupIdNotFound):
@@ -86,7 +86,7 @@ def refusal(admin: Admin, group: str, error: BrokerError) -> str:
 
 
 def still_read(group: str, how: str) -> str:
-    """What to do about a group that is in use."""
+    """The message for a group that is in use."""
     return (
         f"group {group!r} is in use: {how}. Stop them and try again; "
         f"`odradek groups describe {group} --members` shows who they are"

@@ -30,7 +30,7 @@ _WORD_WIDTH = 20
     metavar="[TYPE,...]",
     help="Show the types, or only groups of these: classic, consumer.",
 )
-@click.option("--all", "is_all", is_flag=True, help="Also groups not of consumers, such as Kafka Connect's.")
+@click.option("--all", "is_all", is_flag=True, help="Also groups of other clients, such as Kafka Connect.")
 @bootstrap_option
 @output_option
 def command(states: str | None, types: str | None, is_all: bool, bootstrap: str, output: str | None) -> None:

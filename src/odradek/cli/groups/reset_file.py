@@ -13,7 +13,7 @@ from odradek.common.ids import TopicPartition
 
 
 def read_offsets(path: str, group: str) -> dict[TopicPartition, int]:
-    """The offsets for a group; UsageProblem for a line that is not so."""
+    """The offsets for a group; UsageProblem for an invalid line."""
     check_readable(path)
     offsets: dict[TopicPartition, int] = {}
     with open(path, encoding="utf-8", errors="replace", newline="") as file:

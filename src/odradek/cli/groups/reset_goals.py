@@ -1,13 +1,13 @@
-"""Where a group's offset is to go, partition by partition. No I/O, no clock.
+"""Computes the new offset of each partition. No I/O, no clock.
 
 --to-earliest, --to-latest    the ends of the log
 --to-current                  where it is; the end of the log without an offset
 --to-offset N                 this offset
---shift-by N                  so many records on, or back if negative
---to-datetime, --by-duration  the first record that is as late; the end of the log if there is none
---from-file                   what the file says
+--shift-by N                  forward by N records, or back if negative
+--to-datetime, --by-duration  the first record at or after that time; the end of the log if there is none
+--from-file                   the offsets in the file
 
-An offset outside the log becomes the nearest end of it, with a word about that.
+An offset outside the log becomes the nearest end of it, with a warning.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DURATION = re.compile(
 
 
 class Target(Enum):
-    """What kind of place to go to."""
+    """The kind of reset."""
 
     EARLIEST = "--to-earliest"
     LATEST = "--to-latest"
@@ -42,7 +42,7 @@ class Target(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Where to go: `number` is an offset, a distance or milliseconds, as `target` says."""
+    """The reset to do: `number` is an offset, a distance or milliseconds, as `target` says."""
 
     target: Target
     number: int = 0
@@ -51,7 +51,7 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a partition: its ends, what is committed, and the offset that a time led to."""
+    """What is known of a partition: its ends, what is committed, and the offset found for a timestamp."""
 
     earliest: int
     latest: int
@@ -60,14 +60,14 @@ class Known:
 
 
 class NewOffset(NamedTuple):
-    """Where a partition goes, and what had to be changed about it."""
+    """The new offset of a partition, and a note if it had to be adjusted."""
 
     offset: int
     note: str | None = None
 
 
 def new_offset(goal: Goal, partition: TopicPartition, known: Known) -> NewOffset:
-    """Where this partition goes; UsageProblem if it cannot be said."""
+    """The new offset of this partition; UsageProblem if there is none."""
     match goal.target:
         case Target.EARLIEST:
             return NewOffset(known.earliest)

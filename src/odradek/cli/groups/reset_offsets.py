@@ -1,4 +1,4 @@
-"""`odradek groups reset-offsets`: move a group that nobody is in to other offsets."""
+"""`odradek groups reset-offsets`: reset the offsets of an empty group."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ _DRY_RUN = "Dry run: nothing is changed. The same command with --execute does it
 @click.command("reset-offsets")
 @groups_argument("GROUP")
 @scope_options
-@click.option("--to-earliest", is_flag=True, help="To the first record there is.")
-@click.option("--to-latest", is_flag=True, help="To what comes next.")
-@click.option("--to-current", is_flag=True, help="To where it is, or the end where it has no offset.")
+@click.option("--to-earliest", is_flag=True, help="To the earliest offset.")
+@click.option("--to-latest", is_flag=True, help="To the latest offset.")
+@click.option("--to-current", is_flag=True, help="To the current offset, or the latest without one.")
 @click.option("--to-offset", type=int, metavar="N", help="To this offset.")
-@click.option("--shift-by", type=int, metavar="N", help="So many records on; back if negative.")
-@click.option("--to-datetime", metavar="DATE", help="To the first record as late: 2026-01-31T12:00:00.000.")
+@click.option("--shift-by", type=int, metavar="N", help="Forward by N records; back if negative.")
+@click.option("--to-datetime", metavar="DATE", help="To the first record from 2026-01-31T12:00:00.000 on.")
 @click.option("--by-duration", metavar="DURATION", help="To the first record not older than PnDTnHnMnS.")
 @click.option("--from-file", metavar="FILE", help="To the offsets in a CSV file, as --export prints it.")
-@click.option("--execute", is_flag=True, help="Do it.")
+@click.option("--execute", is_flag=True, help="Change the offsets.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be done; the default.")
 @click.option("--export", "is_export", is_flag=True, help="Print topic,partition,offset for --from-file.")
 @bootstrap_option
@@ -64,7 +64,7 @@ def command(
     output: str | None,
     **targets: Any,
 ) -> None:
-    """Move a group to other offsets. Without --execute nothing is changed.
+    """Reset the offsets of a group. Without --execute nothing is changed.
 
     \b
     odradek groups reset-offsets billing --all-topics --to-earliest
@@ -95,7 +95,7 @@ def command(
 
 
 class Reset(NamedTuple):
-    """What is to become of one partition."""
+    """The reset of one partition."""
 
     partition: TopicPartition
     old_offset: int | None
@@ -103,7 +103,7 @@ class Reset(NamedTuple):
 
 
 def _goal(group: str, targets: dict[str, Any]) -> Goal:
-    """What the one flag says that must be given."""
+    """The reset that the flags select; exactly one must be given."""
     # Not by equality: 0 is an offset.
     given = {name: value for name, value in targets.items() if value is not None and value is not False}
     if len(given) != 1:
@@ -124,7 +124,7 @@ def _goal(group: str, targets: dict[str, Any]) -> Goal:
 
 
 def _check_idle(admin: Admin, group: str) -> None:
-    """Failed if somebody is in the group: its members would commit over what we commit."""
+    """Failed if the group has members: they would overwrite the new offsets."""
     from odradek.client.broker_errors import GroupIdNotFound  # noqa: PLC0415
 
     try:
@@ -184,7 +184,7 @@ def _print(output: str | None, group: str, resets: list[Reset], *, is_export: bo
 
 
 def commit_resets(admin: Admin, group: str, resets: list[Reset]) -> None:
-    """Commit new offsets for a group; Failed if somebody has joined since it was looked at."""
+    """Commit new offsets for a group; Failed if a member has joined in the meantime."""
     from odradek.client.broker_errors import UnknownMemberId  # noqa: PLC0415
     from odradek.client.errors import BrokerError  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Which partitions of a group's are meant: `--topic orders`, `--topic orders:0,1`, `--all-topics`."""
+"""Parses the flags that select partitions: `--topic orders`, `--topic orders:0,1`, `--all-topics`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def scope_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def parse_topics(words: Iterable[str]) -> Wanted:
-    """orders:0,1 each; UsageProblem for what is not so."""
+    """Parse values such as orders:0,1; UsageProblem for an invalid one."""
     wanted: Wanted = {}
     for word in words:
         topic, colon, numbers = word.partition(":")
@@ -55,7 +55,7 @@ def _are_numbers(text: str) -> bool:
 
 
 def existing(admin: Admin, wanted: Wanted) -> list[TopicPartition]:
-    """The partitions in order; Failed for one that is not there."""
+    """The partitions in order; Failed for one that does not exist."""
     counts = {one.name: one.num_partitions for one in admin.list_topics(include_internal=True)}
     found = []
     for topic, numbers in wanted.items():
@@ -74,6 +74,6 @@ def _count(topic: str, counts: Mapping[str, int]) -> int:
 
 
 def check_scope(topics: tuple[str, ...], all_topics: bool) -> None:
-    """UsageProblem unless exactly one of the two says what is meant."""
+    """UsageProblem unless exactly one of the two is given."""
     if bool(topics) == all_topics:
         raise UsageProblem("give either --topic TOPIC[:N,...] or --all-topics")

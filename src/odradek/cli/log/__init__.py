@@ -1,4 +1,4 @@
-"""`odradek log`: look at, check, repair and fork log directories, without a broker."""
+"""`odradek log`: dump, verify, repair and fork log directories, without a broker."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from odradek.cli.lazy import Command, LazyGroup
 
 _COMMANDS = {
     "dump": Command("odradek.cli.log.dump", "Print segments and indexes as Kafka's DumpLogSegments does."),
-    "verify": Command("odradek.cli.log.verify", "Scan everything and say what is damaged."),
+    "verify": Command("odradek.cli.log.verify", "Scan log directories and report damage."),
     "repair": Command(
         "odradek.cli.log.repair", "Cut a corrupt partition at its first bad batch; keep the rest."
     ),
@@ -16,5 +16,5 @@ _COMMANDS = {
 command = LazyGroup(
     "log",
     lazy=_COMMANDS,
-    help="Look at, check, repair and fork log directories, ours or Kafka's. No broker is needed.",
+    help="Dump, verify, repair and fork log directories, ours or Kafka's. No broker is needed.",
 )

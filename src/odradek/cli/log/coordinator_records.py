@@ -40,7 +40,7 @@ class CoordinatorDecoder:
         self._values = _messages_by_type(topic_schema, "coordinator-value")
 
     def decode(self, record: Record) -> Decoded:
-        """Both as JSON; of what cannot be read, a sentence that says so."""
+        """Both as JSON; an error message if the record cannot be decoded."""
         if record.key is None:
             return f"Error at offset {record.offset}, skipping. The record has no key.", None
         try:
@@ -129,7 +129,7 @@ def _element_to_json(value: Any, spec: FieldSpec, version: int) -> Any:
 
 
 def _open_consumer_protocol(fields: dict[str, Any]) -> None:
-    """Replace the two opaque fields of each classic member by what they hold; damaged ones stay."""
+    """Decode the two bytes fields of each classic member in place; damaged ones are left as they are."""
     if fields.get("protocolType") != "consumer":
         return
     inner: Mapping[str, type[Message]] = {

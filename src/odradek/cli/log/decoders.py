@@ -1,4 +1,4 @@
-"""Key and value of a record as text: how the flags of `odradek log dump` choose it."""
+"""Decoders of keys and values for `odradek log dump`."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ codecs.register_error("odradek.java", _replace_as_java_does)
 
 
 def to_string(content: bytes) -> str:
-    """UTF-8; what is none becomes U+FFFD, as often as in Java."""
+    """Decode UTF-8; invalid bytes become U+FFFD as in Java."""
     return content.decode("utf-8", "odradek.java")
 
 
 def to_integer(content: bytes) -> str:
-    """A big-endian integer of 4 or 8 bytes; other lengths are said."""
+    """A big-endian integer of 4 or 8 bytes; other lengths give a message."""
     if len(content) not in (4, 8):
         return f"<{len(content)} bytes, not an integer>"
     return str(int.from_bytes(content, "big", signed=True))
@@ -48,7 +48,7 @@ BYTES_DECODERS: dict[str, BytesDecoder] = {
 
 
 def bytes_decoder(class_name: str) -> BytesDecoder:
-    """The decoder that Kafka calls so, with or without its package. KeyError if there is none."""
+    """The decoder of that Kafka class, with or without its package. KeyError if there is none."""
     for package in _PACKAGES:
         class_name = class_name.removeprefix(package)
     return BYTES_DECODERS[class_name]

@@ -51,10 +51,10 @@ def _refused_flags(function: click.decorators.FC) -> click.decorators.FC:
 @click.argument("paths", nargs=-1)
 @click.option("--files", metavar="FILE,FILE", help="Files as Kafka's tool takes them, separated by commas.")
 @click.option("--print-data-log", is_flag=True, help="Print keys and values. Any decoder implies it.")
-@click.option("--deep-iteration", is_flag=True, help="Go into the batches: one line per record.")
-@click.option("--skip-record-metadata", is_flag=True, help="Of each record print only key and value.")
+@click.option("--deep-iteration", is_flag=True, help="Print one line per record of each batch.")
+@click.option("--skip-record-metadata", is_flag=True, help="Print only key and value of each record.")
 @click.option(
-    "--index-sanity-check", is_flag=True, help="Of an index say only whether a broker would rebuild it."
+    "--index-sanity-check", is_flag=True, help="Only check whether a broker would rebuild an index."
 )
 @click.option(
     "--verify-index-only", is_flag=True, help="Check indexes against the log without printing them."
@@ -86,7 +86,7 @@ def _refused_flags(function: click.decorators.FC) -> click.decorators.FC:
     is_flag=False,
     flag_value=DEFAULT_CLASS,
     metavar="CLASS",
-    help="How to show values: the same choice.",
+    help="How to show values: as for keys.",
 )
 @_refused_flags
 @output_option
@@ -108,9 +108,9 @@ def command(
 ) -> None:
     """Print segments (.log), indexes (.index, .timeindex, .txnindex) and producer snapshots (.snapshot).
 
-    PATHS are files, partition directories or log directories; of a directory everything in it is printed.
-    Lines and flags are those of Kafka's DumpLogSegments. What is wrong goes to standard error at the end,
-    and the exit code is then 1. Gaps between offsets are mentioned, but a compacted log has them by right.
+    PATHS are files, partition directories or log directories; for a directory, all its files are printed.
+    Lines and flags are those of Kafka's DumpLogSegments. Problems are printed to standard error at the end,
+    and the exit code is then 1. Gaps between offsets are printed, but are normal in a compacted log.
     """
     found = list(_segment_files([*paths, *_split(files)]))
     decoder = _decoder(offsets_decoder, transaction_log_decoder, key_decoder_class, value_decoder_class)
@@ -150,7 +150,7 @@ def _split(files: str | None) -> list[str]:
 
 
 def _segment_files(paths: Iterable[str]) -> Iterable[tuple[str, SegmentFile]]:
-    """Every file to dump, with what its name says; UsageProblem if there is none, or one cannot be dumped."""
+    """Every file to dump, with its parsed name; UsageProblem if there is none, or one cannot be dumped."""
     any_path = False
     for path in paths:
         any_path = True
@@ -185,7 +185,7 @@ def _decoder(
     offsets: bool, transaction_log: bool, key_class: str | None, value_class: str | None
 ) -> RecordDecoder | None:
     if offsets or transaction_log:
-        # The protocol's schemas take a moment to read.
+        # Imported here, because reading the protocol's schemas takes time.
         from odradek.cli.log import coordinator_records  # noqa: PLC0415
 
         if offsets:

@@ -1,6 +1,6 @@
-"""Goes over one file of a segment after the other and turns it into rows; never more than a chunk in memory.
+"""Reads the files of segments and converts them to rows, with at most one chunk in memory.
 
-Kafka ends its dump with what it found wrong, on standard error. So do we, and the exit code tells it too.
+Like Kafka, it prints problems to standard error at the end; the exit code is then 1.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class DumpOptions:
 
 @dataclass(slots=True)
 class Notes:
-    """Remarks for the end: all are counted, the first are kept."""
+    """Notes printed at the end: all are counted, the first are kept."""
 
     count: int = 0
     first: list[str] = field(default_factory=list)
 
     def add(self, note: str) -> None:
-        """One more."""
+        """Add a note."""
         self.count += 1
         if self.count <= _NOTES_KEPT:
             self.first.append(note)
@@ -147,7 +147,7 @@ class Dump:
     def _offset_entries(self, path: str, segment: Segment, index: OffsetIndex) -> None:
         for number, entry in enumerate(index):
             if entry.offset == index.base_offset and number > 0:
-                return  # the zeroes of a file that was made larger than it is full
+                return  # zeros of a preallocated file
             found = _span_at(segment, entry.position)
             is_readable = found is not None and found.size <= self.options.max_message_size
             log_offset = found.last_offset if found is not None and is_readable else -1
@@ -253,5 +253,5 @@ def _time_problem(segment: Segment, entry: TimestampOffset, previous_ms: int) ->
 
 
 def size_of(path: str, options: DumpOptions) -> int:
-    """Bytes that dumping a file will advance by, about."""
+    """The approximate number of bytes that dumping a file reads."""
     return min(os.stat(path).st_size, options.max_bytes)

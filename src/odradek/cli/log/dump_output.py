@@ -14,7 +14,7 @@ _OPTIONALS = frozenset({"deleteHorizonMs", "currentTxnFirstOffset"})
 
 
 class TextOutput:
-    """DumpLogSegments' lines, to the letter."""
+    """The exact lines of DumpLogSegments."""
 
     def __init__(self, printer: Printer) -> None:
         self.printer = printer
@@ -25,7 +25,7 @@ class TextOutput:
 
     def row(self, kind: str, fields: Mapping[str, Any]) -> None:
         """Names and values; the records of a batch are indented."""
-        # Millions of lines are made here, and most values are plain integers.
+        # A dump has millions of lines, and most values are plain integers.
         line = " ".join(
             [
                 f"{name}: {value if type(value) is int and name not in _OPTIONALS else _text(name, value)}"
@@ -37,7 +37,7 @@ class TextOutput:
         self.printer.line(line)
 
     def sentence(self, sentence: str, kind: str, fields: Mapping[str, Any]) -> None:
-        """A line of another shape."""
+        """A line in another format."""
         self.printer.line(sentence)
 
 
@@ -53,11 +53,11 @@ class JsonOutput:
         self._path = path
 
     def row(self, kind: str, fields: Mapping[str, Any]) -> None:
-        """Everything under the names that the text has."""
+        """The fields, with the names of the text output."""
         self.printer.json_line({"file": self._path, "kind": kind, **fields})
 
     def sentence(self, sentence: str, kind: str, fields: Mapping[str, Any]) -> None:
-        """The facts of a sentence."""
+        """The fields of a sentence."""
         self.row(kind, fields)
 
 

@@ -45,7 +45,7 @@ def batch_fields(position: int, header: BatchHeader, is_valid: bool) -> Fields:
 
 
 def record_fields(header: BatchHeader, record: Record) -> Fields:
-    """One record of a batch, without its content; of a marker, what it says."""
+    """One record of a batch, without its content; for a control record, its type."""
     key, value = record.key, record.value
     fields = {
         "offset": record.offset,
@@ -64,7 +64,7 @@ def time_name(header: BatchHeader) -> str:
 
 
 def _sequence(header: BatchHeader, record: Record) -> int:
-    """After 2**31 - 1 comes 0."""
+    """Sequence numbers wrap to 0 after 2**31 - 1."""
     if header.base_sequence == NO_SEQUENCE:
         return NO_SEQUENCE
     return (header.base_sequence + record.offset - header.base_offset) & _MAX_SEQUENCE

@@ -12,8 +12,8 @@ import click
 
 from odradek.broker.settings.broker_config import STORE_FILE
 from odradek.cli.options import UsageProblem, check_directory, output_option
+from odradek.coordination.embedded.copying import copy_store
 from odradek.coordination.errors import StoreError
-from odradek.coordination.sqlite_copy import copy_store
 from odradek.log.offline.fork import CannotFork, ForkReport, fork
 from odradek.log.offline.read_only import NotALog
 

@@ -15,7 +15,7 @@ from odradek.log.offline.repair import RepairPlan, apply_repair, plan_repair
 
 @click.command("repair")
 @click.argument("directory")
-@click.option("-y", "--yes", is_flag=True, help="Do it without asking.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 def command(directory: str, yes: bool) -> None:
     """Cut the partition in DIRECTORY at its first bad batch, if it has one, and rebuild damaged indexes.
 

@@ -1,4 +1,4 @@
-"""`odradek log verify`: scan everything and say what is damaged, where, and what to do."""
+"""`odradek log verify`: scan log directories and report damage, its position, and what to do."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from odradek.log.offline.verify.finding import Finding, Report
 def command(paths: tuple[str, ...], output: str) -> None:
     """Check log directories or single partitions, ours or Kafka's; nothing is changed.
 
-    Read are every batch (CRC, structure of every record, order of offsets and epochs), every index, snapshot
-    and checkpoint. A changed byte is found wherever it is, but for these, of which nothing else says what
-    they were: a base offset inside of a gap that compaction left; an index entry that became another one
+    Checks every batch (CRC, structure of every record, order of offsets and epochs), every index, snapshot
+    and checkpoint. Any changed byte is found, except for these, which cannot be compared with anything
+    else: a base offset inside of a gap that compaction left; an index entry that became another one
     which leads to the same records; an epoch in which nothing was written; a checkpoint's offset that became
     another one inside of the log; a topic id, if the topic has one partition here; values in meta.properties.
 
-    A log that a broker is writing at this moment may seem torn at its end: stop the broker, or verify a fork
+    A log that a broker is writing may appear torn at its end: stop the broker, or verify a fork
     of the directory (odradek log fork). The exit code is 1 if anything was found.
     """
     for path in paths:

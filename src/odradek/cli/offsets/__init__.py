@@ -1,4 +1,4 @@
-"""`odradek offsets`: look offsets up, and delete the records before one."""
+"""`odradek offsets`: look up offsets, and delete the records before an offset."""
 
 from __future__ import annotations
 
@@ -9,4 +9,6 @@ _COMMANDS = {
     "delete-records": Command("odradek.cli.offsets.delete_records", "Delete the records before an offset."),
 }
 
-command = LazyGroup("offsets", lazy=_COMMANDS, help="Look offsets up, and delete the records before one.")
+command = LazyGroup(
+    "offsets", lazy=_COMMANDS, help="Look up offsets, and delete the records before an offset."
+)

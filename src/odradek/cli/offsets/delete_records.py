@@ -18,9 +18,7 @@ HIGH_WATERMARK = -1
 
 @click.command("delete-records")
 @click.argument("topic", required=False, shell_complete=complete_topic)
-@click.option(
-    "--before", metavar="OFFSET", help="Delete what is before this offset; end deletes all there is."
-)
+@click.option("--before", metavar="OFFSET", help="Delete the records before this offset; end deletes all.")
 @click.option("--partitions", metavar="N,...", help="Only these partitions; all by default.")
 @click.option(
     "--offset-json-file",
@@ -37,7 +35,7 @@ def command(
     bootstrap: str,
     output: str | None,
 ) -> None:
-    """Delete the records before an offset. They cannot be had back.
+    """Delete the records before an offset. This cannot be undone.
 
     odradek offsets delete-records orders --before 1000 --partitions 0
     """

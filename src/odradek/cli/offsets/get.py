@@ -48,7 +48,7 @@ def command(
 ) -> None:
     """Print an offset for each partition, as topic:partition:offset.
 
-    For a time: the offset of the first record that is as late. Partitions without such a record are left out.
+    For a time: the offset of the first record at or after it. Partitions without such a record are left out.
 
     odradek offsets get orders --time earliest
     """

@@ -12,7 +12,7 @@ WORDS = {"latest": -1, "earliest": -2, "max-timestamp": -3, "earliest-local": -4
 def parse_moment(text: str) -> int:
     """What ListOffsets takes: a negative number for a word, else milliseconds since 1970.
 
-    A date without a zone is meant in the zone of this machine.
+    A date without a time zone is in local time.
     """
     if text in WORDS:
         return WORDS[text]

@@ -1,4 +1,4 @@
-"""Which partitions are meant: `orders`, `orders:0`, `orders:0-3` (3 left out), `ord.*:2-`, by commas."""
+"""Parses partition patterns: `orders`, `orders:0`, `orders:0-3` (3 left out), `ord.*:2-`, by commas."""
 
 from __future__ import annotations
 

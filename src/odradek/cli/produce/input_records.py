@@ -1,4 +1,4 @@
-r"""What people type or pipe becomes records: lines, keys before a delimiter, JSON objects, whole files.
+r"""Parses the input into records: lines, keys before a delimiter, JSON objects, whole files.
 
 value                                       a line
 key DELIMITER value                         with -K
@@ -31,7 +31,7 @@ class InputRecord(NamedTuple):
 
 
 class BadInput(UsageProblem):
-    """A piece of input that is no record; the number counts from 1."""
+    """An invalid record in the input; the number counts from 1."""
 
     exit_code = 1
 
@@ -43,7 +43,7 @@ Parse = Callable[[int, bytes], InputRecord]
 
 
 def split(chunks: Iterable[bytes], delimiter: bytes) -> Iterator[bytes]:
-    """The pieces between delimiters; the last one needs none after it, and an empty end is no piece."""
+    """The pieces between delimiters; the last delimiter is optional."""
     kept = bytearray()
     for chunk in chunks:
         # A delimiter may begin in the last chunk; what was searched before is not searched again.
@@ -154,7 +154,7 @@ READER_PROPERTIES = frozenset(
 )
 
 
-# The last ones are what `consume -J` and kcat print of where a record was; it goes where the flags say.
+# The last fields are printed by `consume -J` and kcat; they are ignored here.
 _VALUE_FIELDS = ("payload", "payload_base64", "value", "value_base64")
 _JSON_FIELDS = frozenset(
     {"key", "key_base64", *_VALUE_FIELDS, "headers", "ts", "tstype", "topic", "partition", "offset", "broker"}
@@ -162,7 +162,7 @@ _JSON_FIELDS = frozenset(
 
 
 def _check_fields(fields: Mapping[str, Any]) -> None:
-    """Refuse what would become a tombstone by mistake."""
+    """Reject objects that would become a tombstone by mistake."""
     unknown = sorted(set(fields) - _JSON_FIELDS)
     if unknown:
         known = "key, payload (or value), headers and ts"

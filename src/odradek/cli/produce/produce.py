@@ -25,7 +25,7 @@ was read before. With -J the input is what `odradek consume -J` prints: a pipe c
     "-p", "--partition", type=click.IntRange(min=-1), help="The partition; by key or in turn by default."
 )
 @click.option("-k", "--key", help="The key of every record.")
-@click.option("-K", "--key-delimiter", help="In each line the key comes before this: -K :")
+@click.option("-K", "--key-delimiter", help="Delimiter between key and value of a line: -K :")
 @click.option(
     "-H",
     "--header",
@@ -54,7 +54,7 @@ was read before. With -J the input is what `odradek consume -J` prints: a pipe c
     "--request-required-acks",
     type=click.Choice(["0", "1", "-1", "all"]),
     default="all",
-    help="Who must have a record before it counts as sent.",
+    help="Acknowledgements required for each record.",
 )
 @click.option(
     "--property",

@@ -1,4 +1,4 @@
-"""Sends the input of `odradek produce`, and says what became of it."""
+"""Sends the input of `odradek produce` and reports failures."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class Tally:
         self.first_error: BaseException | None = None
 
     def note(self, error: BaseException | None, _: RecordMetadata) -> None:
-        """What became of one record."""
+        """Delivery callback of one record."""
         if error is not None:
             self.failed += 1
             self.first_error = self.first_error or error
 
 
 def send_input(plan: Plan) -> None:
-    """Send everything; Failed if a record was not acknowledged. Ctrl-C ends the input, not the sending."""
+    """Send everything; Failed if a record was not acknowledged. Ctrl-C stops reading, not sending."""
     _check_target(plan)
     tally, sent, is_interrupted = Tally(), 0, False
     with Producer(**plan.settings) as producer:
@@ -69,7 +69,7 @@ def send_input(plan: Plan) -> None:
 
 
 def _check_target(plan: Plan) -> None:
-    """Nobody wants to type into a void: is there a cluster, and the topic, or may it be made by asking?"""
+    """Failed unless the cluster can be reached and the topic exists or can be created automatically."""
     with Admin(bootstrap_servers=plan.settings["bootstrap_servers"]) as admin:
         admin.connect()
         counts = {one.name: one.num_partitions for one in admin.list_topics(include_internal=True)}
@@ -84,9 +84,9 @@ def _check_target(plan: Plan) -> None:
 def _makes_topics(admin: Admin) -> bool:
     broker = ConfigResource(ResourceType.BROKER, str(admin.describe_cluster().brokers[0].broker_id))
     name = "auto.create.topics.enable"
-    told = admin.describe_configs([broker], names=[name])[broker]
-    # Who may not look at settings may still send: the producer will see.
-    return isinstance(told, BrokerError) or name not in told or told[name].value == "true"
+    configs = admin.describe_configs([broker], names=[name])[broker]
+    # A client that may not describe settings may still be allowed to send.
+    return isinstance(configs, BrokerError) or name not in configs or configs[name].value == "true"
 
 
 def _send(producer: Producer[bytes, bytes], plan: Plan, record: InputRecord, tally: Tally) -> None:
@@ -121,6 +121,6 @@ def _records(plan: Plan) -> Iterator[InputRecord]:
 
 
 def _chunks(source: BinaryIO) -> Iterator[bytes]:
-    """What is there, as soon as it is there: a line that was typed goes out at once."""
+    """Read the input as it arrives, so that a typed line is sent at once."""
     while chunk := source.read1(CHUNK_BYTES):  # type: ignore[attr-defined]
         yield chunk

@@ -1,4 +1,4 @@
-"""`odradek topics alter`: let topics grow."""
+"""`odradek topics alter`: add partitions to topics."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from odradek.cli.topics.replica_assignment import parse_replica_assignment
 @topics_argument(required=True)
 @regex_option
 @click.option(
-    "--partitions", type=click.IntRange(min=1), required=True, help="How many in all; never fewer than now."
+    "--partitions",
+    type=click.IntRange(min=1),
+    required=True,
+    help="The new number of partitions; it cannot decrease.",
 )
 @click.option(
     "--replica-assignment",
     metavar="ID:ID,...",
     help="The brokers of all partitions, those that exist included.",
 )
-@click.option("--if-exists", is_flag=True, help="A topic that is not there is no error.")
+@click.option("--if-exists", is_flag=True, help="Ignore topics that do not exist.")
 @bootstrap_option
 @output_option
 def command(
@@ -34,7 +37,7 @@ def command(
     bootstrap: str,
     output: str | None,
 ) -> None:
-    """Let topics grow to so many partitions.
+    """Increase the number of partitions of topics.
 
     Records with a key may go to other partitions afterwards: the key decides by the number of partitions.
     """

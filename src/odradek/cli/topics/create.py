@@ -1,4 +1,4 @@
-"""`odradek topics create`: make topics."""
+"""`odradek topics create`: create topics."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from odradek.common.ids import uuid_to_text
 @click.option(
     "--config", "configs", multiple=True, metavar="NAME=VALUE", help="A setting of the topic. Repeatable."
 )
-@click.option("--if-not-exists", is_flag=True, help="A topic that exists is no error.")
-@click.option("--validate-only", is_flag=True, help="Only say whether it could be made.")
+@click.option("--if-not-exists", is_flag=True, help="Ignore topics that exist.")
+@click.option("--validate-only", is_flag=True, help="Only check whether the topic could be created.")
 @bootstrap_option
 @output_option
 def command(
@@ -45,7 +45,7 @@ def command(
     bootstrap: str,
     output: str | None,
 ) -> None:
-    """Make topics.
+    """Create topics.
 
     odradek topics create orders --partitions 6 --config retention.ms=86400000
     """

@@ -12,13 +12,13 @@ from odradek.cli.topic_names import matching, regex_option, topics_argument
 @click.command("delete")
 @topics_argument(required=True)
 @regex_option
-@click.option("--if-exists", is_flag=True, help="A topic that is not there is no error.")
+@click.option("--if-exists", is_flag=True, help="Ignore topics that do not exist.")
 @bootstrap_option
 @output_option
 def command(
     topics: tuple[str, ...], regex: bool, if_exists: bool, bootstrap: str, output: str | None
 ) -> None:
-    """Delete topics with all their records; a regular expression leaves internal topics alone.
+    """Delete topics with all their records; a regular expression does not match internal topics.
 
     odradek topics delete orders
 

@@ -5,6 +5,7 @@ The lines are those of kafka-topics.sh: one for the topic, then one for each par
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from odradek.common.ids import uuid_to_text
 
 if TYPE_CHECKING:
     from odradek.client.admin.admin import Admin
+    from odradek.client.admin.partitions import PartitionReassignment
     from odradek.client.admin.topics import PartitionDescription, TopicDescription
 
 _FILTERS = (
@@ -41,7 +43,7 @@ def _filter_options(function: Any) -> Any:
 @regex_option
 @_filter_options
 @click.option("--exclude-internal", is_flag=True, help="Leave out topics such as __consumer_offsets.")
-@click.option("--if-exists", is_flag=True, help="A topic that is not there is no error.")
+@click.option("--if-exists", is_flag=True, help="Ignore topics that do not exist.")
 @bootstrap_option
 @output_option
 def command(
@@ -80,6 +82,12 @@ class _Shown:
     configs: dict[str, str | None]
     min_isr: int
     partitions: list[PartitionDescription]
+    reassignments: dict[int, PartitionReassignment]
+
+    def replica_count(self, partition: PartitionDescription) -> int:
+        """The replicas, without those that a reassignment adds."""
+        reassignment = self.reassignments.get(partition.partition)
+        return len(partition.replicas) - len(reassignment.adding_replicas if reassignment else ())
 
 
 def _described(admin: Admin, names: list[str]) -> list[_Shown]:
@@ -89,6 +97,7 @@ def _described(admin: Admin, names: list[str]) -> list[_Shown]:
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
     described = admin.describe_topics(names)
     configs = admin.describe_configs(resources) if resources else {}
+    reassignments = _reassignments(admin) if resources else {}
     shown = []
     for resource in resources:
         topic = require(described[resource.name])
@@ -97,8 +106,21 @@ def _described(admin: Admin, names: list[str]) -> list[_Shown]:
             one.name: one.value for one in entries.values() if one.source is not ConfigSource.DEFAULT_CONFIG
         }
         min_isr = int(entries["min.insync.replicas"].value or 1)
-        shown.append(_Shown(topic, own, min_isr, list(topic.partitions)))
+        moving = reassignments.get(resource.name, {})
+        shown.append(_Shown(topic, own, min_isr, list(topic.partitions), moving))
     return shown
+
+
+def _reassignments(admin: Admin) -> dict[str, dict[int, PartitionReassignment]]:
+    """Those under way, by topic and partition; none where they may not be listed, as in Kafka's tool."""
+    from odradek.client.broker_errors import ClusterAuthorizationFailed  # noqa: PLC0415
+    from odradek.client.errors import UnsupportedByBroker  # noqa: PLC0415
+
+    found: dict[str, dict[int, PartitionReassignment]] = {}
+    with contextlib.suppress(ClusterAuthorizationFailed, UnsupportedByBroker):
+        for partition, one in admin.list_partition_reassignments().items():
+            found.setdefault(partition.topic, {})[partition.partition] = one
+    return found
 
 
 def _chosen(topics: list[_Shown], chosen: str) -> list[_Shown]:
@@ -108,38 +130,46 @@ def _chosen(topics: list[_Shown], chosen: str) -> list[_Shown]:
     if chosen == "topics_with_overrides":
         return [replace(one, partitions=[]) for one in topics if one.configs]
     kept = [
-        replace(one, partitions=[part for part in one.partitions if _passes(part, one.min_isr, chosen)])
+        replace(one, partitions=[part for part in one.partitions if _passes(one, part, chosen)])
         for one in topics
     ]
     return [one for one in kept if one.partitions]
 
 
-def _passes(partition: PartitionDescription, min_isr: int, chosen: str) -> bool:
+def _passes(shown: _Shown, partition: PartitionDescription, chosen: str) -> bool:
     match chosen:
         case "under_replicated_partitions":
-            return partition.is_under_replicated
+            return len(partition.isr) < shown.replica_count(partition)
         case "unavailable_partitions":
             return partition.leader is None
         case "under_min_isr_partitions":
-            return len(partition.isr) < min_isr
+            return len(partition.isr) < shown.min_isr
         case _:
-            return len(partition.isr) == min_isr
+            return len(partition.isr) == shown.min_isr
 
 
 def _lines(shown: _Shown, chosen: str) -> Iterator[str]:
     topic = shown.topic
     if not chosen or chosen == "topics_with_overrides":
+        factor = shown.replica_count(topic.partitions[0]) if topic.partitions else 0
         configs = ",".join(f"{name}={value}" for name, value in sorted(shown.configs.items()))
         yield (
             f"Topic: {topic.name}\tTopicId: {uuid_to_text(topic.topic_id)}\tPartitionCount: "
-            f"{len(topic.partitions)}\tReplicationFactor: {topic.replication_factor}\tConfigs: {configs}"
+            f"{len(topic.partitions)}\tReplicationFactor: {factor}\tConfigs: {configs}"
         )
     for one in shown.partitions:
         yield (
             f"\tTopic: {topic.name}\tPartition: {one.partition}\tLeader: {_leader(one)}"
-            f"\tReplicas: {_ids(one.replicas)}\tIsr: {_ids(one.isr)}"
+            f"\tReplicas: {_ids(one.replicas)}\tIsr: {_ids(one.isr)}{_moving(shown, one)}"
             f"\tElr: {_ids(one.elr)}\tLastKnownElr: {_ids(one.last_known_elr)}"
         )
+
+
+def _moving(shown: _Shown, partition: PartitionDescription) -> str:
+    one = shown.reassignments.get(partition.partition)
+    if one is None:
+        return ""
+    return f"\tAdding Replicas: {_ids(one.adding_replicas)}\tRemoving Replicas: {_ids(one.removing_replicas)}"
 
 
 def _table_rows(shown: _Shown) -> Iterator[dict[str, Any]]:
@@ -152,7 +182,7 @@ def _table_rows(shown: _Shown) -> Iterator[dict[str, Any]]:
             "leader": _leader(one),
             "replicas": _ids(one.replicas),
             "isr": _ids(one.isr),
-            "elr": _ids(one.elr),
+            "osr": _ids(_osr(one)),
             "offline": _ids(one.offline_replicas),
             "configs": shown.configs if index == 0 else {},
         }
@@ -174,13 +204,31 @@ def _object(shown: _Shown) -> dict[str, Any]:
                 "leader_epoch": one.leader_epoch,
                 "replicas": one.replicas,
                 "isr": one.isr,
+                "osr": _osr(one),
                 "elr": one.elr,
                 "last_known_elr": one.last_known_elr,
                 "offline_replicas": one.offline_replicas,
+                "adding_replicas": _adding(shown, one),
+                "removing_replicas": _removing(shown, one),
             }
             for one in shown.partitions
         ],
     }
+
+
+def _osr(partition: PartitionDescription) -> tuple[int, ...]:
+    """The replicas that are not in sync: `replicas` without `isr`."""
+    return tuple(broker for broker in partition.replicas if broker not in partition.isr)
+
+
+def _adding(shown: _Shown, partition: PartitionDescription) -> tuple[int, ...]:
+    one = shown.reassignments.get(partition.partition)
+    return () if one is None else one.adding_replicas
+
+
+def _removing(shown: _Shown, partition: PartitionDescription) -> tuple[int, ...]:
+    one = shown.reassignments.get(partition.partition)
+    return () if one is None else one.removing_replicas
 
 
 def _leader(partition: PartitionDescription) -> str:

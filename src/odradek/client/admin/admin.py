@@ -13,8 +13,10 @@ from odradek.client.admin.group_offsets import GroupOffsetAdmin
 from odradek.client.admin.groups import GroupAdmin
 from odradek.client.admin.log_dirs import LogDirAdmin
 from odradek.client.admin.offsets import OffsetAdmin
+from odradek.client.admin.partitions import PartitionAdmin
 from odradek.client.admin.producers import ProducerAdmin
 from odradek.client.admin.topics import TopicAdmin
+from odradek.client.admin.transactions import TransactionAdmin
 from odradek.client.config import ClientConfig, check_keywords_only, from_keywords
 from odradek.client.errors import ClientClosed
 from odradek.client.network.background_loop import BackgroundLoop
@@ -33,6 +35,8 @@ class AsyncAdmin(
     ClusterAdmin,
     LogDirAdmin,
     ProducerAdmin,
+    PartitionAdmin,
+    TransactionAdmin,
     AclAdmin,
 ):
     """Looks after a cluster from a running loop.
@@ -129,7 +133,16 @@ class Admin:
     describe_cluster = _on_the_loop(AsyncAdmin.describe_cluster)
     api_versions = _on_the_loop(AsyncAdmin.api_versions)
     describe_log_dirs = _on_the_loop(AsyncAdmin.describe_log_dirs)
+    alter_replica_log_dirs = _on_the_loop(AsyncAdmin.alter_replica_log_dirs)
     describe_producers = _on_the_loop(AsyncAdmin.describe_producers)
+
+    elect_leaders = _on_the_loop(AsyncAdmin.elect_leaders)
+    alter_partition_reassignments = _on_the_loop(AsyncAdmin.alter_partition_reassignments)
+    list_partition_reassignments = _on_the_loop(AsyncAdmin.list_partition_reassignments)
+    list_transactions = _on_the_loop(AsyncAdmin.list_transactions)
+    describe_transactions = _on_the_loop(AsyncAdmin.describe_transactions)
+    abort_transaction = _on_the_loop(AsyncAdmin.abort_transaction)
+    force_terminate_transaction = _on_the_loop(AsyncAdmin.force_terminate_transaction)
 
     create_acls = _on_the_loop(AsyncAdmin.create_acls)
     describe_acls = _on_the_loop(AsyncAdmin.describe_acls)

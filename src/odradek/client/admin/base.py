@@ -1,4 +1,4 @@
-"""What the nouns of an admin client share: the way to the brokers, and work that goes to many at once.
+"""The base of all parts of an admin client: connections, and requests to many brokers at once.
 
 Where a call is about several things, its result is a dictionary whose values are results or errors: one topic
 that cannot be made does not hide the other that was.

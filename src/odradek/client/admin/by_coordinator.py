@@ -1,4 +1,4 @@
-"""What calls about groups share: the way to the coordinator, wherever it has moved to."""
+"""The base of calls about groups and transactions: requests to the coordinator, which may move."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from odradek.client.admin.base import AdminBase, Outcome
 from odradek.client.config import ClientConfig
-from odradek.client.coordinators import Coordinators
+from odradek.client.coordinators import Coordinators, KeyType
 from odradek.client.errors import BrokerError, ClientError, DeadlineExceeded
 from odradek.client.metadata import Node
 from odradek.client.network.connection import BrokerConnection
@@ -29,7 +29,7 @@ COORDINATOR_IS_AWAY = frozenset(
 
 
 class CoordinatorAdmin(AdminBase):
-    """The part of an admin client that knows who coordinates which group."""
+    """The part of an admin client that knows who coordinates which group and which transactional id."""
 
     def __init__(self, config: ClientConfig) -> None:
         super().__init__(config)
@@ -42,23 +42,28 @@ class CoordinatorAdmin(AdminBase):
         return self._found
 
     async def _at_coordinator(
-        self, what: str, group_id: str, ask: AskCoordinator[Result], timeout_ms: int | None
+        self,
+        what: str,
+        key: str,
+        ask: AskCoordinator[Result],
+        timeout_ms: int | None,
+        key_type: KeyType = KeyType.GROUP,
     ) -> Result:
-        """Ask the coordinator of a group, and again where it is when it moves or is not ready."""
+        """Ask the coordinator of a group or transactional id, and again when it moves or is not ready."""
         brokers, coordinators = self.brokers, self._coordinators
 
         async def attempt() -> Result:
             await brokers.ensure_fresh()
-            node_id = await coordinators.find(group_id)
+            node_id = await coordinators.find(key, key_type)
             try:
                 connection = await brokers.connection(node_id)
                 return await ask(brokers.metadata.nodes[node_id], connection)
             except ClientError:
-                coordinators.forget(group_id)
+                coordinators.forget(key, key_type)
                 raise
             except BrokerError as error:
                 if error.error_code in COORDINATOR_IS_AWAY:
-                    coordinators.forget(group_id)
+                    coordinators.forget(key, key_type)
                 raise
 
         return await brokers.retry(what, attempt, timeout_ms=timeout_ms)
@@ -66,18 +71,19 @@ class CoordinatorAdmin(AdminBase):
     async def _by_coordinator(
         self,
         what: str,
-        group_ids: Iterable[str],
+        keys: Iterable[str],
         ask: Callable[[Node, BrokerConnection, str], Awaitable[Result]],
         timeout_ms: int | None,
+        key_type: KeyType = KeyType.GROUP,
     ) -> dict[str, Outcome[Result]]:
-        """Ask about each group where it is coordinated, all at once; what a broker refuses is an outcome."""
+        """Ask about each key at its coordinator, all at once; what a broker refuses is an outcome."""
 
-        async def outcome(group_id: str) -> Outcome[Result]:
+        async def outcome(key: str) -> Outcome[Result]:
             def ask_this(node: Node, connection: BrokerConnection) -> Awaitable[Result]:
-                return ask(node, connection, group_id)
+                return ask(node, connection, key)
 
             try:
-                return await self._at_coordinator(what, group_id, ask_this, timeout_ms)
+                return await self._at_coordinator(what, key, ask_this, timeout_ms, key_type)
             except BrokerError as error:
                 return error
             except DeadlineExceeded as over:
@@ -85,8 +91,8 @@ class CoordinatorAdmin(AdminBase):
                     raise
                 return over.last
 
-        wanted = list(dict.fromkeys(group_ids))
-        outcomes = await asyncio.gather(*(outcome(group_id) for group_id in wanted))
+        wanted = list(dict.fromkeys(keys))
+        outcomes = await asyncio.gather(*(outcome(key) for key in wanted))
         return dict(zip(wanted, outcomes, strict=True))
 
 

@@ -19,7 +19,7 @@ from odradek.protocol.messages import (
 
 @dataclass(frozen=True, slots=True)
 class BrokerDescription:
-    """A broker as it wants to be called."""
+    """A broker with its advertised address."""
 
     broker_id: int
     host: str
@@ -30,7 +30,7 @@ class BrokerDescription:
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """A cluster: its id, its brokers by id, and who changes it."""
+    """A cluster: its id, its brokers by id, and its controller."""
 
     cluster_id: str | None
     controller_id: int | None
@@ -41,7 +41,7 @@ class ClusterAdmin(AdminBase):
     """The calls about the cluster."""
 
     async def describe_cluster(self, *, include_fenced_brokers: bool = False) -> ClusterDescription:
-        """Who is in the cluster; fenced brokers only where the cluster tells of them."""
+        """The brokers of the cluster; fenced ones only if the cluster supports that."""
 
         async def attempt() -> ClusterDescription:
             connection = await self.brokers.any_connection()
@@ -61,7 +61,7 @@ class ClusterAdmin(AdminBase):
         return await self.brokers.retry("describing the cluster", attempt)
 
     async def api_versions(self, broker_id: int) -> BrokerVersions:
-        """What one broker serves, as it told when the connection was made."""
+        """The API versions of one broker, as received when the connection was opened."""
 
         async def attempt() -> BrokerVersions:
             await self.brokers.ensure_fresh()

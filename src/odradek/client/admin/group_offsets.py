@@ -50,14 +50,14 @@ class GroupOffsetAdmin(CoordinatorAdmin):
         async def ask(_: Node, connection: BrokerConnection) -> Offsets:
             version = connection.versions.best(ApiKey.OFFSET_FETCH, LAST_FETCH_WITH_NAMES)
             request = fetch_request(version, group_id, wanted, require_stable=require_stable)
-            told = answer_of(
+            group = answer_of(
                 version,
                 await connection.ask(request, OffsetFetchResponse, max_version=LAST_FETCH_WITH_NAMES),
             )
-            check(told.error_code)
+            check(group.error_code)
             found = {
                 partition: outcome_of(committed, error_code, str(partition))
-                for partition, committed, error_code in committed_rows(told)
+                for partition, committed, error_code in committed_rows(group)
                 if error_code or committed.offset >= 0
             }
             _refuse_unstable(found)
@@ -97,7 +97,7 @@ class GroupOffsetAdmin(CoordinatorAdmin):
     async def delete_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, Outcome[None]]:
-        """Forget committed offsets; GroupSubscribedToTopic where a member still reads the topic."""
+        """Delete committed offsets; GroupSubscribedToTopic where a member still reads the topic."""
         request = OffsetDeleteRequest(group_id=group_id)
         for topic, numbers in by_topic(partitions).items():
             row_class = OffsetDeleteRequest.Topics.Partitions

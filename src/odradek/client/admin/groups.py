@@ -134,7 +134,7 @@ class GroupAdmin(CoordinatorAdmin):
         async def attempt() -> list[GroupListing]:
             metadata = await self.brokers.ensure_fresh()
             answers = await asyncio.gather(*(self._list_at(node_id, request) for node_id in metadata.nodes))
-            # While a group moves, two brokers may tell of it.
+            # While a group moves, two brokers may list it.
             listed = {one.group_id: one for answer in answers for one in answer}
             return [
                 listed[group_id]
@@ -204,7 +204,7 @@ def _known(kind: type[Word], words: Collection[str]) -> list[Word]:
 
 
 async def _describe(node: Node, connection: BrokerConnection, group_id: str) -> GroupDescription:
-    """A group of either protocol: only asking tells which one it speaks."""
+    """A group of either protocol, which is not known before."""
     if connection.versions.serves(ApiKey.CONSUMER_GROUP_DESCRIBE):
         try:
             return await _describe_consumer_group(node, connection, group_id)

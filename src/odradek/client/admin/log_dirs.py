@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from odradek.client.admin.base import AdminBase, Outcome, outcome_of
+from odradek.client.admin.base import AdminBase, Outcome, by_topic, outcome_of
 from odradek.client.broker_errors import check
 from odradek.common.ids import TopicPartition
-from odradek.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
+from odradek.protocol.messages import (
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+)
 
 UNKNOWN_BYTES = -1
 
@@ -25,7 +30,7 @@ class ReplicaInfo:
 
 @dataclass(frozen=True, slots=True)
 class LogDirDescription:
-    """One log directory; the two sizes of its disk are None where the broker does not tell."""
+    """One log directory; the two sizes of its disk are None if the broker does not return them."""
 
     path: str
     replicas: dict[TopicPartition, ReplicaInfo]
@@ -50,6 +55,51 @@ class LogDirAdmin(AdminBase):
         ids = sorted(set(broker_ids))
         answered = await asyncio.gather(*(self._log_dirs_of(broker_id, wanted) for broker_id in ids))
         return dict(zip(ids, answered, strict=True))
+
+    async def alter_replica_log_dirs(
+        self, paths: Mapping[TopicPartition, Mapping[int, str]]
+    ) -> dict[tuple[TopicPartition, int], Outcome[None]]:
+        """Move replicas to other directories of their brokers; a path for each partition and broker.
+
+        A replica that its broker does not have yet is created there later.
+        """
+        by_broker: dict[int, dict[TopicPartition, str]] = {}
+        for partition, of_brokers in paths.items():
+            for broker_id, path in of_brokers.items():
+                by_broker.setdefault(broker_id, {})[partition] = path
+        await self.brokers.retry("connecting", self.brokers.ensure_fresh)
+        answered = await asyncio.gather(*(self._move(*item) for item in by_broker.items()))
+        return {key: outcome for outcomes in answered for key, outcome in outcomes.items()}
+
+    async def _move(
+        self, broker_id: int, paths: Mapping[TopicPartition, str]
+    ) -> dict[tuple[TopicPartition, int], Outcome[None]]:
+        dirs: dict[str, list[TopicPartition]] = {}
+        for partition, path in paths.items():
+            dirs.setdefault(path, []).append(partition)
+        row_class = AlterReplicaLogDirsRequest.Dirs
+        rows = [
+            row_class(
+                path=path,
+                topics=[
+                    row_class.Topics(name=topic, partitions=numbers)
+                    for topic, numbers in by_topic(partitions).items()
+                ],
+            )
+            for path, partitions in dirs.items()
+        ]
+        request = AlterReplicaLogDirsRequest(dirs=rows)
+        answer = await self.brokers.retry(
+            f"asking broker {broker_id} to move replicas",
+            lambda: self.brokers.ask_node(broker_id, request, AlterReplicaLogDirsResponse),
+        )
+        return {
+            (TopicPartition(topic.topic_name, row.partition_index), broker_id): outcome_of(
+                None, row.error_code
+            )
+            for topic in answer.results
+            for row in topic.partitions
+        }
 
     async def _log_dirs_of(self, broker_id: int, topics: set[str] | None) -> LogDirs:
         async def attempt() -> DescribeLogDirsResponse:

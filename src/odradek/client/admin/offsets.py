@@ -103,9 +103,9 @@ class OffsetAdmin(AdminBase):
                 request.topics.append(DeleteRecordsRequest.Topics(name=topic, partitions=rows))
             answer = await connection.ask(request, DeleteRecordsResponse)
             return {
-                TopicPartition(told.name, row.partition_index): outcome_of(row.low_watermark, row.error_code)
-                for told in answer.topics
-                for row in told.partitions
+                TopicPartition(topic.name, row.partition_index): outcome_of(row.low_watermark, row.error_code)
+                for topic in answer.topics
+                for row in topic.partitions
             }
 
         return await self._by_leader("deleting records", before, ask, timeout_ms)

@@ -45,7 +45,7 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class CreatedTopic:
-    """A topic that was made, or would have been; -1 and zeros where an old broker does not tell."""
+    """A topic that was made, or would have been; -1 and zeros if the broker is too old to return them."""
 
     name: str
     topic_id: UUID
@@ -66,7 +66,7 @@ class TopicListing:
 
 @dataclass(frozen=True, slots=True)
 class PartitionDescription:
-    """One partition; `elr` is None where the broker does not tell of eligible leader replicas (KIP-966)."""
+    """One partition; `elr` is None if the broker does not return eligible leader replicas (KIP-966)."""
 
     partition: int
     leader: int | None
@@ -236,7 +236,7 @@ class TopicAdmin(AdminBase):
         self, request: DescribeTopicPartitionsRequest
     ) -> dict[str, Outcome[TopicDescription]]:
         """The answer comes in pages of some thousand partitions; a topic may go on over several."""
-        told: dict[str, DescribeTopicPartitionsResponse.Topics] = {}
+        topics: dict[str, DescribeTopicPartitionsResponse.Topics] = {}
         while True:
             answer = await self.brokers.retry(
                 "describing topics",
@@ -244,13 +244,13 @@ class TopicAdmin(AdminBase):
             )
             for row in answer.topics:
                 assert row.name is not None
-                if row.name in told:
-                    told[row.name].partitions += row.partitions
+                if row.name in topics:
+                    topics[row.name].partitions += row.partitions
                 else:
-                    told[row.name] = row
+                    topics[row.name] = row
             following = answer.next_cursor
             if following is None:
-                return {name: _described(row) for name, row in told.items()}
+                return {name: _described(row) for name, row in topics.items()}
             request.cursor = DescribeTopicPartitionsRequest.Cursor(
                 topic_name=following.topic_name, partition_index=following.partition_index
             )

@@ -11,8 +11,16 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, overload
 
-from odradek.client.arguments import seconds, topic_name, topic_names, topic_partition, topic_partitions
-from odradek.client.committed_offsets import OffsetAndMetadata
+from odradek.client.arguments import (
+    as_offset,
+    seconds,
+    topic_name,
+    topic_names,
+    topic_partition,
+    topic_partitions,
+    with_metadata,
+)
+from odradek.client.committed_offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from odradek.client.config import check_function, check_keywords_only
 from odradek.client.consumer.config import consumer_config
 from odradek.client.consumer.consumer import (
@@ -21,11 +29,9 @@ from odradek.client.consumer.consumer import (
     Key,
     OnCommit,
     Value,
-    as_offset,
     checked_times,
     settle,
     timeout_in_ms,
-    with_metadata,
 )
 from odradek.client.consumer.consumer_record import ConsumerRecord
 from odradek.client.consumer.engine import Engine
@@ -322,6 +328,10 @@ class AsyncConsumer(Generic[Key, Value]):
         times = dict.fromkeys(topic_partitions(partitions), time_ms)
         found = await self._engine.list_offsets(times, timeout_in_ms(timeout))
         return {partition: one.offset for partition, one in found.items()}
+
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        """The group and this member of it, for `AsyncProducer.send_offsets_to_transaction`."""
+        return self._engine.group_metadata()
 
     # The rest.
 

@@ -1,4 +1,4 @@
-"""What a consumer can be told, and what contradicts what."""
+"""The settings of a consumer, and which of them exclude each other."""
 
 from __future__ import annotations
 
@@ -52,10 +52,14 @@ class ConsumerConfig(ClientConfig):
         each_of(*ASSIGNORS),
     )
     session_timeout_ms: int = setting(
-        "session.timeout.ms", Kind.INT, 45_000, "A member not heard of for so long is out.", at_least(1)
+        "session.timeout.ms",
+        Kind.INT,
+        45_000,
+        "A member without a heartbeat for so long is removed.",
+        at_least(1),
     )
     heartbeat_interval_ms: int = setting(
-        "heartbeat.interval.ms", Kind.INT, 3000, "How often a member says that it is alive.", at_least(1)
+        "heartbeat.interval.ms", Kind.INT, 3000, "How often a member sends a heartbeat.", at_least(1)
     )
     max_poll_interval_ms: int = setting(
         "max.poll.interval.ms",
@@ -78,7 +82,11 @@ class ConsumerConfig(ClientConfig):
         "enable.auto.commit", Kind.BOOLEAN, True, "Whether poll commits what earlier polls returned."
     )
     auto_commit_interval_ms: int = setting(
-        "auto.commit.interval.ms", Kind.INT, 5000, "How often it does.", at_least(0)
+        "auto.commit.interval.ms",
+        Kind.INT,
+        5000,
+        "How often offsets are committed automatically.",
+        at_least(0),
     )
     isolation_level: str = setting(
         "isolation.level",
@@ -88,22 +96,26 @@ class ConsumerConfig(ClientConfig):
         one_of("read_uncommitted", "read_committed"),
     )
     fetch_min_bytes: int = setting(
-        "fetch.min.bytes", Kind.INT, 1, "A broker answers a fetch when it has so much, …", at_least(0)
+        "fetch.min.bytes",
+        Kind.INT,
+        1,
+        "A broker responds to a fetch when it has so many bytes, …",
+        at_least(0),
     )
     fetch_max_wait_ms: int = setting("fetch.max.wait.ms", Kind.INT, 500, "… or after this time.", at_least(0))
     fetch_max_bytes: int = setting(
-        "fetch.max.bytes", Kind.INT, 52_428_800, "The most that one fetch brings.", at_least(0)
+        "fetch.max.bytes", Kind.INT, 52_428_800, "The most bytes that one fetch returns.", at_least(0)
     )
     max_partition_fetch_bytes: int = setting(
         "max.partition.fetch.bytes",
         Kind.INT,
         1_048_576,
-        "The most that one fetch brings of a partition.",
+        "The most bytes that one fetch returns of a partition.",
         at_least(0),
     )
     check_crcs: bool = setting("check.crcs", Kind.BOOLEAN, True, "Whether batches are checked for damage.")
     client_rack: str = setting(
-        "client.rack", Kind.STRING, "", "Where we are: a replica near may be read from."
+        "client.rack", Kind.STRING, "", "The rack of this consumer: a replica in it may be read."
     )
     exclude_internal_topics: bool = setting(
         "exclude.internal.topics", Kind.BOOLEAN, True, "Whether a pattern never matches internal topics."
@@ -112,12 +124,12 @@ class ConsumerConfig(ClientConfig):
         "allow.auto.create.topics",
         Kind.BOOLEAN,
         True,
-        "Whether a topic that is wanted may come to be by that.",
+        "Whether subscribing to a topic may create it.",
     )
 
     @property
     def reads_committed(self) -> bool:
-        """Whether aborted and open transactions stay unseen."""
+        """Whether records of aborted and open transactions are skipped."""
         return self.isolation_level == "read_committed"
 
     @property

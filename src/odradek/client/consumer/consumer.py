@@ -10,8 +10,15 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack, overload
 
-from odradek.client.arguments import topic_name, topic_names, topic_partition, topic_partitions
-from odradek.client.committed_offsets import OffsetAndMetadata
+from odradek.client.arguments import (
+    as_offset,
+    topic_name,
+    topic_names,
+    topic_partition,
+    topic_partitions,
+    with_metadata,
+)
+from odradek.client.committed_offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from odradek.client.config import check_function, check_keywords_only
 from odradek.client.consumer.config import consumer_config
 from odradek.client.consumer.consumer_record import ConsumerRecord
@@ -144,6 +151,17 @@ class Consumer(PollPath[Key, Value]):
         with self._in_use():
             self._on_loop(lambda: self._engine.assign(chosen))
             self._reader.forget(set(self._engine.states) ^ set(chosen))
+
+    def assign_range(self, partition: TopicPartition, start: int, end: int) -> None:
+        """Read exactly this partition from `start` on; fetch nothing more once `end` is reached.
+
+        The last records polled may be behind `end`. `position` reports when everything before it was polled,
+        also where the log has no records.
+        """
+        chosen = topic_partition(partition)
+        with self._in_use():
+            self._on_loop(lambda: self._engine.assign_range(chosen, start, end))
+            self._reader.leftover.clear()
 
     def unsubscribe(self) -> None:
         """Read nothing; leave the group."""
@@ -323,6 +341,10 @@ class Consumer(PollPath[Key, Value]):
             found = self._background.call(self._engine.list_offsets(times, timeout_in_ms(timeout)))
         return {partition: one.offset for partition, one in found.items()}
 
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        """The group and this member of it, for `Producer.send_offsets_to_transaction`."""
+        return self._engine.group_metadata()
+
     # The rest.
 
     def partitions_for(self, topic: str) -> int:
@@ -376,31 +398,12 @@ class Consumer(PollPath[Key, Value]):
 
 
 def settle(done: Any, answer: Any, error: BaseException | None) -> None:
-    """Tell whoever waits for a call made during a poll."""
+    """Complete the future of a call made during a poll."""
     if not done.done():
         if error is not None:
             done.set_exception(error)
         else:
             done.set_result(answer)
-
-
-def as_offset(offset: int | OffsetAndMetadata) -> OffsetAndMetadata:
-    """An offset that a user names; ValueError if there can be no such one."""
-    place = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
-    if type(place.offset) is not int:
-        raise TypeError(f"an offset is an int, not {place.offset!r}")
-    if place.offset < 0:
-        raise ValueError(f"offset {place.offset} is less than 0")
-    return place
-
-
-def with_metadata(
-    offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
-) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Offsets as they are committed: a bare number has no metadata."""
-    if not isinstance(offsets, Mapping):
-        raise TypeError(f"offsets are {{TopicPartition(topic, number): offset}}, not {offsets!r}")
-    return {topic_partition(partition): as_offset(one) for partition, one in offsets.items()}
 
 
 def checked_times(times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

@@ -1,4 +1,4 @@
-"""What of a consumer lives on a loop: assignment, positions, fetching, the group. Both faces drive one."""
+"""The part of a consumer that runs on a loop: assignment, positions, fetching, the group."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from odradek.client.broker_errors import broker_error
-from odradek.client.committed_offsets import MemberIdentity, OffsetAndMetadata
+from odradek.client.committed_offsets import ConsumerGroupMetadata, MemberIdentity, OffsetAndMetadata
 from odradek.client.consumer.config import ConsumerConfig
 from odradek.client.consumer.errors import LogTruncated, NoOffset, NotSubscribed
 from odradek.client.consumer.fetch.fetch_buffer import FetchBuffer
@@ -37,9 +37,9 @@ _log = logging.getLogger("odradek.consumer")
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 States = Mapping[TopicPartition, PartitionPosition]
 Release = Callable[[States, Collection[TopicPartition]], Offsets]
-"""Called during a poll: hand out no more of these partitions, and tell how far the user has come in them."""
+"""Called during a poll: stops returning records of these partitions, and returns their positions."""
 
-# What a commit hears that came while its member was on the way to the next generation.
+# Errors of a commit during a rebalance.
 BETWEEN_GENERATIONS = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION})
 
 
@@ -57,13 +57,13 @@ class Engine:
         self.inbox = inbox
         self.states: dict[TopicPartition, PartitionPosition] = {}
         self.brokers = Brokers(config, "consumer", creates_topics=config.allow_auto_create_topics)
-        self.brokers.metadata.on_update = self._look_at_topics
+        self.brokers.metadata.on_update = self._check_topic_errors
         self.polled_ms = time.monotonic() * 1000
         self._missing: Counter[str] = Counter()
         self._looking: asyncio.TimerHandle | None = None
         self._release = release
         self._on_committed = on_committed
-        self._wish = SubscriptionType()
+        self._subscription = SubscriptionType()
         self._fetcher = Fetcher(
             config,
             self.brokers,
@@ -91,8 +91,8 @@ class Engine:
             raise NotSubscribed("subscribe() needs a group_id; without a group, assign() partitions")
         self.inbox.fatal = None
         is_new = self.config.group_protocol == "consumer"
-        self._wish.subscribe(topics, pattern, listener, broker_matches=is_new)
-        self.brokers.metadata.want(self._wish.topics)
+        self._subscription.subscribe(topics, pattern, listener, broker_matches=is_new)
+        self.brokers.metadata.want(self._subscription.topics)
         self.brokers.metadata.want_all(pattern is not None)
         if pattern is not None and self._watching is None:
             self._watching = asyncio.create_task(self._watch_topics())
@@ -105,7 +105,7 @@ class Engine:
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
         """Read exactly these partitions, without a group's help."""
-        self._wish.assign()
+        self._subscription.assign()
         self.brokers.metadata.want({partition.topic for partition in partitions})
         for gone in self.states.keys() - set(partitions):
             self.states.pop(gone).lose_position()
@@ -113,13 +113,26 @@ class Engine:
             self.states.setdefault(partition, PartitionPosition(*partition))
         self.pump()
 
+    def assign_range(self, partition: TopicPartition, start: int, end: int) -> None:
+        """Read exactly this partition, from `start` on, and fetch nothing more once `end` is reached."""
+        self._subscription.assign()
+        self.brokers.metadata.want({partition.topic})
+        for state in self.states.values():
+            state.lose_position()
+        self.states.clear()
+        state = self.states[partition] = PartitionPosition(*partition)
+        state.fetch_end = end
+        state.seek(start)
+        self.inbox.errors.clear()
+        self.pump()
+
     async def unsubscribe(self) -> None:
-        """Want nothing: leave the group, drop all partitions."""
+        """Leave the group and drop all partitions."""
         await self._stop_member("unsubscribed")
         for state in self.states.values():
             state.lose_position()
         self.states.clear()
-        self._wish.clear()
+        self._subscription.clear()
         self.inbox.fatal = None
 
     async def _run(self, member: Membership | HeartbeatMembership) -> None:
@@ -131,7 +144,7 @@ class Engine:
             self.inbox.end(error)
 
     async def _watch_topics(self) -> None:
-        """Topics come and go: a pattern must be compared with all there are, now and then."""
+        """Refresh the metadata regularly, to match the pattern with new topics."""
         while True:
             await asyncio.sleep(min(self.config.metadata_max_age_ms, 300_000) / 1000)
             self.brokers.metadata.mark_stale()
@@ -140,24 +153,24 @@ class Engine:
     @property
     def is_subscribed(self) -> bool:
         """Whether there is anything to wait for: topics of a group, or partitions by choice."""
-        return self._wish.is_group or self._wish.is_manual
+        return self._subscription.is_group or self._subscription.is_manual
 
     def subscription(self) -> set[str]:
         """The topics that are wanted now; of a pattern that the broker compares, those that came by it."""
-        by_broker = {topic for topic, _ in self.states} if self._wish.regex is not None else set()
+        by_broker = {topic for topic, _ in self.states} if self._subscription.regex is not None else set()
         return by_broker | self.topics()
 
     # For the membership.
 
     def topics(self) -> frozenset[str]:
         """What it subscribes to now."""
-        return self._wish.matching(
+        return self._subscription.matching(
             self.brokers.metadata, excludes_internal=self.config.exclude_internal_topics
         )
 
     def topic_regex(self) -> str | None:
         """The pattern that the broker shall compare topics with."""
-        return self._wish.regex
+        return self._subscription.regex
 
     def assigned(self) -> frozenset[TopicPartition]:
         """What it has now."""
@@ -168,10 +181,10 @@ class Engine:
         return self.polled_ms + self.config.max_poll_interval_ms
 
     async def let_go(self, partitions: Collection[TopicPartition], *, is_lost: bool) -> None:
-        """Give partitions up: commit what was processed, tell the listener, stop reading."""
+        """Give partitions up: commit what was processed, call the listener, stop reading."""
         if not partitions:
             return
-        listener, gone = self._wish.listener, sorted(partitions)
+        listener, gone = self._subscription.listener, sorted(partitions)
         if is_lost:
             self._drop(gone)
             if listener is not None:
@@ -193,7 +206,7 @@ class Engine:
 
     async def take(self, partitions: Collection[TopicPartition]) -> None:
         """Begin with more partitions, where the group left off."""
-        listener = self._wish.listener
+        listener = self._subscription.listener
         for partition in sorted(partitions):
             self.states[partition] = PartitionPosition(*partition)
         self.brokers.metadata.want({partition.topic for partition in partitions})
@@ -206,37 +219,39 @@ class Engine:
         """The next poll raises this."""
         self.inbox.fail(error)
 
-    def _look_at_topics(self) -> None:
-        """Topics that the cluster refuses are told as long as it does; missing ones may still come."""
+    def _check_topic_errors(self) -> None:
+        """Report topics that are refused; log missing ones, which may be created later."""
         errors = self.brokers.metadata.errors
-        for topic in self._wish.topics.union(partition.topic for partition in self.states) & errors.keys():
+        for topic in (
+            self._subscription.topics.union(partition.topic for partition in self.states) & errors.keys()
+        ):
             if errors[topic] in REFUSED_TOPICS:
                 self.inbox.fail_once(broker_error(errors[topic], f"topic {topic}"))
             elif errors[topic] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                self._look_again_soon()
+                self._schedule_refresh()
                 self._missing[topic] += 1
-                if self._missing[topic] == 2:  # the first time it may be made at this moment
+                if self._missing[topic] == 2:  # the first time it may be being created
                     _log.warning("topic %s does not exist; it will be read when it does", topic)
 
-    def _look_again_soon(self) -> None:
+    def _schedule_refresh(self) -> None:
         if self._looking is None:
             delay_s = self.config.retry_backoff_max_ms / 1000
-            self._looking = asyncio.get_running_loop().call_later(delay_s, self._look_again)
+            self._looking = asyncio.get_running_loop().call_later(delay_s, self._refresh_now)
 
-    def _look_again(self) -> None:
+    def _refresh_now(self) -> None:
         self._looking = None
         self.brokers.metadata.mark_stale()
 
     # Positions.
 
     def pump(self) -> None:
-        """Look at once what can be fetched, and which positions are missing."""
+        """Fetch what can be fetched, and look up missing positions."""
         if self._finding is None and any(state.position is None for state in self.states.values()):
             self._finding = asyncio.create_task(self._find_positions())
         self._fetcher.pump()
 
     def _out_of_range(self, state: PartitionPosition) -> None:
-        """The log does not have the offset (any more)."""
+        """The offset is out of range."""
         if self.config.auto_offset_reset == "none":
             self.inbox.fail(NoOffset([state.topic_partition]))
             state.not_before_ms = time.monotonic() * 1000 + self.config.retry_backoff_ms
@@ -247,7 +262,7 @@ class Engine:
         self.pump()
 
     def _truncated(self, state: PartitionPosition, end: EpochEnd) -> None:
-        """The leader does not have all that the user got (any more)."""
+        """The leader does not have all records that were returned."""
         partition, offset = state.topic_partition, state.position
         assert offset is not None
         divergent_offset = end.end_offset if end.is_known else None
@@ -286,7 +301,7 @@ class Engine:
                 state.seek(committed.offset, committed.leader_epoch)
 
     def _fetching_identity(self) -> MemberIdentity:
-        """Who asks what is committed: with the new protocol the broker wants to know."""
+        """The member that fetches offsets; required by the new protocol."""
         is_new = isinstance(self._member, HeartbeatMembership)
         return self._identity() if is_new else MemberIdentity()
 
@@ -300,14 +315,14 @@ class Engine:
         reads_committed = self.config.reads_committed
         times = dict.fromkeys(generations, time_ms)
         found = await list_offsets(self.brokers, times, reads_committed=reads_committed)
-        too_late = {partition: LATEST for partition, told in found.items() if told.offset < 0}
-        if too_late:  # no record is that young: what comes next will be
+        too_late = {partition: LATEST for partition, row in found.items() if row.offset < 0}
+        if too_late:  # no record is that young: begin at the end
             found |= await list_offsets(self.brokers, too_late, reads_committed=reads_committed)
-        for partition, told in found.items():
+        for partition, row in found.items():
             state, generation = generations[partition]
             if state.generation == generation:
                 state.is_reset = False
-                state.seek(told.offset)
+                state.seek(row.offset)
 
     def state(self, partition: TopicPartition) -> PartitionPosition:
         """The state of an assigned partition."""
@@ -329,8 +344,8 @@ class Engine:
         found = await list_offsets(
             self.brokers, dict.fromkeys(partitions, time_ms), reads_committed=self.config.reads_committed
         )
-        for partition, told in found.items():
-            self.seek(partition, told.offset)
+        for partition, row in found.items():
+            self.seek(partition, row.offset)
 
     async def position(self, partition: TopicPartition, timeout_ms: int) -> int:
         """Where reading goes on; waits until that is found out."""
@@ -348,7 +363,7 @@ class Engine:
         return state.position
 
     def pause(self, partitions: Iterable[TopicPartition], *, is_paused: bool) -> None:
-        """Hold some partitions back, or let them go on."""
+        """Pause or resume partitions."""
         for partition in partitions:
             self.state(partition).is_paused = is_paused
         self.pump()
@@ -363,7 +378,7 @@ class Engine:
         return self._offsets
 
     async def commit(self, offsets: Offsets, timeout_ms: int | None = None) -> None:
-        """Commit as who we are in the group."""
+        """Commit as a member of the group."""
         while True:
             who = self._identity()
             try:
@@ -395,6 +410,13 @@ class Engine:
 
     def _identity(self) -> MemberIdentity:
         return self._member.identity if self._member is not None else MemberIdentity()
+
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        """The group, and this member as of now."""
+        who = self._identity()
+        return ConsumerGroupMetadata(
+            self.group.group_id, who.generation_id, who.member_id, who.group_instance_id
+        )
 
     def commit_soon(
         self, offsets: Offsets, on_commit: Callable[[BaseException | None, Offsets], Any] | None
@@ -454,7 +476,7 @@ class Engine:
 
         return await self.brokers.retry(f"finding topic {topic}", attempt)
 
-    # The end.
+    # Closing.
 
     async def _stop_member(self, reason: str) -> None:
         for task in (self._running, self._watching):

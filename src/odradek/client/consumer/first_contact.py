@@ -1,7 +1,7 @@
-"""How long a consumer that has never got through keeps trying without a word. No I/O, and the clock is given.
+"""How long a consumer that has never connected retries before it reports an error. No I/O, no clock.
 
-Once it has worked, a consumer outlasts any outage in silence, as Kafka's own does. Before that it is more
-likely that an address or a setting is wrong, and the user should hear of it in `default_api_timeout_ms`.
+After the first success a consumer retries for ever, as Kafka's own does. Before that it is more likely
+that an address or a setting is wrong, and an error is raised after `default_api_timeout_ms`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from odradek.client.errors import DeadlineExceeded
 
 
 class FirstContact:
-    """The wait for the first success of something. Owned by whoever tries."""
+    """Tracks failures until the first success."""
 
     def __init__(self, what: str, timeout_ms: int) -> None:
         self._what = what
@@ -19,16 +19,16 @@ class FirstContact:
         self._has_worked = False
 
     def worked(self) -> None:
-        """From now on failures are outages."""
+        """Report no more failures."""
         self._has_worked = True
 
     def failed(self, error: BaseException, now_ms: float) -> DeadlineExceeded | None:
-        """What the user should be told now, if anything; then the wait begins anew."""
+        """The error to raise now, if any; then the wait starts again."""
         if self._failing_since_ms is None:
             self._failing_since_ms = now_ms
         if self._has_worked or now_ms - self._failing_since_ms < self._timeout_ms:
             return None
         self._failing_since_ms = None
-        told = DeadlineExceeded(self._what, self._timeout_ms, error)
-        told.__cause__ = error
-        return told
+        timed_out = DeadlineExceeded(self._what, self._timeout_ms, error)
+        timed_out.__cause__ = error
+        return timed_out

@@ -48,7 +48,7 @@ class Interceptors:
         return records
 
     def committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Tell all interceptors."""
+        """Call all interceptors."""
         for interceptor in self._all:
             try:
                 interceptor.on_commit(offsets)

@@ -30,7 +30,7 @@ def duration_ms(text: str) -> int | None:
 
 
 def time_to_begin(policy: str, now_ms: int) -> int | None:
-    """The time to ask leaders for, in ms or as EARLIEST or LATEST; None if there is no such wish."""
+    """The time to ask leaders for, in ms or as EARLIEST or LATEST; None if no reset is configured."""
     if policy.startswith(BY_DURATION):
         length_ms = duration_ms(policy.removeprefix(BY_DURATION))
         return None if length_ms is None else max(0, now_ms - length_ms)

@@ -1,5 +1,5 @@
 # cython: annotation_typing=False
-"""The way of a poll that finds all as usual, from the user's call to what was fetched, without a detour.
+"""The usual case of a poll, from the user's call to the fetched records.
 
 Compiled by Cython (poll_path.pxd has the C types), or interpreted as is. A base class of the consumer, so
 that nothing lies between a user's `poll` and this one.
@@ -25,7 +25,7 @@ LONGEST_SLICE_S = 1.0
 
 
 class PollPath:
-    """`poll`; what is not as usual goes to `_attend`, `_fetch_more` and `_commit_if_due` of who inherits."""
+    """`poll`; subclasses handle other cases in `_attend`, `_fetch_more` and `_commit_if_due`."""
 
     def __init__(self, inbox, reader, max_poll_records):
         self._inbox = inbox
@@ -44,14 +44,14 @@ class PollPath:
     def poll(self, timeout=0.0, *, max_records=None):
         """Records that came next, at most `max_poll_records`; waits up to `timeout` seconds for the first.
 
-        Also the moment at which listeners are told, and errors of the background raised.
+        Also calls listeners and raises errors of the background thread.
         """
         limit = self._max_poll_records if max_records is None else max_records
         records = self._poll(timeout, limit, None)
         return [] if records is None else records
 
     def _poll(self, timeout, limit, take):
-        """What `take` gives, or the reader up to `limit` records, as soon as that is something; else None."""
+        """The result of `take`, or up to `limit` records of the reader; None if there are none in time."""
         self._begin_to_use()
         try:
             if not self._engine.states and not self._engine.is_subscribed:

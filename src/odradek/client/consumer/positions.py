@@ -1,9 +1,9 @@
 """Where a consumer is in each partition. No I/O, no clock.
 
-`position` belongs to whoever polls: the offset after the last record handed out. `fetch_offset` belongs to
-the fetcher, which runs ahead of it. A seek raises `generation`, so that what was fetched for another place
-is dropped. Beside each of the two is the leader epoch of the record before it: by that a new leader can tell
-whether its log is the one that was read (truncation.py).
+`position` belongs to the polling thread: the offset after the last record returned. `fetch_offset` belongs to
+the fetcher, which is ahead of it. A seek increments `generation`, so that data fetched for another position
+is dropped. Each of the two has the leader epoch of the record before it, to detect truncation
+(truncation.py).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ EARLIEST = -2
 LATEST = -1
 NO_EPOCH = -1
 MOST_BUFFERED = 2
-"""Answers of a partition that may wait to be handed out: while there are so many, no more are fetched."""
+"""Responses of a partition that are buffered at most."""
 
 
 @dataclass(slots=True, eq=False)
@@ -28,7 +28,7 @@ class PartitionPosition:
     position: int | None = None
     fetch_offset: int | None = None
     leader_epoch: int = NO_EPOCH
-    """Of the last record handed out, to be committed with the offset."""
+    """Of the last record returned, to be committed with the offset."""
     fetch_epoch: int = NO_EPOCH
     """Of the last record fetched."""
     validated_epoch: int | None = None
@@ -36,24 +36,26 @@ class PartitionPosition:
     generation: int = 0
     is_paused: bool = False
     is_leaving: bool = False
-    """Whether it goes to another member: what was committed for it must stay the last word."""
+    """Whether it is being revoked: no more offsets are committed for it."""
     is_reset: bool = False
     """Whether the position is to be found by auto_offset_reset, whatever is committed."""
     buffered: int = 0
-    """Answers that were fetched and are not handed out yet."""
+    """Responses that were fetched and not returned yet."""
     high_watermark: int | None = None
     last_stable_offset: int | None = None
     log_start_offset: int | None = None
     preferred_replica: int | None = None
     not_before_ms: float = 0.0
     """After an error: when it may be fetched again."""
+    fetch_end: int | None = None
+    """The offset at which fetching ends; a response that was requested before it may go further."""
     topic_partition: TopicPartition = field(init=False)
 
     def __post_init__(self) -> None:
         self.topic_partition = TopicPartition(self.topic, self.partition)
 
     def seek(self, offset: int, leader_epoch: int = NO_EPOCH) -> None:
-        """Go on from here, where the record before was written by a leader of this epoch."""
+        """Set the position; `leader_epoch` is that of the record before it."""
         self.generation += 1
         self.position = self.fetch_offset = offset
         self.leader_epoch = self.fetch_epoch = leader_epoch
@@ -62,14 +64,23 @@ class PartitionPosition:
         self.buffered = 0
 
     def lose_position(self) -> None:
-        """The position must be found out again."""
+        """Clear the position; it must be looked up again."""
         self.generation += 1
         self.position = self.fetch_offset = None
         self.buffered = 0
 
     @property
+    def is_fetched(self) -> bool:
+        """Whether everything before `fetch_end` was fetched."""
+        return (
+            self.fetch_end is not None
+            and self.fetch_offset is not None
+            and self.fetch_offset >= self.fetch_end
+        )
+
+    @property
     def is_held(self) -> bool:
-        """Whether no record of it may be handed out now."""
+        """Whether no record of it may be returned now."""
         return self.is_paused or self.is_leaving
 
     @property

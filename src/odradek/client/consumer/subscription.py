@@ -11,7 +11,7 @@ from odradek.common.ids import TopicPartition
 
 
 class RebalanceListener:
-    """Hears what partitions a member of a group gets and loses, during `poll`. Override what you need."""
+    """Called in `poll` with the partitions that a member is assigned and loses. Override what you need."""
 
     def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
         """These go to others once this returns: the last chance to commit."""

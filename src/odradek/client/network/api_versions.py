@@ -1,4 +1,4 @@
-"""What a broker can be asked: the versions and features it told, and the best version both sides know."""
+"""What a broker can be asked: the versions and features it reports, and the best version both sides know."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEADER_BYTES = 4  # the answer to ApiVersions has header version 0, whatever it
 
 @dataclass(frozen=True, slots=True)
 class BrokerVersions:
-    """What one broker serves. `address` is for people who must be told what it does not serve."""
+    """What one broker serves. `address` is for people who must know what it does not serve."""
 
     address: str
     versions: dict[int, Versions] = field(default_factory=dict)
@@ -40,8 +40,8 @@ class BrokerVersions:
             both = Versions(max(ours.low, theirs.low), min(high, theirs.high))
             if both:
                 return both.high
-        told = f"versions {theirs.low}-{theirs.high}" if theirs else "no version"
-        raise UnsupportedByBroker(self.address, api_key.name, f"{ours.low}-{high}", told)
+        offered = f"versions {theirs.low}-{theirs.high}" if theirs else "no version"
+        raise UnsupportedByBroker(self.address, api_key.name, f"{ours.low}-{high}", offered)
 
     def serves(self, api_key: ApiKey, at_least: int = 0) -> bool:
         """Whether there is a version from `at_least` on that both sides know."""
@@ -50,7 +50,7 @@ class BrokerVersions:
 
 
 def read_answer(address: str, version: int, frame: memoryview) -> BrokerVersions | int:
-    """What the broker told, or the version in which to ask again.
+    """What the broker reported, or the version in which to ask again.
 
     A broker that does not know the version of our question answers in version 0.
     """

@@ -32,7 +32,7 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 class BackgroundLoop:
     """One loop in one daemon thread. Owned by a synchronous client, whose callers may be any threads.
 
-    `owner` is what users call that client: a "producer", in the sentence that tells them of a mistake.
+    `owner` is what users call that client: a "producer", in the message of an error.
     """
 
     def __init__(self, owner: str) -> None:
@@ -125,6 +125,6 @@ async def _cancel_all(tasks: set[asyncio.Task[Any]]) -> None:
 
 
 def _drop(work: Coroutine[Any, Any, object] | None) -> None:
-    """A coroutine that will not run must be told, or Python warns of it."""
+    """Close a coroutine that will not run, or Python warns of it."""
     if work is not None:
         work.close()

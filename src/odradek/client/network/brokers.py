@@ -88,7 +88,7 @@ class Brokers:
         """Of the last attempt that did not succeed, since one did: for those who wait and are asked why."""
 
     def now_ms(self) -> float:
-        """What the loop's clock tells, which never goes back; any thread may ask this one."""
+        """The time of the loop's clock, which is monotonic; any thread may call this."""
         return monotonic_seconds() * 1000
 
     async def close(self) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, overload
 
-from odradek.client.arguments import topic_name
+from odradek.client.arguments import as_group, topic_name, topic_partition, with_metadata
+from odradek.client.committed_offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from odradek.client.config import check_keywords_only
 from odradek.client.errors import ClientClosed
 from odradek.client.producer.batches.accumulator import OnDelivery, TopicQueues
 from odradek.client.producer.batches.batch import DeliveryFuture, RecordMetadata, smallest_room
+from odradek.client.producer.batches.idempotence import ProducerId
 from odradek.client.producer.batches.partitioners import Partitioner
 from odradek.client.producer.batches.record_preparation import (
     HeadersIn,
@@ -29,7 +32,9 @@ from odradek.client.producer.config import producer_config
 from odradek.client.producer.engine import Engine, make_accumulator
 from odradek.client.producer.errors import BufferExhausted, RecordTooLarge
 from odradek.client.producer.statistics import ProducerStatistics
+from odradek.client.producer.transactions.errors import FatalTransactionError, TransactionStateError
 from odradek.client.settings import ProducerSettings
+from odradek.common.ids import TopicPartition
 
 if TYPE_CHECKING:
     from odradek.client.producer.tables import Table, TableDelivery
@@ -119,6 +124,7 @@ class AsyncProducer(Generic[Key, Value]):
     ) -> DeliveryFuture:
         """Take a record, and give the future of its delivery. Waits only for metadata and for memory."""
         engine = self._engine
+        self._check_sendable()
         given = ProducerRecord(topic, value, key, partition, headers, timestamp)
         record = self._preparation.intercepted(given)
         deadline = self._deadline()
@@ -139,6 +145,58 @@ class AsyncProducer(Generic[Key, Value]):
                 return future
             await self._make_room(engine, ready, queues, deadline)
 
+    # Transactions; see `Producer`.
+
+    async def init_transactions(self) -> None:
+        """Register the `transactional_id`; see `Producer.init_transactions`."""
+        await self._engine.transactions.init()
+
+    async def begin_transaction(self) -> None:
+        """Open a transaction."""
+        await self._engine.begin_transaction()
+
+    async def send_offsets_to_transaction(
+        self,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
+        group: ConsumerGroupMetadata | str,
+    ) -> None:
+        """Commit offsets of a group together with the records; see `Producer.send_offsets_to_transaction`."""
+        await self._engine.transactions.send_offsets(with_metadata(offsets), as_group(group))
+
+    async def commit_transaction(self) -> None:
+        """Deliver all records and commit; see `Producer.commit_transaction`."""
+        await self._engine.commit_transaction()
+
+    async def abort_transaction(self) -> None:
+        """Abort; see `Producer.abort_transaction`."""
+        await self._engine.transactions.abort()
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Self]:
+        """A transaction that is committed at the end of the block, or aborted if the block raises."""
+        await self.begin_transaction()
+        try:
+            yield self
+            await self.commit_transaction()
+        except FatalTransactionError:
+            raise
+        except BaseException:
+            # A commit that timed out may still succeed: it can only be repeated.
+            with suppress(TransactionStateError):
+                await self.abort_transaction()
+            raise
+
+    async def join_transaction(
+        self, producer: ProducerId, sequences: Mapping[TopicPartition, int] | None = None
+    ) -> None:
+        """Low level: send records in a transaction of another process; see `Producer.join_transaction`."""
+        given = {topic_partition(partition): number for partition, number in (sequences or {}).items()}
+        await self._engine.join_transaction(ProducerId(*producer), given)
+
+    async def transaction_sequences(self) -> dict[TopicPartition, int]:
+        """Low level: the sequence of the next record of each partition."""
+        return await self._engine.sequences()
+
     async def send_and_wait(
         self,
         topic: str,
@@ -155,6 +213,7 @@ class AsyncProducer(Generic[Key, Value]):
         """Send the rows of an Arrow, polars or pandas table; see `Producer.send_table`."""
         from odradek.client.producer.tables import TableDelivery, table_batches  # noqa: PLC0415
 
+        self._check_sendable()
         queues = await self._find(self._engine, topic, self._deadline())
         batches = []
         for batch in table_batches(self._accumulator, queues, table):
@@ -172,14 +231,14 @@ class AsyncProducer(Generic[Key, Value]):
         return queues
 
     async def _make_room(self, engine: Engine, ready: Ready, queues: TopicQueues, deadline: float) -> None:
-        self._check_usable()
+        self._check_sendable()
         if ready.partition >= len(queues.queues):
             await engine.find_partition(ready.topic, ready.partition, _left_ms(deadline))
             return
         await self._wait_for_memory(smallest_room(ready.key, ready.value, ready.headers), deadline)
 
     async def _wait_for_memory(self, size: int, deadline: float) -> None:
-        self._check_usable()
+        self._check_sendable()
         problem = RecordTooLarge.check(size, self.config.max_request_size, self.config.buffer_memory)
         if problem is not None:
             raise problem
@@ -188,7 +247,7 @@ class AsyncProducer(Generic[Key, Value]):
         try:
             async with asyncio.timeout_at(asyncio.get_running_loop().time() + deadline - time.monotonic()):
                 while self._accumulator.memory_left < max(size, self._accumulator.batch_size):
-                    self._check_usable()
+                    self._check_sendable()
                     await self._memory_freed.wait()
                     self._memory_freed.clear()
         except TimeoutError:
@@ -204,6 +263,12 @@ class AsyncProducer(Generic[Key, Value]):
         problem = self._accumulator.problem
         if problem is not None:
             raise problem.with_traceback(None)
+
+    def _check_sendable(self) -> None:
+        self._check_usable()
+        refusal = self._accumulator.refusal
+        if refusal is not None:
+            raise refusal.with_traceback(None)
 
     async def flush(self, timeout: float | None = None) -> bool:
         """Send everything now and wait for its end, whatever it is; False after `timeout` seconds."""

@@ -1,4 +1,4 @@
-"""What a producer can be told, and what contradicts what."""
+"""The settings of a producer, and which of them exclude each other."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import ceil
 from typing import Any
 
 from odradek.client.config import ClientConfig, from_keywords
-from odradek.common.config import INT_MAX, Importance, Kind, at_least, between, one_of, setting
+from odradek.common.config import INT_MAX, Importance, Kind, Valid, at_least, between, one_of, setting
 from odradek.common.errors import ConfigError
 
 MOST_IN_FLIGHT = 5
@@ -84,6 +84,20 @@ class ProducerConfig(ClientConfig):
         True,
         "Whether a retry can neither write a record twice nor reorder.",
     )
+    transactional_id: str | None = setting(
+        "transactional.id",
+        Kind.STRING,
+        None,
+        "The name under which this producer has transactions; a later producer with the same one fences it.",
+        Valid(lambda value: value is None or bool(value), "not empty"),
+    )
+    transaction_timeout_ms: int = setting(
+        "transaction.timeout.ms",
+        Kind.INT,
+        60_000,
+        "After this time the coordinator aborts a transaction that is still open.",
+        at_least(1),
+    )
     compression_type: str = setting(
         "compression.type",
         Kind.STRING,
@@ -101,7 +115,7 @@ class ProducerConfig(ClientConfig):
         "compression.zstd.level", Kind.INT, 3, "-131072 (fast) to 22 (small).", between(-131072, 22)
     )
     partitioner_ignore_keys: bool = setting(
-        "partitioner.ignore.keys", Kind.BOOLEAN, False, "Whether a record's key has no say in its partition."
+        "partitioner.ignore.keys", Kind.BOOLEAN, False, "Whether the partitioner ignores the key of a record."
     )
 
     @property
@@ -129,9 +143,12 @@ def producer_config(keywords: Mapping[str, Any]) -> ProducerConfig:
     if min(config.batch_size, config.max_request_size) > config.buffer_memory:
         raise ConfigError(
             f"batch_size={config.batch_size} is more than buffer_memory={config.buffer_memory}: "
-            f"there would be no room for a single batch"
+            f"not even one batch would fit"
         )
     problem = _problem_of_idempotence(config)
+    if config.transactional_id is not None and not (config.enable_idempotence and problem is None):
+        reason = problem or "enable_idempotence=False: it needs True"
+        raise ConfigError(f"transactional_id contradicts {reason}")
     if config.enable_idempotence and problem is not None:
         if "enable_idempotence" in keywords:
             raise ConfigError(f"enable_idempotence=True contradicts {problem}")
@@ -140,7 +157,7 @@ def producer_config(keywords: Mapping[str, Any]) -> ProducerConfig:
 
 
 def _problem_of_idempotence(config: ProducerConfig) -> str | None:
-    """The setting that idempotence cannot live with, and what it would need."""
+    """The setting that excludes idempotence, and the value it needs."""
     if config.required_acks != -1:
         return f"acks={config.acks}: it needs acks=all"
     if config.retries == 0:

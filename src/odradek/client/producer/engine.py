@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from odradek.client.broker_errors import broker_error
-from odradek.client.errors import ClientClosed
+from odradek.client.errors import BrokerError, ClientClosed, ClientError, DeadlineExceeded
 from odradek.client.network.brokers import Brokers
 from odradek.client.producer.batches.accumulator import Accumulator
 from odradek.client.producer.batches.batch import ProducerBatch
+from odradek.client.producer.batches.idempotence import ProducerId
 from odradek.client.producer.config import ProducerConfig
 from odradek.client.producer.sending.sender import Sender
 from odradek.client.producer.sending.single_batch_sender import SingleBatchSender
 from odradek.client.producer.statistics import ProducerStatistics
+from odradek.client.producer.transactions.errors import TransactionStateError
+from odradek.client.producer.transactions.manager import TransactionManager
+from odradek.client.producer.transactions.requests import TransactionRequests
 from odradek.common.error_codes import ErrorCode
+from odradek.common.ids import TopicPartition
+
+_log = logging.getLogger("odradek.producer")
 
 
 def make_accumulator(config: ProducerConfig) -> Accumulator:
@@ -44,6 +52,11 @@ class Engine:
         self._brokers = Brokers(config, "producer", creates_topics=True)
         self._sender = Sender(config, accumulator, self._brokers, self.statistics)
         self.single_batch_sender = SingleBatchSender(self._sender)
+        if config.transactional_id is not None:
+            requests = TransactionRequests(self._brokers, config.transactional_id, config.max_block_ms)
+            self._sender.transactions = TransactionManager(
+                requests, accumulator, self._sender, config.transaction_timeout_ms
+            )
         accumulator.wake = lambda: wake(self._sender.pump)
         self._sender.pump()
 
@@ -93,8 +106,53 @@ class Engine:
             return False
         return True
 
+    # Transactions.
+
+    @property
+    def transactions(self) -> TransactionManager:
+        """The transactions of this producer; an error if it has no transactional id."""
+        if self._sender.transactions is None:
+            raise TransactionStateError("transactions need a transactional_id")
+        return self._sender.transactions
+
+    async def begin_transaction(self) -> None:
+        """Open a transaction."""
+        self.transactions.begin()
+
+    async def commit_transaction(self) -> None:
+        """Deliver all records of the transaction and commit it."""
+        self.transactions.begin_commit()
+        timeout_ms = self._config.max_block_ms
+        if not await self.flush(timeout_ms / 1000):
+            raise DeadlineExceeded("delivering the records of the transaction", timeout_ms)
+        await self.transactions.commit()
+
+    async def join_transaction(self, producer: ProducerId, sequences: Mapping[TopicPartition, int]) -> None:
+        """Send records in a transaction of another process."""
+        await self.transactions.join(producer, sequences)
+
+    async def sequences(self) -> dict[TopicPartition, int]:
+        """The sequence of the next record of each partition."""
+        return self._sender.sequences()
+
+    async def _abort_open_transaction(self, timeout_s: float | None) -> None:
+        manager = self._sender.transactions
+        if manager is None or not manager.is_open:
+            return
+        try:
+            async with asyncio.timeout(timeout_s):
+                await manager.abort()
+        except (BrokerError, ClientError, TimeoutError) as error:
+            _log.warning(
+                "the open transaction of %s is left to time out: %s", manager.transactional_id, error
+            )
+
     async def close(self, timeout_s: float | None) -> None:
-        """Deliver what is there within the time, fail the rest, and close all connections."""
+        """Deliver what is there within the time, fail the rest, and close all connections.
+
+        An open transaction is aborted.
+        """
+        await self._abort_open_transaction(timeout_s)
         self._accumulator.refuse(ClientClosed("producer"))
         await self.flush(timeout_s)
         self._sender.stop()

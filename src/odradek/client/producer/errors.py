@@ -39,7 +39,7 @@ class BufferExhausted(ClientError, TimeoutError):
     def __init__(self, needed: int, timeout_ms: int) -> None:
         self.needed = needed
         self.timeout_ms = timeout_ms
-        super().__init__(f"no room for {needed} bytes in buffer_memory within max_block_ms={timeout_ms}")
+        super().__init__(f"buffer_memory had no {needed} bytes free within max_block_ms={timeout_ms}")
 
     def __str__(self) -> str:
         return str(self.args[0])

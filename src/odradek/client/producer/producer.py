@@ -6,18 +6,21 @@ import os
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, overload
 
-from odradek.client.arguments import topic_name
+from odradek.client.arguments import as_group, topic_name, topic_partition, with_metadata
+from odradek.client.committed_offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from odradek.client.config import check_keywords_only
 from odradek.client.errors import ClientForked
 from odradek.client.network.background_loop import BackgroundLoop
 from odradek.client.producer.batches import batch as batch_module
 from odradek.client.producer.batches.accumulator import OnDelivery, TopicQueues
 from odradek.client.producer.batches.batch import DeliveryFuture, RecordMetadata, smallest_room
+from odradek.client.producer.batches.idempotence import ProducerId
 from odradek.client.producer.batches.partitioners import Partitioner
 from odradek.client.producer.batches.record_preparation import (
     Interceptor,
@@ -33,7 +36,9 @@ from odradek.client.producer.config import producer_config
 from odradek.client.producer.engine import Engine, make_accumulator
 from odradek.client.producer.errors import BufferExhausted, RecordTooLarge
 from odradek.client.producer.statistics import ProducerStatistics
+from odradek.client.producer.transactions.errors import FatalTransactionError, TransactionStateError
 from odradek.client.settings import ProducerSettings
+from odradek.common.ids import TopicPartition
 
 if TYPE_CHECKING:
     from odradek.client.producer.tables import Table, TableDelivery
@@ -49,7 +54,7 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
         print(future.result(10).offset)
 
     Settings are Kafka's in Python case (`linger_ms`, `compression_type`, …). A record is taken at once and
-    sent together with others; its future and `on_delivery(error, metadata)` tell what became of it.
+    sent together with others; its future and `on_delivery(error, metadata)` report the result.
     Callbacks run on the producer's thread: they must be quick, and may send but not wait.
     """
 
@@ -108,7 +113,11 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
         self._engine = self._background.call(self._start())
         self._single_batch_sender = self._engine.single_batch_sender
         # What waits for nothing, neither other records nor the fate of earlier ones, its own thread sends.
-        self._accumulator.defers_waking = self.config.linger_ms == 0 and self.config.required_acks != 0
+        self._accumulator.defers_waking = (
+            self.config.linger_ms == 0
+            and self.config.required_acks != 0
+            and self.config.transactional_id is None
+        )
         _alive.add(self)
 
     async def _start(self) -> Engine:
@@ -120,7 +129,7 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
     def _send_with_care(
         self, given: ProducerRecord[Key, Value], on_delivery: OnDelivery | None
     ) -> DeliveryFuture:
-        self._check_usable()
+        self._check_sendable()
         record = self._preparation.intercepted(given)
         deadline = self._deadline()
         queues = self._find(record.topic, deadline)
@@ -153,7 +162,7 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
 
     def _make_room(self, ready: Ready, queues: TopicQueues, deadline: float) -> None:
         """Do something about the reason why a record was not taken, or raise it."""
-        self._check_usable()
+        self._check_sendable()
         if ready.partition >= len(queues.queues):
             left_ms = max(0, round((deadline - time.monotonic()) * 1000))
             self._background.call(self._engine.find_partition(ready.topic, ready.partition, left_ms))
@@ -165,8 +174,8 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
         problem = RecordTooLarge.check(size, self.config.max_request_size, self.config.buffer_memory)
         if problem is not None:
             raise problem
-        room = max(size, self._accumulator.batch_size)
-        if not self._accumulator.wait_for_memory(room, deadline - time.monotonic()):
+        needed = max(size, self._accumulator.batch_size)
+        if not self._accumulator.wait_for_memory(needed, deadline - time.monotonic()):
             raise BufferExhausted(size, self.config.max_block_ms)
 
     def _deadline(self) -> float:
@@ -178,6 +187,12 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
         if problem is not None:
             raise problem.with_traceback(None)
 
+    def _check_sendable(self) -> None:
+        self._check_usable()
+        refusal = self._accumulator.refusal
+        if refusal is not None:
+            raise refusal.with_traceback(None)
+
     def send_table(self, topic: str, table: Table) -> TableDelivery:
         """Send the rows of an Arrow, polars or pandas table, without a Python object per record.
 
@@ -185,15 +200,95 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
         """
         from odradek.client.producer.tables import TableDelivery, table_batches  # noqa: PLC0415
 
-        self._check_usable()
+        self._check_sendable()
         queues = self._find(topic, self._deadline())
         batches = []
         for batch in table_batches(self._accumulator, queues, table):
             while not self._accumulator.add_encoded(queues, batch):
-                self._check_usable()
+                self._check_sendable()
                 self._wait_for_memory(batch.size, self._deadline())
             batches.append(batch)
         return TableDelivery(batches)
+
+    # Transactions.
+
+    def init_transactions(self) -> None:
+        """Register the `transactional_id`; call it once, before the first transaction.
+
+        Producers that had the same id before are fenced, and an open transaction of theirs is aborted.
+        """
+        self._check_usable()
+        self._background.call(self._engine.transactions.init())
+
+    def begin_transaction(self) -> None:
+        """Open a transaction; records can be sent until it is committed or aborted."""
+        self._check_usable()
+        self._background.call(self._engine.begin_transaction())
+
+    def send_offsets_to_transaction(
+        self,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
+        group: ConsumerGroupMetadata | str,
+    ) -> None:
+        """Commit offsets of a group together with the records: the offset of the next record to read.
+
+        `group` is `consumer.group_metadata()`, so that only a present member can commit, or a group id.
+        """
+        self._check_usable()
+        work = self._engine.transactions.send_offsets(with_metadata(offsets), as_group(group))
+        self._background.call(work)
+
+    def commit_transaction(self) -> None:
+        """Deliver all records and commit. After DeadlineExceeded it may be called again.
+
+        AbortableTransactionError: call `abort_transaction`. FatalTransactionError: close the producer.
+        """
+        self._check_usable()
+        self._background.call(self._engine.commit_transaction())
+
+    def abort_transaction(self) -> None:
+        """Abort: readers of committed data see no record of it. After DeadlineExceeded call it again."""
+        self._check_usable()
+        self._background.call(self._engine.transactions.abort())
+
+    @contextmanager
+    def transaction(self) -> Iterator[Self]:
+        """A transaction that is committed at the end of the block, or aborted if the block raises.
+
+        with producer.transaction():
+            producer.send("orders", b"tea")
+        """
+        self.begin_transaction()
+        try:
+            yield self
+            self.commit_transaction()
+        except FatalTransactionError:
+            raise
+        except BaseException:
+            # A commit that timed out may still succeed: it can only be repeated.
+            with suppress(TransactionStateError):
+                self.abort_transaction()
+            raise
+
+    def join_transaction(
+        self, producer: ProducerId, sequences: Mapping[TopicPartition, int] | None = None
+    ) -> None:
+        """Low level: send records in a transaction that another process began and will end.
+
+        For writers in many processes, such as the tasks of a Spark query. `producer` is the id and the epoch
+        that the other process got (`TransactionDriver.init_producer_id`). Records are numbered from
+        `sequences` on, or from 0 in partitions that are not named: two processes must not write to the same
+        partition at the same time, and the second continues where `transaction_sequences` of the first ended.
+        `flush` before the other process commits; this producer cannot. It may join another transaction then.
+        """
+        self._check_usable()
+        given = {topic_partition(partition): number for partition, number in (sequences or {}).items()}
+        self._background.call(self._engine.join_transaction(ProducerId(*producer), given))
+
+    def transaction_sequences(self) -> dict[TopicPartition, int]:
+        """Low level: the sequence of the next record of each partition, for `join_transaction` elsewhere."""
+        self._check_usable()
+        return self._background.call(self._engine.sequences())
 
     # The rest.
 
@@ -248,7 +343,7 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
 
 
 def _after_fork() -> None:
-    """Producers of the parent have no thread here; whoever uses one is told so, and nobody waits forever."""
+    """Producers of the parent have no thread here; using one raises an error."""
     batch_module.after_fork()
     for producer in list(_alive):
         producer._abandon()

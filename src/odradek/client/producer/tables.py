@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 LEAST_BATCH_BYTES = 1_000_000
 """Rows that come together need not wait for one another, so that larger batches cost no time. Brokers take
-batches of 1 MiB unless they are told otherwise; one that does not has them split."""
+batches of 1 MiB unless configured otherwise; one that does not has them split."""
 
 
 class Table(Protocol):
     """Anything with columns that Arrow can read: an Arrow table, a polars or a pandas DataFrame."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Arrow's own way to hand over tables."""
+        """Arrow's own protocol for handing over tables."""
 
 
 class DeliveredRows(NamedTuple):

@@ -13,6 +13,7 @@ from odradek.cluster.controller.broker_changes import BrokerChanges
 from odradek.cluster.controller.controller_session import ControllerSession
 from odradek.cluster.controller.fenced_store import ControllerMoved
 from odradek.cluster.controller.notification_znodes import NotificationZnodes
+from odradek.cluster.controller.reassignments import Reassignments
 from odradek.cluster.controller.state.context import PartitionReplica, PartitionState, ReplicaState
 from odradek.cluster.controller.state.election import Election
 from odradek.cluster.controller.state.rebalance import imbalanced_partitions
@@ -52,6 +53,7 @@ class ActiveController:
         self._topics = TopicChanges(session, self._deleting, new_topic_id)
         self._notes = NotificationZnodes(session)
         self._admin_requests = AdminRequests(session)
+        self._reassignments = Reassignments(session, self._deleting)
 
     async def begin(self) -> None:
         """Read the whole state, elect missing leaders, and send the full state to every broker."""
@@ -71,6 +73,8 @@ class ActiveController:
         await self._brokers.replicas_failed(dead)
         await self._deleting.deletions_changed()
         await self._notes.preferred_election_changed(self._admin_requests)
+        await self._reassignments.resume()
+        await self._reassignments.node_changed()
         self.session.send_requests()
         logger.info(
             "controller of epoch %d: %d brokers, %d topics, %d partitions",
@@ -105,7 +109,8 @@ class ActiveController:
     async def _react(self, event: events.Event) -> None:
         match event:
             case events.BrokersChanged():
-                await self._brokers.brokers_changed()
+                if await self._brokers.brokers_changed():
+                    await self._reassignments.resume()
             case events.BrokerChanged():
                 await self._brokers.broker_changed(event.broker_id)
             case events.TopicsChanged():
@@ -116,8 +121,10 @@ class ActiveController:
                 await self._deleting.deletions_changed()
             case events.PreferredElectionChanged():
                 await self._notes.preferred_election_changed(self._admin_requests)
+            case events.ReassignmentsChanged():
+                await self._reassignments.node_changed()
             case events.IsrChangesNotified():
-                await self._notes.isr_changes_notified()
+                await self._reassignments.isr_changed(await self._notes.isr_changes_notified())
             case events.LogDirEventsNotified():
                 for broker_id in await self._notes.log_dir_events():
                     await self._brokers.directories_changed(broker_id)
@@ -129,10 +136,19 @@ class ActiveController:
                 await self._response_received(event)
             case events.AlterPartitionRequested():
                 event.reply(await self._admin_requests.alter_partition(event.request))
+                await self._reassignments.isr_changed(self._admin_requests.partitions_of(event.request))
             case events.ControlledShutdownRequested():
                 event.reply(await self._admin_requests.controlled_shutdown(event.request))
             case events.ElectionRequested():
                 event.reply(await self._admin_requests.elect_leaders(event.election, event.partitions))
+            case events.ReassignmentRequested():
+                event.reply(
+                    await self._reassignments.request(
+                        event.targets, allows_other_factor=event.allows_other_factor
+                    )
+                )
+            case events.ReassignmentsListed():
+                event.reply(self._reassignments.in_progress(event.partitions))
 
     async def _rebalance(self) -> None:
         """Elect preferred leaders where the imbalance exceeds the limit."""

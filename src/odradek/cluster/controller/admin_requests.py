@@ -64,6 +64,14 @@ class AdminRequests:
             response.topics.append(answered)
         return response
 
+    def partitions_of(self, request: AlterPartitionRequest) -> list[TopicPartition]:
+        """The partitions that a request names."""
+        return [
+            TopicPartition(self._name(topic), row.partition_index)
+            for topic in request.topics
+            for row in topic.partitions
+        ]
+
     def _name(self, topic: AlterPartitionRequest.Topics) -> str:
         """From version 2 on a topic is named by its id."""
         return topic.topic_name or self._context.topic_named(topic.topic_id) or UNKNOWN_NAME

@@ -32,8 +32,11 @@ class BrokerChanges:
             lambda broker_id: self._session.watcher(BrokerChanged(broker_id)),
         )
 
-    async def brokers_changed(self) -> None:
-        """Compare the registrations with the known ones; a new epoch of an id is a failure and a start."""
+    async def brokers_changed(self) -> bool:
+        """Compare the registrations with the known ones; a new epoch of an id is a failure and a start.
+
+        Returns whether a broker has started.
+        """
         registered = await self.read_registered()
         known = self._context.brokers
         kept = {
@@ -45,6 +48,7 @@ class BrokerChanges:
             await self.brokers_failed(gone)
         if come:
             await self.brokers_started([registered[id_] for id_ in sorted(come)])
+        return bool(come)
 
     async def broker_changed(self, broker_id: int) -> None:
         """A registration was changed: send the broker's new endpoints to all brokers."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
@@ -23,6 +23,7 @@ from odradek.cluster.controller import events
 from odradek.cluster.controller.active_controller import ActiveController, ActiveControllerSettings
 from odradek.cluster.controller.channels import Channels, Connect
 from odradek.cluster.controller.controller_session import ControllerSession
+from odradek.cluster.controller.counters import ElectionCounters
 from odradek.cluster.controller.fenced_store import ControllerMoved, FencedStore
 from odradek.cluster.controller.requests import ControlRequest, RequestBatch
 from odradek.cluster.controller.state.context import ControllerContext
@@ -67,6 +68,10 @@ def never_unclean(topic: str) -> bool:
     return False
 
 
+async def nothing_to_load(topic: str) -> None:
+    """The default: the settings of topics are known."""
+
+
 class ControllerSettings(NamedTuple):
     """The controller's part of the configuration."""
 
@@ -88,15 +93,20 @@ class Controller:
         *,
         session_timeout_ms: int = 18_000,
         allows_unclean: Callable[[str], bool] = never_unclean,
+        load_settings: Callable[[str], Awaitable[None]] = nothing_to_load,
         new_topic_id: Callable[[], UUID] = random_uuid,
         clock: Clock | None = None,
+        on_controller: Callable[[], None] = lambda: None,
+        elections: ElectionCounters | None = None,
     ) -> None:
+        """`on_controller` is called when another broker has become controller, or this one."""
         self._store = store
         self._broker_id = broker_id
         self._settings = settings
         self._session_timeout_ms = session_timeout_ms
         self._connect = connect
         self._allows_unclean = allows_unclean
+        self._load_settings = load_settings
         self._new_topic_id = new_topic_id
         self._clock = clock or SystemClock()
         self._events: asyncio.Queue[events.Event] = asyncio.Queue()
@@ -107,6 +117,10 @@ class Controller:
         self._rebalance_timer: asyncio.TimerHandle | None = None
         self._resign_timer: asyncio.TimerHandle | None = None
         self._is_handling = False
+        self._on_elected = on_controller
+        self._elections = elections or ElectionCounters()
+        self.controller_id: int | None = None
+        """The controller as last read from the store."""
 
     # Called by the owner
 
@@ -160,6 +174,26 @@ class Controller:
             asyncio.get_running_loop().create_future()
         )
         self._ask(events.ElectionRequested(election, partitions, _resolve(answer)))
+        return await answer
+
+    async def alter_reassignments(
+        self, targets: Mapping[TopicPartition, tuple[int, ...] | None], *, allows_other_factor: bool = True
+    ) -> events.ReassignmentResults | ErrorCode:
+        """An administrator's request; an error if this broker is not the controller."""
+        answer: asyncio.Future[events.ReassignmentResults | ErrorCode] = (
+            asyncio.get_running_loop().create_future()
+        )
+        self._ask(events.ReassignmentRequested(targets, allows_other_factor, _resolve(answer)))
+        return await answer
+
+    async def list_reassignments(
+        self, partitions: tuple[TopicPartition, ...] | None
+    ) -> events.ReassignmentsInProgress | ErrorCode:
+        """An administrator's request; an error if this broker is not the controller."""
+        answer: asyncio.Future[events.ReassignmentsInProgress | ErrorCode] = (
+            asyncio.get_running_loop().create_future()
+        )
+        self._ask(events.ReassignmentsListed(partitions, _resolve(answer)))
         return await answer
 
     def topic_config_changed(self, topic: str) -> None:
@@ -235,7 +269,8 @@ class Controller:
     async def _is_damaged(self, stat: NodeStat) -> bool:
         """Whether the node is damaged; then it is removed, and a new election starts."""
         try:
-            ControllerRegistration.decode((await self._store.get(paths.CONTROLLER)).payload)
+            registration = ControllerRegistration.decode((await self._store.get(paths.CONTROLLER)).payload)
+            self._elected(registration.broker_id)
             return False
         except NoNode:
             return True
@@ -267,11 +302,19 @@ class Controller:
             return None
         return ControllerContext(epoch=epoch, epoch_version=version)
 
+    def _elected(self, broker_id: int) -> None:
+        if broker_id != self.controller_id:
+            self.controller_id = broker_id
+            self._on_elected()
+
     async def _begin_term(self, context: ControllerContext) -> None:
+        self._elected(self._broker_id)
         settings = self._settings
         fenced = FencedStore(self._store, context.epoch_version)
         batch = RequestBatch(self._broker_id, settings.inter_broker_listener)
-        transitions = Transitions(context, fenced, batch, self._allows_unclean)
+        transitions = Transitions(
+            context, fenced, batch, self._allows_unclean, self._load_settings, self._elections
+        )
         channels = Channels(self._connect, self._on_response)
         session = ControllerSession(context, fenced, batch, channels, transitions, self._events.put_nowait)
         self._term = ActiveController(session, settings.term, self._new_topic_id)
@@ -343,5 +386,5 @@ def _refuse(event: events.Event) -> None:
             event.reply(AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER))
         case events.ControlledShutdownRequested():
             event.reply(ControlledShutdownResponse(error_code=ErrorCode.NOT_CONTROLLER))
-        case events.ElectionRequested():
+        case events.ElectionRequested() | events.ReassignmentRequested() | events.ReassignmentsListed():
             event.reply(ErrorCode.NOT_CONTROLLER)

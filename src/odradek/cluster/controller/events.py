@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from odradek.cluster.controller.requests import ControlRequest
+from odradek.cluster.controller.state.context import ReplicaAssignment
 from odradek.cluster.controller.state.election import Election
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
@@ -22,6 +23,17 @@ from odradek.protocol.messages import (
 
 ControlResponse = LeaderAndIsrResponse | StopReplicaResponse | UpdateMetadataResponse
 ElectionResults = dict[TopicPartition, ErrorCode]
+
+
+class ReassignmentResult(NamedTuple):
+    """The outcome for one partition."""
+
+    error: ErrorCode
+    message: str | None = None
+
+
+ReassignmentResults = dict[TopicPartition, ReassignmentResult]
+ReassignmentsInProgress = dict[TopicPartition, ReplicaAssignment]
 
 
 class _SignalEvent:
@@ -73,6 +85,10 @@ class PreferredElectionChanged(_SignalEvent):
     """/admin/preferred_replica_election was written."""
 
 
+class ReassignmentsChanged(_SignalEvent):
+    """/admin/reassign_partitions was written."""
+
+
 class IsrChangesNotified(_SignalEvent):
     """Notifications below /isr_change_notification: brokers changed state nodes."""
 
@@ -122,6 +138,21 @@ class ElectionRequested(NamedTuple):
     reply: Callable[[ElectionResults | ErrorCode], None]
 
 
+class ReassignmentRequested(NamedTuple):
+    """An administrator gives partitions other replicas; None cancels."""
+
+    targets: Mapping[TopicPartition, tuple[int, ...] | None]
+    allows_other_factor: bool
+    reply: Callable[[ReassignmentResults | ErrorCode], None]
+
+
+class ReassignmentsListed(NamedTuple):
+    """An administrator asks which partitions are being reassigned; None means every partition."""
+
+    partitions: tuple[TopicPartition, ...] | None
+    reply: Callable[[ReassignmentsInProgress | ErrorCode], None]
+
+
 Event = (
     ElectController
     | BrokersChanged
@@ -130,6 +161,7 @@ Event = (
     | PartitionsChanged
     | DeletionsChanged
     | PreferredElectionChanged
+    | ReassignmentsChanged
     | IsrChangesNotified
     | LogDirEventsNotified
     | TopicConfigChanged
@@ -138,4 +170,6 @@ Event = (
     | AlterPartitionRequested
     | ControlledShutdownRequested
     | ElectionRequested
+    | ReassignmentRequested
+    | ReassignmentsListed
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from odradek.cluster.controller.admin_requests import AdminRequests
@@ -38,13 +38,14 @@ class NotificationZnodes:
         await self._isr_notes()
         await self._log_dir_notes()
 
-    async def isr_changes_notified(self) -> None:
-        """State nodes were written by brokers: read them and notify every broker."""
+    async def isr_changes_notified(self) -> Iterable[TopicPartition]:
+        """State nodes were written by brokers: read them and notify every broker; returns which ones."""
         noted = {partition for note in await self._isr_notes() for partition in note}
         known = [one for one in noted if one in self._context.leadership]
         states = await read_states(self._session.store, known)
         self._context.leadership.update(states)
         self._session.batch.add_update_metadata(self._context.brokers, states)
+        return states
 
     async def log_dir_events(self) -> set[int]:
         """The brokers with a failed disk, or with space again on a full one."""

@@ -59,8 +59,10 @@ class TopicChanges:
             self._remove(topic)
             await self.topics_changed()
             return
-        known = set(self._context.partitions_of(topic))
-        added = [one for one in self._assign(topic, written) if one not in known]
+        # The replicas of known partitions are changed by reassignments only.
+        known = self._context.assignments[topic]
+        new = {index: replicas for index, replicas in written.partitions.items() if index not in known}
+        added = self._assign(topic, written._replace(partitions=new))
         await self.start_partitions(added)
 
     async def load_topics(self, topics: Iterable[str]) -> list[TopicPartition]:

@@ -6,8 +6,9 @@ Nothing is changed or sent before it is written, so that a controller whose writ
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
+from odradek.cluster.controller.counters import ElectionCounters
 from odradek.cluster.controller.fenced_store import FencedStore
 from odradek.cluster.controller.requests import RequestBatch
 from odradek.cluster.controller.state import partition_states, replica_states
@@ -39,11 +40,16 @@ class Transitions:
         fenced: FencedStore,
         batch: RequestBatch,
         allows_unclean: Callable[[str], bool],
+        load_settings: Callable[[str], Awaitable[None]],
+        elections: ElectionCounters | None = None,
     ) -> None:
+        """`load_settings` reads the settings of a topic, so that `allows_unclean` knows them."""
         self._context = context
         self._fenced = fenced
         self._batch = batch
         self._allows_unclean = allows_unclean
+        self._load_settings = load_settings
+        self._elections = elections or ElectionCounters()
 
     # Partitions
 
@@ -68,6 +74,8 @@ class Transitions:
         for _ in range(CONFLICT_ROUNDS):
             if not remaining:
                 return refused
+            if election is Election.OFFLINE:
+                await self._load_settings_for(remaining)
             plan = partition_states.plan_online(self._context, remaining, election, self._allows_unclean)
             refused.update(plan.refused)
             created = await create_states(self._fenced, plan.created, self._topics_with_nodes(plan.created))
@@ -79,6 +87,33 @@ class Transitions:
         refused.update(dict.fromkeys(remaining, ErrorCode.UNKNOWN_SERVER_ERROR))
         return refused
 
+    async def _load_settings_for(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read the settings of the topics of which no replica in sync is live."""
+        led, can_lead = self._context.leadership, self._context.can_lead
+        topics = {
+            one.topic
+            for one in partitions
+            if one in led and not any(can_lead(id_, one) for id_ in led[one].isr)
+        }
+        for topic in sorted(topics):
+            await self._load_settings(topic)
+
+    async def raise_leader_epoch(self, partition: TopicPartition) -> None:
+        """Keep the leader in a new leader epoch, and send it to every replica: the assignment has changed."""
+        for _ in range(CONFLICT_ROUNDS):
+            known = self._context.leadership.get(partition)
+            if known is None:
+                return
+            raised = known._replace(leader_epoch=known.leader_epoch + 1, controller_epoch=self._context.epoch)
+            written = await change_states(self._fenced, {partition: raised})
+            if written.states:
+                self._context.leadership[partition] = written.states[partition]
+                replicas = self._context.assignment(partition).replicas
+                self._batch.add_leader_and_isr(replicas, partition)
+                self._batch.add_update_metadata(self._context.brokers, [partition])
+                return
+            await self._read_again(written.conflicts)
+
     def _set_partitions(self, partitions: Iterable[TopicPartition], target: PartitionState) -> None:
         for partition in list(partitions):
             if partition_states.may_become(self._context, partition, target):
@@ -89,6 +124,8 @@ class Transitions:
 
     def _note_online(self, states: States, *, is_new: bool) -> None:
         for partition, state in states.items():
+            if not is_new:
+                self._elections.count(state.leader, self._context.leadership[partition].isr)
             self._context.leadership[partition] = state
             self._context.set_partition_state(partition, PartitionState.ONLINE)
             replicas = self._context.assignment(partition).replicas

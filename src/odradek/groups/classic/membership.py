@@ -50,7 +50,7 @@ class Joining:
     new_member_id: str
     # Version 4 and later: the id is returned first, so that a lost response leaves no unknown member behind.
     requires_known_member_id: bool = True
-    # Version 9 and later: the leader can be told to skip the assignment.
+    # Version 9 and later: the leader can be asked to skip the assignment.
     can_skip_assignment: bool = True
 
 

@@ -148,10 +148,12 @@ def _should_rejoin(group: ConsumerGroup, member: ConsumerMember) -> bool:
 def leaving(group: ConsumerGroup, request: LeaveGroupRequest) -> tuple[list[str], LeaveGroupResponse]:
     """Handle a LeaveGroup for members of either protocol: the members that leave, and the response."""
     rows, gone = [], []
-    for told in request.members:
-        row = LeaveGroupResponse.Members(member_id=told.member_id, group_instance_id=told.group_instance_id)
+    for leaving in request.members:
+        row = LeaveGroupResponse.Members(
+            member_id=leaving.member_id, group_instance_id=leaving.group_instance_id
+        )
         try:
-            gone.append(_leaving(group, told.member_id, told.group_instance_id).member_id)
+            gone.append(_leaving(group, leaving.member_id, leaving.group_instance_id).member_id)
         except KafkaError as error:
             row.error_code = error.error_code
         rows.append(row)

@@ -199,14 +199,16 @@ def replace_static(
 ) -> ConsumerMember:
     """Replace a static member that rejoins under another id; the new one inherits its assignment."""
     group_id = transition.group.group_id
-    heir = replace(holder, member_id=member_id, member_epoch=JOIN_EPOCH, previous_member_epoch=JOIN_EPOCH)
+    replacement = replace(
+        holder, member_id=member_id, member_epoch=JOIN_EPOCH, previous_member_epoch=JOIN_EPOCH
+    )
     target = transition.group.targets.get(holder.member_id, frozenset())
     transition.stop_member_timers(holder.member_id)
     transition.write_all(records.member_tombstones(group_id, holder.member_id))
-    transition.write(records.member_metadata(group_id, heir))
+    transition.write(records.member_metadata(group_id, replacement))
     transition.write(records.target_member(group_id, member_id, target))
-    transition.write(records.current_assignment(group_id, heir))
-    return heir
+    transition.write(records.current_assignment(group_id, replacement))
+    return replacement
 
 
 def _check_epoch(member: ConsumerMember, beat: ConsumerHeartbeat) -> None:

@@ -238,11 +238,11 @@ def _apply_member(
 ) -> ConsumerGroup:
     if value is None:
         return replace(group, members=without_item(group.members, member_id))
-    told = value.classic_member_metadata
+    classic_metadata = value.classic_member_metadata
     classic = None
-    if told is not None:
-        protocols = tuple((one.name, one.metadata) for one in told.supported_protocols)
-        classic = ClassicMetadata(told.session_timeout_ms, protocols)
+    if classic_metadata is not None:
+        protocols = tuple((one.name, one.metadata) for one in classic_metadata.supported_protocols)
+        classic = ClassicMetadata(classic_metadata.session_timeout_ms, protocols)
     known = group.members.get(member_id) or ConsumerMember(member_id)
     return group.with_member(
         replace(

@@ -278,7 +278,7 @@ class LogManager:
     ) -> PartitionLog:
         """The partition's log, created in the directory with the fewest partitions if needed; may block.
 
-        LogCorrupted for one that is damaged: quarantine it first. StorageError if no directory can hold it.
+        LogCorrupted for a damaged one: see `begin_quarantine`. StorageError if no directory can hold it.
         """
         log = self.logs.get(partition)
         if log is not None:
@@ -414,12 +414,15 @@ class LogManager:
             return lambda: None
         return lambda: self._leaving.give_up(move.source.partition, move.path, move.copy, now_ms)
 
-    def quarantine(self, partition: TopicPartition) -> str:
-        """Set a damaged partition aside so that it can be replicated again; its new path."""
+    def begin_quarantine(self, partition: TopicPartition) -> Callable[[], str]:
+        """Give up a damaged log, to copy it from its leader; the step that renames its directory.
+
+        The step returns the new path, which is never deleted. It must be done before the partition is created
+        again. StorageError if the disk fails.
+        """
         del self.report.corrupted[partition]
         self._retained.pop(partition, None)
-        directory = self._homes.pop(partition)
-        return self._set_aside(partition, directory.join(str(partition)))
+        return self._renaming(partition, self._homes.pop(partition).join(str(partition)))
 
     def set_aside_strays(self, is_wanted: Callable[[PartitionLog], bool]) -> list[str]:
         """Rename the directories of partitions that this broker should not have; they are never deleted."""
@@ -438,12 +441,14 @@ class LogManager:
         log = self.logs.pop(partition)
         del self._homes[partition]
         log.release()
+        return self._renaming(partition, log.directory.path)
 
+    def _renaming(self, partition: TopicPartition, path: str) -> Callable[[], str]:
         def rename() -> str:
             try:
-                return self._set_aside(partition, log.directory.path)
+                return self._set_aside(partition, path)
             except OSError as error:
-                raise StorageError(error, log.directory.path) from error
+                raise StorageError(error, path) from error
 
         return rename
 

@@ -153,8 +153,8 @@ class FileSystem:
 
     def usable_bytes(self, path: str) -> int:
         """The free space of the disk at that path."""
-        room = os.statvfs(path)
-        return room.f_frsize * room.f_bavail
+        statistics = os.statvfs(path)
+        return statistics.f_frsize * statistics.f_bavail
 
     def list(self, path: str) -> list[str]:
         """The names in a directory, sorted."""

@@ -174,8 +174,8 @@ class _Fork:
     # The active segment
 
     def _active(self, files: PartitionFiles, base_offset: int, inner: str) -> int:
-        # Its indexes first: a writer appends to the log before it tells them. Aborted transactions last, for
-        # a log without its aborts would show records that must not be seen.
+        # Its indexes first: a writer appends to the log before it updates them. Aborted transactions last,
+        # for a log without its aborts would show records that must not be seen.
         offsets = _read(files.join(base_offset, filenames.OFFSET_INDEX))
         timestamps = _read(files.join(base_offset, filenames.TIME_INDEX))
         log = os.path.join(inner, filenames.segment_filename(base_offset, filenames.LOG))
@@ -259,7 +259,7 @@ def _epochs_up_to(before: bytes, after: bytes, end: int) -> bytes:
 
 
 def _rows_below(content: bytes, form: str, column: int, limit: int) -> bytes:
-    """The entries of an index that speak of what was copied; zeroes that only reserve room are left out."""
+    """The entries of an index that speak of what was copied; zeroes that only reserve space are left out."""
     entry = struct.Struct(form)
     kept = 0
     for row in entry.iter_unpack(content[: len(content) - len(content) % entry.size]):

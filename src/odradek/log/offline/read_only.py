@@ -155,7 +155,7 @@ def _partitions_in(path: str, state: DirectoryState) -> Iterator[str]:
 
 
 def read_checkpoint(log_directory: str, name: str) -> dict[TopicPartition, int]:
-    """An offset checkpoint; a missing or a damaged one tells nothing."""
+    """An offset checkpoint; empty if it is missing or damaged."""
     try:
         with open(os.path.join(log_directory, name), "rb") as file:
             return decode_offsets(file.read())

@@ -89,24 +89,34 @@ def scan(
     for directory in find_partitions(os.fspath(path)):
         files = list_partition(directory)
         if partitions is None or files.partition in partitions:
-            yield from _PartitionScan(files, wanted, chunk_bytes).run()
+            partition = PartitionScan(files, wanted, chunk_bytes)
+            for rows in partition.rows(*partition.bounds()):
+                yield _with_topic(rows, files.partition.topic)
 
 
-class _PartitionScan:
+def _with_topic(rows: pa.RecordBatch, topic: str) -> pa.RecordBatch:
+    import pyarrow as pa  # noqa: PLC0415
+
+    topics = pa.repeat(pa.scalar(topic), rows.num_rows)
+    return pa.RecordBatch.from_arrays([topics, *rows.columns], schema=schema())
+
+
+class PartitionScan:
     """One pass over one partition."""
 
-    def __init__(self, files: PartitionFiles, wanted: ScanRange, chunk_bytes: int) -> None:
+    def __init__(
+        self, files: PartitionFiles, wanted: ScanRange, chunk_bytes: int = DEFAULT_CHUNK_BYTES
+    ) -> None:
         self.files = files
         self.wanted = wanted
         self.chunk_bytes = chunk_bytes
         self.segments = files.open_segments()
 
-    def run(self) -> Iterator[pa.RecordBatch]:
-        """Rows in the order of their offsets."""
+    def rows(self, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        """Rows of [start, end) in the order of their offsets, with the columns of `records.arrow`."""
         if not len(self.segments):
             return
         try:
-            start, end = self._bounds()
             aborted = _AbortedRanges(self._aborted(start, end) if self.wanted.read_committed else ())
         except RecordsError as error:
             raise self._corrupted(self.segments.active, error.problem, error.position) from error
@@ -116,6 +126,15 @@ class _PartitionScan:
             yield from self._segment(segment, start, end, aborted)
 
     # Where to begin and to end
+
+    def bounds(self) -> tuple[int, int]:
+        """The first offset that is wanted, and the first behind it that is not."""
+        if not len(self.segments):
+            return 0, 0
+        try:
+            return self._bounds()
+        except RecordsError as error:
+            raise self._corrupted(self.segments.active, error.problem, error.position) from error
 
     def _bounds(self) -> tuple[int, int]:
         wanted = self.wanted
@@ -198,16 +217,10 @@ class _PartitionScan:
             ):
                 rows = _between(rows, start, end)
                 if rows.num_rows:
-                    yield self._with_topic(rows)
+                    yield rows
         except RecordsError as error:
             at = chunk.start + chunk.position(0) + max(error.position, 0)
             raise self._corrupted(segment, error.problem, at) from error
-
-    def _with_topic(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        import pyarrow as pa  # noqa: PLC0415
-
-        topics = pa.repeat(pa.scalar(self.files.partition.topic), rows.num_rows)
-        return pa.RecordBatch.from_arrays([topics, *rows.columns], schema=schema())
 
     def _corrupted(self, segment: Segment, problem: str, position: int) -> LogCorrupted:
         following = self.segments.after(segment)

@@ -2,6 +2,7 @@
 
 cimport cython
 
+from odradek.log.partition.log_batch cimport LogBatch
 from odradek.log.producers.producer_states cimport ProducerStates
 from odradek.log.segment.segment_appender cimport SegmentAppender
 from odradek.log.segment.segments cimport Segments
@@ -20,18 +21,6 @@ cdef class AppendInfo:
     cdef readonly long long log_start_offset
     cdef readonly bint is_duplicate
     cdef readonly object roll_reason
-
-
-@cython.final
-@cython.freelist(8)
-cdef class LogBatch:
-    cdef readonly long long base_offset
-    cdef readonly long long last_offset
-    cdef readonly long long size
-    cdef readonly long long max_timestamp_ms
-    cdef readonly long long leader_epoch
-    cdef readonly object header
-    cdef readonly object marker
 
 
 @cython.final

@@ -24,7 +24,8 @@ from odradek.log.partition.leader_batches import (
     validate_from_client,
     writable_view,
 )
-from odradek.log.producers.producer_states import BatchMetadata, Marker, ProducerStates
+from odradek.log.partition.log_batch import LogBatch
+from odradek.log.producers.producer_states import BatchMetadata, ProducerStates
 from odradek.log.segment.roll import MAX_RELATIVE_OFFSET, RollReason
 from odradek.log.segment.segment import Segment
 from odradek.log.segment.segments import Segments
@@ -98,38 +99,6 @@ class AppendInfo:
 
     def __repr__(self) -> str:
         return f"AppendInfo{self._fields()}"
-
-
-class LogBatch:
-    """A batch as it goes into the log. `header` only if it has a producer id, `marker` only if it is one."""
-
-    __slots__ = (
-        "base_offset",
-        "header",
-        "last_offset",
-        "leader_epoch",
-        "marker",
-        "max_timestamp_ms",
-        "size",
-    )
-
-    def __init__(
-        self,
-        base_offset: int,
-        last_offset: int,
-        size: int,
-        max_timestamp_ms: int,
-        leader_epoch: int,
-        header: BatchHeader | None = None,
-        marker: Marker | None = None,
-    ) -> None:
-        self.base_offset = base_offset
-        self.last_offset = last_offset
-        self.size = size
-        self.max_timestamp_ms = max_timestamp_ms
-        self.leader_epoch = leader_epoch
-        self.header = header
-        self.marker = marker
 
 
 class AppendLimits:

@@ -15,15 +15,16 @@ from odradek.log.config import LogConfig
 from odradek.log.errors import storage_errors
 from odradek.log.files.log_file import PartitionDirectory
 from odradek.log.leader_epochs import EpochEntry, LeaderEpochs
-from odradek.log.partition.follower_batches import whole_batches
+from odradek.log.partition.follower_batches import FollowerBatches, whole_batches
 from odradek.log.partition.leader_batches import (
     recompress_all,
     stamp_all,
     stamp_times,
     validate_from_coordinator,
 )
-from odradek.log.partition.log_appender import AppendInfo, LogAppender, LogBatch
-from odradek.log.partition.producer_replay import markers_of, replay
+from odradek.log.partition.log_appender import AppendInfo, LogAppender
+from odradek.log.partition.log_batch import LogBatch
+from odradek.log.partition.producer_replay import marker_of, markers_of, replay
 from odradek.log.producers.producer_states import Marker, ProducerStates
 from odradek.log.producers.snapshot_files import SnapshotFiles
 from odradek.log.segment.roll import IncomingBatches, RollReason, roll_reason
@@ -83,13 +84,39 @@ class LogWriter(LogAppender):
 
         The offsets must continue the log. A fetch may end inside a batch: that rest is left for the next one.
         """
-        payload, headers = whole_batches(records, self.log_end_offset)
-        if not headers:
+        return self.append_follower_batches(self.check_follower_batches(records), now_ms)
+
+    def check_follower_batches(self, records: Buffer) -> FollowerBatches:
+        """The whole batches in what the leader sent, if they continue the log; nothing is changed.
+
+        CorruptBatch or UnexpectedAppendOffset if they may not be appended.
+        """
+        return whole_batches(records, self.log_end_offset)
+
+    def append_follower_batches(self, found: FollowerBatches, now_ms: int) -> AppendInfo | None:
+        """Append batches that were checked at the present log end; None if there are none."""
+        batches, payload = found.batches, found.payload
+        if not batches:
             return None
-        markers = markers_of(payload, headers)
-        reason = self._append_batches(payload, headers, markers, now_ms)
-        first, last = headers[0], headers[-1]
+        if found.has_markers:
+            batches = _with_markers(payload, batches)
+        if len(payload) > self.config.max_segment_bytes:
+            reason = self._append_one_by_one(payload, batches, now_ms)
+        else:
+            reason = self._append(payload, batches, found.max_timestamp_ms, now_ms)
+        first, last = batches[0], batches[-1]
         return AppendInfo(first.base_offset, last.last_offset, -1, self.log_start_offset, roll_reason=reason)
+
+    def _append_one_by_one(
+        self, payload: memoryview, batches: Sequence[LogBatch], now_ms: int
+    ) -> RollReason | None:
+        """Together they are more than a segment holds."""
+        reason, position = None, 0
+        for batch in batches:
+            part = payload[position : position + batch.size]
+            reason = self._append(part, [batch], batch.max_timestamp_ms, now_ms) or reason
+            position += batch.size
+        return reason
 
     def _check_producers(
         self, payload: Buffer, headers: Sequence[BatchHeader], transaction_version: int
@@ -98,6 +125,7 @@ class LogWriter(LogAppender):
         for header, marker in zip(headers, markers, strict=True):
             if marker is not None:
                 self.producers.check_marker(header, marker, transaction_version=transaction_version)
+                self.producers.void_verification(header, transaction_version)
             elif header.has_producer_id:
                 self.producers.check(header, checks_sequence=False)
         return markers
@@ -165,6 +193,21 @@ class LogWriter(LogAppender):
                     lambda epochs: leader_epoch > epochs.latest and epochs.assign(leader_epoch, start)
                 )
 
+    def add_epochs(self, entries: Sequence[EpochEntry], log_end_offset: int) -> None:
+        """Write down leader epochs of batches that are to be appended at `log_end_offset`; synced: blocks.
+
+        Any thread. Nothing is written if the log ends elsewhere by now.
+        """
+
+        def add(epochs: LeaderEpochs) -> bool:
+            if self.log_end_offset != log_end_offset:
+                return False
+            added = [epochs.assign(*entry) for entry in entries if entry.epoch > epochs.latest]
+            return any(added)
+
+        with storage_errors(self.directory.path):
+            self._change_epochs(add)
+
     def adopt_epochs(self, epochs: Iterable[EpochEntry]) -> None:
         """Have the epochs of the log whose copy this is; may block."""
         with storage_errors(self.directory.path), self._epochs_lock:
@@ -224,6 +267,26 @@ class LogWriter(LogAppender):
             roll_jitter_ms=draw_jitter_ms(self.config),
             preallocated_bytes=self.config.max_segment_bytes if self.config.preallocate else 0,
         )
+
+
+def _with_markers(payload: Buffer, batches: Sequence[LogBatch]) -> list[LogBatch]:
+    """The same batches, with what the control batches among them say about transactions."""
+    completed, position = [], 0
+    for batch in batches:
+        header = batch.header
+        if header is not None and header.is_control:
+            batch = LogBatch(
+                batch.base_offset,
+                batch.last_offset,
+                batch.size,
+                batch.max_timestamp_ms,
+                batch.leader_epoch,
+                header,
+                marker_of(payload, position),
+            )
+        completed.append(batch)
+        position += batch.size
+    return completed
 
 
 def draw_jitter_ms(config: LogConfig) -> int:

@@ -46,9 +46,9 @@ class PartitionLog(LogWriter):
     __slots__ = (
         "_leaving",
         "last_flush_ms",
+        "page_cache",
         "topic_id",
         "truncation_count",
-        "warmth",
     )
 
     def __init__(
@@ -86,7 +86,7 @@ class PartitionLog(LogWriter):
         self.last_flush_ms = now_ms
         self._leaving = SegmentDeletion(directory, segments, snapshots)
         self.truncation_count = 0
-        self.warmth = PageCacheState()
+        self.page_cache = PageCacheState()
         self.update_high_watermark(high_watermark)
 
     def __repr__(self) -> str:
@@ -138,6 +138,9 @@ class PartitionLog(LogWriter):
     def truncate_to(self, offset: int, *, now_ms: int) -> bool:
         """Drop everything from `offset` on; False if nothing is there. May block."""
         if offset >= self.log_end_offset:
+            # A leader that never wrote in its epoch has left an entry behind the end.
+            with storage_errors(self.directory.path):
+                self._change_epochs(lambda epochs: epochs.truncate_from_end(self.log_end_offset))
             return False
         if offset < self.segments.first.base_offset:
             self.truncate_fully_and_start_at(offset, now_ms=now_ms)
@@ -281,7 +284,7 @@ class PartitionLog(LogWriter):
         self.complete_flush(job)
 
     def give_back_when_idle(self) -> None:
-        """Give back the room for appends to come if none came since the last call."""
+        """Release preallocated space if none came since the last call."""
         try:
             self.segments.active.log.give_back_when_idle()
         except OSError as error:

@@ -7,5 +7,5 @@ from odradek.log.segment.segment_reader cimport SegmentReader
 from odradek.log.files.page_cache_state cimport LogEndMark, PageCacheState
 
 
-@cython.locals(end_offset="long long", active=SegmentReader, warmth=PageCacheState)
+@cython.locals(end_offset="long long", active=SegmentReader, page_cache=PageCacheState)
 cpdef bint is_warm(LogAppender log, long long offset, long long max_bytes) except -1

@@ -1,5 +1,5 @@
 # cython: annotation_typing=False
-"""Reads that may have to wait for a disk: told apart from those that will not, and made ready by a thread.
+"""Reads that may have to wait for a disk: distinguished from those that will not, and made ready by a thread.
 
 Compiled by Cython (read_ahead.pxd has the C types), or interpreted as is.
 """
@@ -21,12 +21,12 @@ def is_warm(log: PartitionLog, offset: int, max_bytes: int) -> bool:
     end_offset = log.log_end_offset
     if not log.log_start_offset <= offset < end_offset:
         return True  # there is nothing to read
-    active, warmth = log.segments.active, log.warmth
-    return warmth.covers(offset, max_bytes, LogEndMark(active.base_offset, active.size, end_offset))
+    active, page_cache = log.segments.active, log.page_cache
+    return page_cache.covers(offset, max_bytes, LogEndMark(active.base_offset, active.size, end_offset))
 
 
 def notice_cached(log: PartitionLog, offset: int, max_bytes: int) -> bool:
-    """Whether all that such a read needs is in the page cache, told without reading it; by the log's owner.
+    """Whether all that such a read needs is in the page cache, found without reading it; by the log's owner.
 
     If so it is noted, with what comes next for a reader that goes on, and `is_warm` from then on. A kernel
     that takes a few pages away makes only those reads wait that need them.
@@ -45,7 +45,7 @@ def _look_ahead_bytes(log: PartitionLog, offset: int, max_bytes: int) -> int:
 
 def _run_read_before(log: PartitionLog, offset: int) -> CachedRange | None:
     """The run that a reader who goes on has just read; None if this one begins anew."""
-    earlier = log.warmth.run
+    earlier = log.page_cache.run
     return earlier if earlier is not None and earlier.is_followed_by(offset) else None
 
 
@@ -110,4 +110,6 @@ def _note(log: PartitionLog, run: BatchRun, offset: int, max_bytes: int, ahead_b
         # A read that begins later than this would go beyond what was warmed.
         last_start = run.segment.floor_boundary(run.start, max(run.end - max_bytes, run.start)).position
         last_offset = run.segment.span_at(last_start).base_offset
-    log.warmth.run = CachedRange(offset, max(last_offset, offset), run.upper_offset, max_bytes, ahead_bytes)
+    log.page_cache.run = CachedRange(
+        offset, max(last_offset, offset), run.upper_offset, max_bytes, ahead_bytes
+    )

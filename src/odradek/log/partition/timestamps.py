@@ -12,7 +12,7 @@ from odradek.records.record import read_records
 
 
 class TimestampedOffset(NamedTuple):
-    """A record as ListOffsets tells of it."""
+    """A record as ListOffsets returns it."""
 
     timestamp_ms: int
     offset: int

@@ -8,4 +8,5 @@ cdef class ProducerStates:
     cdef public dict entries
     cdef public dict ongoing
     cdef public dict unreplicated
+    cdef public dict verifying
     cdef public long long end_offset

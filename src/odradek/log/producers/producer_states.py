@@ -11,6 +11,10 @@ The rules, as a table:
     newer epoch, sequence 0                           accepted
     newer epoch, other sequence                       OutOfOrderSequence
     producer unknown here                             accepted with any sequence: its state may have expired
+    first of a transaction, after one that was not    OutOfOrderSequence
+      verified yet and has a lower sequence
+    first of a v2 transaction of an unknown producer, OutOfOrderSequence
+      sequence other than 0
     plain batch while a transaction is open           InvalidTxnState
 
 Followers and recovery only `apply`: what a leader has accepted is not checked again.
@@ -67,6 +71,26 @@ class CompletedTxn(NamedTuple):
     last_offset: int
     is_aborted: bool
     last_stable_offset: int  # the next open transaction, or the offset after the marker
+
+
+class Verification:
+    """The question whether a producer's transaction has this partition, until its first batch is appended.
+
+    A marker makes it void: a batch that was verified for one transaction must not be appended to the next.
+    `lowest_sequence` is what the transaction begins with: a later batch must not overtake one that was
+    refused while the coordinator could not be asked. `begins_at_zero`: with transactions v2 each transaction
+    has an epoch of its own, so that its first sequence here is 0.
+    """
+
+    __slots__ = ("begins_at_zero", "begun_ms", "lowest_sequence", "producer_epoch")
+
+    def __init__(
+        self, producer_epoch: int, lowest_sequence: int, begun_ms: int, *, begins_at_zero: bool = False
+    ) -> None:
+        self.begins_at_zero = begins_at_zero
+        self.producer_epoch = producer_epoch
+        self.lowest_sequence = lowest_sequence
+        self.begun_ms = begun_ms
 
 
 class ProducerEntry:
@@ -149,7 +173,7 @@ class ProducerStates:
     `end_offset`: every batch below it is reflected here.
     """
 
-    __slots__ = ("end_offset", "entries", "ongoing", "unreplicated")
+    __slots__ = ("end_offset", "entries", "ongoing", "unreplicated", "verifying")
 
     def __init__(self, entries: Iterable[ProducerEntry] = (), end_offset: int = 0) -> None:
         self.entries: dict[int, ProducerEntry] = {entry.producer_id: entry for entry in entries}
@@ -158,6 +182,8 @@ class ProducerStates:
         # Transactions ended by a marker that the high watermark has not passed: first -> last offset.
         self.unreplicated: dict[int, int] = {}
         self.end_offset = end_offset
+        # Producers whose transaction may begin here, by producer id.
+        self.verifying: dict[int, Verification] = {}
         open_ones = (e for e in self.entries.values() if e.current_txn_first_offset >= 0)
         for entry in sorted(open_ones, key=lambda e: e.current_txn_first_offset):
             self.ongoing[entry.current_txn_first_offset] = entry.producer_id
@@ -171,6 +197,8 @@ class ProducerStates:
 
     def check(self, header: BatchHeader, *, checks_sequence: bool = True) -> None:
         """Raise according to the table above; coordinators write without sequences."""
+        if self.verifying and checks_sequence:
+            self._check_first_of_transaction(header)
         entry = self.entries.get(header.producer_id)
         if entry is None:
             return
@@ -180,6 +208,15 @@ class ProducerStates:
             raise OutOfOrderSequence(header.producer_id, header.base_sequence, entry.last_sequence)
         if entry.current_txn_first_offset >= 0 and not header.is_transactional:
             raise InvalidTxnState(header.producer_id)
+
+    def _check_first_of_transaction(self, header: BatchHeader) -> None:
+        verification = self.verifying.get(header.producer_id)
+        if verification is None:
+            return
+        is_unknown = header.producer_id not in self.entries
+        lowest = 0 if verification.begins_at_zero and is_unknown else verification.lowest_sequence
+        if header.base_sequence > lowest:
+            raise OutOfOrderSequence(header.producer_id, header.base_sequence, lowest - 1)
 
     def check_marker(self, header: BatchHeader, marker: Marker, *, transaction_version: int = 0) -> None:
         """Fence markers of old producers and coordinators.
@@ -205,6 +242,41 @@ class ProducerStates:
             and entry.producer_epoch == producer_epoch
         )
 
+    def begin_verification(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        sequence: int,
+        now_ms: int,
+        *,
+        begins_at_zero: bool = False,
+    ) -> Verification | None:
+        """What must still be valid when the batch is appended; None if its transaction is open here."""
+        if self.has_ongoing_transaction(producer_id, producer_epoch):
+            return None
+        known = self.verifying.get(producer_id)
+        if known is None or known.producer_epoch != producer_epoch:
+            known = self.verifying[producer_id] = Verification(
+                producer_epoch, sequence, now_ms, begins_at_zero=begins_at_zero
+            )
+        else:
+            known.lowest_sequence = min(known.lowest_sequence, sequence)
+        return known
+
+    def is_valid(self, producer_id: int, verification: Verification) -> bool:
+        """Whether no marker was written since the verification began."""
+        return self.verifying.get(producer_id) is verification
+
+    def void_verification(self, header: BatchHeader, transaction_version: int) -> None:
+        """The leader writes this marker: what was verified for the transaction that it ends is void.
+
+        A v2 marker has the epoch that the next transaction has: what is being verified for that one stays.
+        """
+        known = self.verifying.get(header.producer_id)
+        ended_epoch = header.producer_epoch - 1 if transaction_version >= 2 else header.producer_epoch
+        if known is not None and known.producer_epoch <= ended_epoch:
+            del self.verifying[header.producer_id]
+
     # Changes
 
     def apply(self, header: BatchHeader, marker: Marker | None = None) -> CompletedTxn | None:
@@ -227,6 +299,7 @@ class ProducerStates:
         entry.last_timestamp_ms = header.max_timestamp_ms
         if header.is_transactional and entry.current_txn_first_offset < 0:
             entry.current_txn_first_offset = header.base_offset
+            self.verifying.pop(header.producer_id, None)
             self.ongoing[header.base_offset] = header.producer_id
 
     def _apply_marker(self, header: BatchHeader, marker: Marker) -> CompletedTxn | None:
@@ -257,6 +330,11 @@ class ProducerStates:
         expired = [e.producer_id for e in self.entries.values() if e.is_expired(now_ms, expiration_ms)]
         for producer_id in expired:
             del self.entries[producer_id]
+        self.verifying = {
+            producer_id: one
+            for producer_id, one in self.verifying.items()
+            if now_ms - one.begun_ms < expiration_ms
+        }
         return len(expired)
 
     # Queries

@@ -28,7 +28,7 @@ class SnapshotFiles:
     def write(self, producers: ProducerStates) -> OpenFile | None:
         """Keep the state at its end offset; the file, for a later sync, or None if it was there already.
 
-        Not synced here: its CRC tells a torn one, and then an older one and the log serve.
+        Not synced here: its CRC shows a torn one, and then an older one and the log serve.
         """
         offset = producers.end_offset
         if offset in self.offsets:

@@ -296,7 +296,7 @@ class _Loader:
                 "%s: byte %d: %s; cut, the log ends at offset %d",
                 segment.log.path,
                 scan.valid_size,
-                "only room for records behind it" if is_room else scan.problem,
+                "only space for records behind it" if is_room else scan.problem,
                 scan.next_offset,
             )
             segment.log.truncate(scan.valid_size)

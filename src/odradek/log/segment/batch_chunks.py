@@ -82,7 +82,7 @@ def batch_chunks(file: LogFile, position: int = 0, chunk_bytes: int = CHUNK_BYTE
 
 
 def is_only_room(file: LogFile, position: int) -> bool:
-    """Whether nothing but room for batches follows: zeroes, and more than half a batch can begin with.
+    """Whether nothing but space for batches follows: zeroes, and more than half a batch can begin with.
 
     So it is behind the end of a log that is being written, or was when its broker was killed (ADR 9).
     """

@@ -149,7 +149,7 @@ class SegmentAppender:
         self._is_max_timestamp_known = greatest is not None
 
     def _find_max_timestamp(self) -> TimestampOffset:
-        """Look into the files, which is the heir's."""
+        """Read the files; subclasses define it."""
         raise NotImplementedError
 
     def wants_room(self, max_index_bytes: int) -> bool:

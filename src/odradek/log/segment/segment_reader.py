@@ -109,7 +109,7 @@ class SegmentReader(SegmentAppender):
         return None
 
     def _scan_start(self, offset: int) -> int:
-        """A position to look for `offset` from: by the index if it tells the truth, else the beginning."""
+        """A position to look for `offset` from: by the index if it is right, else the beginning."""
         try:
             entry = self.offset_index.lookup(offset)
             if entry is None:

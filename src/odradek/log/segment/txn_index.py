@@ -26,7 +26,7 @@ VERSION = 0
 
 
 class AbortedTxn(NamedTuple):
-    """One aborted transaction, as a fetch tells it to a consumer."""
+    """One aborted transaction, as a fetch returns it to a consumer."""
 
     producer_id: int
     first_offset: int

@@ -55,7 +55,7 @@ cdef class Writer:
     def __dealloc__(self):
         PyMem_Free(self.bytes)
 
-    cdef uint8_t *room(self, Py_ssize_t size) except NULL:
+    cdef uint8_t *reserve(self, Py_ssize_t size) except NULL:
         # The place for `size` more bytes, which count as written.
         cdef Py_ssize_t at = self.size
         cdef uint8_t *grown
@@ -69,15 +69,15 @@ cdef class Writer:
         return self.bytes + at
 
     cdef int byte(self, uint8_t value) except -1:
-        self.room(1)[0] = value
+        self.reserve(1)[0] = value
         return 0
 
     cdef int copy(self, const void *source, Py_ssize_t size) except -1:
-        memcpy(self.room(size), source, size)
+        memcpy(self.reserve(size), source, size)
         return 0
 
     cdef int big_endian(self, uint64_t value, int size) except -1:
-        cdef uint8_t *at = self.room(size)
+        cdef uint8_t *at = self.reserve(size)
         cdef int index
         for index in range(size - 1, -1, -1):
             at[index] = value & 0xFF
@@ -191,7 +191,7 @@ cdef int write_tagged_fields(Plan plan, object message, Writer writer) except -1
         if is_default(field, value):
             continue
         writer.uvarint(field.tag)
-        # The size goes before the value but is known after it: write the value, then make room.
+        # The size goes before the value but is known after it: write the value, then reserve its bytes.
         start = writer.size
         try:
             write_field(field, value, writer)

@@ -75,7 +75,7 @@ def _copied(old: object, used: cython.Py_ssize_t, memory: object):
 
 @cython.cfunc
 def _with_room(allocate: object, old: object, used: cython.Py_ssize_t, needed: cython.Py_ssize_t):
-    """The same bytes with room for `needed`; exact at first, later twice what it was at least."""
+    """The same bytes with space for `needed`; exact at first, later twice what it was at least."""
     if needed <= len(old):
         return old
     return _copied(old, used, allocate(max(needed, 2 * used)))
@@ -83,7 +83,7 @@ def _with_room(allocate: object, old: object, used: cython.Py_ssize_t, needed: c
 
 @cython.cfunc
 def _without_waste(allocate: object, old: object, used: cython.Py_ssize_t):
-    """The same bytes; copied where most of the room was not needed."""
+    """The same bytes; copied where most of the space was not needed."""
     if 2 * used >= len(old):
         return old
     return _copied(old, used, allocate(max(1, used)))
@@ -92,7 +92,7 @@ def _without_waste(allocate: object, old: object, used: cython.Py_ssize_t):
 @cython.final
 @cython.cclass
 class BytesSink:
-    """A column of bytes that is being filled. `reserve` makes the room that `append` trusts."""
+    """A column of bytes that is being filled. `reserve` makes the space that `append` trusts."""
 
     offsets: cython.p_int
     content: cython.p_uchar
@@ -126,7 +126,7 @@ class BytesSink:
 
     @cython.ccall
     def reserve(self, count: cython.Py_ssize_t, size: cython.Py_ssize_t):
-        """Make room for so many more entries of so many bytes together."""
+        """Reserve space for so many more entries of so many bytes together."""
         used: cython.Py_ssize_t = self.count
         total: cython.Py_ssize_t = used + count
         self._offsets = _with_room(self._allocate, self._offsets, (used + 1) * 4, (total + 1) * 4)
@@ -225,7 +225,7 @@ class RecordsSink:
 
     @cython.ccall
     def reserve(self, count: cython.Py_ssize_t, size: cython.Py_ssize_t):
-        """Make room for so many more records, without headers, of so many bytes together."""
+        """Reserve space for so many more records, without headers, of so many bytes together."""
         used: cython.Py_ssize_t = self.count
         total: cython.Py_ssize_t = used + count
         self._offsets = _with_room(self._allocate, self._offsets, used * 8, total * 8)
@@ -350,7 +350,7 @@ class RecordsSink:
         first: cython.Py_ssize_t,
         end: cython.Py_ssize_t,
     ) -> cython.Py_ssize_t:
-        """Make room for batches; where the first is that a buffer of `size` bytes cannot have, or `end`."""
+        """Reserve space for batches; the first that a buffer of `size` bytes cannot have, or `end`."""
         index: cython.Py_ssize_t
         rows: cython.longlong = 0
         total: cython.longlong = 0
@@ -372,7 +372,7 @@ class RecordsSink:
 
     @cython.cfunc
     def _reserve_headers(self, size: cython.Py_ssize_t):
-        """Make room for the headers of a batch of so many bytes, however many it has."""
+        """Reserve space for the headers of a batch of so many bytes, however many it has."""
         self.header_keys.reserve(size // _SMALLEST_HEADER, size)
         self.header_values.reserve(size // _SMALLEST_HEADER, size)
 
@@ -444,7 +444,7 @@ class RecordsSink:
     @cython.nogil
     @cython.exceptval(check=False)
     def _take_headers(self, octets: cython.p_const_uchar, limit: cython.Py_ssize_t) -> cython.bint:
-        """Append the headers of the record in `row`, which ends at `limit`; False, and none, without room."""
+        """Append the headers of the record in `row`, which ends at `limit`; False if there is no space."""
         row = self.row
         position: cython.Py_ssize_t = row[_HEADERS_POSITION]
         size: cython.Py_ssize_t = limit - position

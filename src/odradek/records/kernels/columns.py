@@ -4,7 +4,7 @@
                         content    all entries, end to end
                         validity   one bit per entry, least first; 0: null
 
-This file knows buffers only; arrow.py knows pyarrow. The way back is in column_sinks.py.
+This file knows buffers only; arrow.py knows pyarrow. The reverse is in column_sinks.py.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ class RecordSource:
         size: cython.Py_ssize_t,
         allocate=new_bytearray,
     ):
-        """Records `start` to `end`, measured by `fit`, after room for a header; and their latest time.
+        """Records `start` to `end`, measured by `fit`, after space for a header; and their latest time.
 
         `allocate(size)` gives memory for them: something that shows writable bytes and never moves them.
         """

@@ -44,8 +44,8 @@ _decompress_block_into = cramjam.lz4.decompress_block_into
 _DecompressionError = cramjam.DecompressionError
 
 
-def decompress_into(view: memoryview, start: int, room: memoryview) -> int:
-    """Fill `room` from the frame that begins at `start` and ends with the view; how many bytes.
+def decompress_into(view: memoryview, start: int, output: memoryview) -> int:
+    """Fill `output` from the frame that begins at `start` and ends with the view; how many bytes.
 
     `NOT_ORDINARY` for other frames, damaged ones, and if it does not fit.
     """
@@ -58,7 +58,7 @@ def decompress_into(view: memoryview, start: int, room: memoryview) -> int:
     if largest is None:
         return _NOT_ORDINARY
     block_limit = largest
-    written, limit = 0, len(room)
+    written, limit = 0, len(output)
     while end - position >= _LENGTH_BYTES:
         length = (
             octets[position]
@@ -77,12 +77,12 @@ def decompress_into(view: memoryview, start: int, room: memoryview) -> int:
         if is_stored:
             if length > limit - written:
                 return _NOT_ORDINARY
-            room[written : written + length] = block
+            output[written : written + length] = block
             written += length
         else:
             free = min(block_limit, limit - written)
             try:
-                written += _decompress_block_into(block, part_of(room, written, written + free), free)
+                written += _decompress_block_into(block, part_of(output, written, written + free), free)
             except _DecompressionError:
                 return _NOT_ORDINARY
     return _NOT_ORDINARY

@@ -93,7 +93,7 @@ def _varint_size(
         byte = buffer[position + size]
         size += 1
         if byte < 0x80:
-            # The last byte of a full-length varint has room for 4 bits of 32, or 1 bit of 64.
+            # The last byte of a full-length varint has space for 4 bits of 32, or 1 bit of 64.
             if size == longest and byte > (0x0F if longest == 5 else 0x01):
                 return 0
             return size
@@ -423,7 +423,7 @@ def check_octets(
     untimed_delta: cython.longlong,
     row: cython.p_longlong,
 ) -> cython.Py_ssize_t:
-    """The problem; all else that `check_records` tells is in `row`, which has room for a record."""
+    """The problem; all else that `check_records` reports is in `row`, which has space for a record."""
     problem: cython.Py_ssize_t = 0
     position: cython.Py_ssize_t = start
     following: cython.Py_ssize_t = start

@@ -32,12 +32,12 @@ def interpreted() -> ModuleType:
     return module
 
 
-WAYS = {"compiled": compiled, "interpreted": interpreted()}
+BUILDS = {"compiled": compiled, "interpreted": interpreted()}
 
 
-@pytest.fixture(params=list(WAYS))
+@pytest.fixture(params=list(BUILDS))
 def way(request: pytest.FixtureRequest) -> ModuleType:
-    return WAYS[request.param]
+    return BUILDS[request.param]
 
 
 class Clock:
@@ -222,11 +222,11 @@ RECORDS = st.tuples(
 )
 
 
-@given(records=st.lists(RECORDS, max_size=60), name=st.sampled_from(sorted(WAYS)))
+@given(records=st.lists(RECORDS, max_size=60), name=st.sampled_from(sorted(BUILDS)))
 def test_whatever_is_sent_comes_out_in_order_in_batches_that_fit(
     records: list[tuple[bytes | None, bytes | None, int]], name: str
 ) -> None:
-    accumulator = an_accumulator(WAYS[name])
+    accumulator = an_accumulator(BUILDS[name])
     topic = accumulator.topic("t", 3, [0, 1, 2])
     for key, value, partition in records:
         assert accumulator.send("t", value, key, partition, None, 1000, None) is not None

@@ -54,6 +54,13 @@ class NetworkSettings:
         None,
         "The listener on which brokers talk to each other; not together with security.inter.broker.protocol.",
     )
+    control_plane_listener_name: str | None = read_only(
+        "control.plane.listener.name",
+        STRING,
+        None,
+        "The listener on which the controller sends its requests to this broker; the one between brokers if "
+        "not set.",
+    )
     security_inter_broker_protocol: str = read_only(
         "security.inter.broker.protocol",
         STRING,

@@ -1,9 +1,9 @@
 # cython: annotation_typing=False
-"""The client's side of a fetch session (KIP-227): what a broker remembers need not be said again. No I/O.
+"""The client's side of a fetch session (KIP-227): requests name only partitions that changed. No I/O.
 
 first        session 0, epoch 0      all partitions             ->  the broker names a session
 then         session s, epoch 1…     what changed, what is gone ->  only partitions with news
-after doubt  session s, epoch 0      all partitions             ->  another session
+after errors session s, epoch 0      all partitions             ->  another session
 
 Compiled by Cython (fetch_session.pxd has the C types), or interpreted as is.
 """
@@ -30,7 +30,7 @@ class Wanted(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A fetch to be sent: the session, the partitions to name, and those to be forgotten."""
+    """A fetch to be sent: the session, the partitions to name, and those to remove (`forgotten`)."""
 
     session_id: int
     epoch: int
@@ -55,7 +55,7 @@ class FetchSession:
             return Asked(self.session_id, FIRST_EPOCH, self._remembered, {})
         known = self._remembered
         named = {partition: now for partition, now in wanted.items() if known.get(partition) != now}
-        # A topic made anew has another id: under the old one it must be forgotten.
+        # A topic created again has another id: the old one is removed from the session.
         forgotten = {
             partition: before.topic_id
             for partition, before in known.items()
@@ -65,7 +65,7 @@ class FetchSession:
         return Asked(self.session_id, self.epoch, named, forgotten)
 
     def moved(self, partition: TopicPartition, fetch_offset: int) -> None:
-        """A fetch asks for another offset of one partition, and is as before otherwise."""
+        """The fetch offset of one partition has changed."""
         self._moved[partition] = fetch_offset
 
     def _remember_moves(self) -> None:
@@ -77,7 +77,7 @@ class FetchSession:
         self._moved.clear()
 
     def answered(self, session_id: int) -> None:
-        """The broker took the fetch; without a session it will have to be told everything each time."""
+        """The broker accepted the fetch; without a session every fetch names all partitions."""
         if session_id == NO_SESSION:
             self.session_id, self.epoch = NO_SESSION, FIRST_EPOCH
         else:
@@ -85,7 +85,7 @@ class FetchSession:
             self.epoch = 1 if self.epoch == MAX_EPOCH else self.epoch + 1
 
     def doubt(self, *, is_known: bool = True) -> None:
-        """The broker may not remember what we think; begin anew, and close the old session if it is known."""
+        """The state of the session is unknown: start a new one, and close the old one if it is known."""
         if not is_known:
             self.session_id = NO_SESSION
         self.epoch = FIRST_EPOCH

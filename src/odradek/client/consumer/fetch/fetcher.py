@@ -1,8 +1,8 @@
-"""The fetcher: asks the leaders of all assigned partitions for what comes next, ahead of the reader.
+"""The fetcher: fetches from the leaders of all assigned partitions, ahead of the reader.
 
-Everything here runs on one loop, in the way of the producer's sender: `pump` does all that can be done now.
-Each broker has one fetch on its way at most, on a connection of its own. Of each partition up to
-`MOST_BUFFERED` answers may wait for the reader.
+Everything here runs on one loop, like the producer's sender: `pump` does all that can be done now.
+Each broker has at most one fetch in flight, on a connection of its own. Up to `MOST_BUFFERED` responses of
+each partition are buffered for the reader.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from odradek.client.broker_errors import broker_error
 from odradek.client.consumer.config import ConsumerConfig
 from odradek.client.consumer.errors import CorruptRecords
 from odradek.client.consumer.fetch.fetch_buffer import FetchBuffer
-from odradek.client.consumer.fetch.fetch_session import Asked, FetchSession, Wanted
+from odradek.client.consumer.fetch.fetch_session import FIRST_EPOCH, Asked, FetchSession, Wanted
 from odradek.client.consumer.fetch.fetched import Fetched
 from odradek.client.consumer.fetch.repeat_fetch import ExpectedPartition, InFlightFetch
 from odradek.client.consumer.fetch.truncation import EpochEnd, Validation
@@ -76,10 +76,10 @@ class Fetcher:
         self._sessions: dict[int, FetchSession] = {}
         self._asking: set[int] = set()
         self.changes = 0
-        """Grows whenever there is something to look at: then what is on its way may not be what is wanted."""
-        # The broker may take its time before it answers; that must not look like a dead one.
+        """Incremented by each change after which a fetch in flight may be out of date."""
+        # The broker may delay the response by fetch.max.wait.ms.
         self.timeout_ms = config.request_timeout_ms + config.fetch_max_wait_ms
-        self._chores = BackgroundTasks("fetcher", self._loop, self.pump)
+        self._tasks = BackgroundTasks("fetcher", self._loop, self.pump)
         self._timer: asyncio.TimerHandle | None = None
         self._is_stopped = False
         self._contact = FirstContact("fetching", config.default_api_timeout_ms)
@@ -90,7 +90,7 @@ class Fetcher:
         self.changes += 1
         if self._timer is not None:
             self._timer.cancel()
-        self._chores.stop()
+        self._tasks.stop()
 
     def pump(self) -> None:
         """Send every fetch that can be sent now."""
@@ -104,6 +104,8 @@ class Fetcher:
             if state.fetch_offset is None or state.is_paused or state.not_before_ms > now_ms:
                 self._wake_for(state, now_ms)
                 continue
+            if state.is_fetched:
+                continue
             node_id = self._node_for(state)
             if node_id is None:
                 continue
@@ -115,7 +117,7 @@ class Fetcher:
             if node_id not in self._asking:
                 self._fetch(node_id, states, is_hurried=node_id in full)
         if self.needs_refresh(now_ms) and self._states:
-            self._chores.begin("metadata", self._refresh)
+            self._tasks.begin("metadata", self._refresh)
 
     def needs_refresh(self, now_ms: float) -> bool:
         """Whether the metadata is known to be wrong, or old."""
@@ -134,7 +136,7 @@ class Fetcher:
         metadata = self.brokers.metadata
         view = metadata.leader(state.topic_partition)
         if view is not None and self._validation.is_due(state, view):
-            self._chores.begin("validation", self._validation.run)
+            self._tasks.begin("validation", self._validation.run)
             return None
         if state.preferred_replica is not None:
             if state.preferred_replica in metadata.nodes:
@@ -152,7 +154,7 @@ class Fetcher:
     ) -> None:
         connection = self.brokers.open_connection(node_id, PURPOSE)
         if connection is None:
-            self._chores.begin(node_id, partial(self._connect, node_id))
+            self._tasks.begin(node_id, partial(self._connect, node_id))
             return
         version = connection.versions.best(ApiKey.FETCH)
         wanted = {partition: self._wanted(state) for partition, state in states.items()}
@@ -175,11 +177,11 @@ class Fetcher:
             session.doubt(is_known=False)
 
     def lost(self, fetch: InFlightFetch) -> None:
-        """The connection is gone."""
+        """The connection is closed."""
         self.answered(fetch, None)
 
     def fetch_next(self, fetch: InFlightFetch) -> None:
-        """A fetch is answered and all was taken; see what is next."""
+        """The response is handled; send the next fetch."""
         self._asking.discard(fetch.node_id)
         self.pump()
 
@@ -190,7 +192,7 @@ class Fetcher:
         return self._request(asked, fetch.version, is_hurried=False)
 
     def topic_id(self, topic: str) -> bytes:
-        """As the metadata tells; zeroes if it does not."""
+        """The topic id according to the metadata; zeroes if it is not known."""
         view = self.brokers.metadata.topics.get(topic)
         return view.topic_id if view is not None else NO_TOPIC_ID
 
@@ -239,7 +241,7 @@ class Fetcher:
         return request
 
     def answered(self, fetch: InFlightFetch, frame: memoryview | None) -> None:
-        """The answer came, or (None) never will."""
+        """Handle a response; None if the request has failed."""
         self._asking.discard(fetch.node_id)
         self._contact.worked()
         if frame is None:
@@ -248,17 +250,19 @@ class Fetcher:
         else:
             try:
                 response = cast("FetchResponse", decode_response(ApiKey.FETCH, fetch.version, frame)[1])
-                self._take_answer(fetch, response)
+                self._handle_response(fetch, response)
             except (ProtocolError, RecordsError) as problem:
                 fetch.session.doubt()
                 self._fail(problem)
         self.pump()
 
-    def _take_answer(self, fetch: InFlightFetch, response: FetchResponse) -> None:
+    def _handle_response(self, fetch: InFlightFetch, response: FetchResponse) -> None:
         session, expected = fetch.session, fetch.expected
         if response.error_code != ErrorCode.NONE:
+            is_within_session = session.epoch != FIRST_EPOCH
             session.doubt(is_known=response.error_code != ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-            if response.error_code not in SESSION_ERRORS:
+            # A session that is lost is replaced at once; one that cannot be opened, after a backoff.
+            if response.error_code not in SESSION_ERRORS or not is_within_session:
                 self._pause_all(expected, broker_error(response.error_code))
             return
         session.answered(response.session_id)
@@ -271,12 +275,12 @@ class Fetcher:
             for row in topic.partitions:
                 one = expected.get(TopicPartition(name, row.partition_index))
                 if one is not None and one.generation == one.state.generation:
-                    self._take_partition(one, row)
+                    self._handle_partition(one, row)
 
-    def _take_partition(self, one: ExpectedPartition, row: FetchResponse.Responses.Partitions) -> None:
+    def _handle_partition(self, one: ExpectedPartition, row: FetchResponse.Responses.Partitions) -> None:
         state = one.state
         if row.error_code != ErrorCode.NONE:
-            self._take_error(one, row)
+            self._handle_error(one, row)
             return
         state.high_watermark = row.high_watermark
         state.last_stable_offset = row.last_stable_offset
@@ -303,11 +307,11 @@ class Fetcher:
             self._fail(CorruptRecords(state.topic_partition, one.offset, "these bytes are no batch"))
 
     def deliver(self, fetched: Fetched) -> None:
-        """Hand out what came, and go on behind it."""
+        """Pass fetched data to the buffer and advance the fetch offset."""
         fetched.count_in()
         self.inbox.put(fetched)
 
-    def _take_error(self, one: ExpectedPartition, row: FetchResponse.Responses.Partitions) -> None:
+    def _handle_error(self, one: ExpectedPartition, row: FetchResponse.Responses.Partitions) -> None:
         state, code = one.state, row.error_code
         leader = row.current_leader
         is_news = self.brokers.metadata.take_leader(
@@ -315,7 +319,7 @@ class Fetcher:
         )
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             if state.preferred_replica is not None:
-                state.preferred_replica = None  # the leader may have what its follower lacks
+                state.preferred_replica = None  # the leader may have records that its follower lacks
             else:
                 self._reset(state)
             return
@@ -328,18 +332,20 @@ class Fetcher:
             self._fail(error)
 
     def _pause_all(self, expected: dict[TopicPartition, ExpectedPartition], error: BrokerError) -> None:
+        # One time for all, so that the next fetch names all of them.
+        not_before_ms = time.monotonic() * 1000 + self.config.retry_backoff_ms
         for one in expected.values():
-            one.state.not_before_ms = time.monotonic() * 1000 + self.config.retry_backoff_ms
+            one.state.not_before_ms = not_before_ms
         if not error.is_retriable:
             self._fail(error)
 
-    # What must be waited for.
+    # Tasks.
 
     async def _connect(self, node_id: int) -> None:
         try:
             await self.brokers.connection(node_id, PURPOSE)
         except ClientError as error:
-            self._complain(error)
+            self._report_failure(error)
             self.brokers.metadata.mark_stale()
             await asyncio.sleep(self.config.reconnect_backoff_ms / 1000)
 
@@ -347,20 +353,20 @@ class Fetcher:
         try:
             await self.brokers.refresh()
         except (ClientError, BrokerError) as error:
-            self._complain(error)
+            self._report_failure(error)
             await asyncio.sleep(self.config.retry_backoff_ms / 1000)
             return
         if any(self.brokers.metadata.leader(partition) is None for partition in self._states):
             self.brokers.metadata.mark_stale()
             await asyncio.sleep(self.config.retry_backoff_ms / 1000)
 
-    def _complain(self, error: BaseException) -> None:
+    def _report_failure(self, error: BaseException) -> None:
         _log.debug("%s", error)
-        # Whoever looks for positions has complaints of its own.
+        # Without positions the search for them reports errors.
         if any(state.fetch_offset is not None for state in self._states.values()):
-            told = self._contact.failed(error, time.monotonic() * 1000)
-            if told is not None:
-                self._fail(told)
+            timed_out = self._contact.failed(error, time.monotonic() * 1000)
+            if timed_out is not None:
+                self._fail(timed_out)
 
 
 def _forgotten(asked: Asked, has_ids: bool) -> list[FetchRequest.ForgottenTopicsData]:

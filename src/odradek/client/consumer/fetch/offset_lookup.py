@@ -16,7 +16,7 @@ from odradek.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
 
 
 class OffsetAndTimestamp(NamedTuple):
-    """An offset that a leader told, with the time of the record there (-1: not asked for)."""
+    """An offset returned by a leader, with the timestamp of its record (-1: not requested)."""
 
     offset: int
     timestamp: int
@@ -88,14 +88,14 @@ async def _ask(
     answer = await brokers.ask_node(node_id, request, ListOffsetsResponse)
     problem: BrokerError | None = None
     for topic in answer.topics:
-        for told in topic.partitions:
-            partition = TopicPartition(topic.name, told.partition_index)
+        for result in topic.partitions:
+            partition = TopicPartition(topic.name, result.partition_index)
             try:
-                check(told.error_code, str(partition))
+                check(result.error_code, str(partition))
             except BrokerError as error:
                 problem = error
-                if told.error_code in STALE_VIEW:
+                if result.error_code in STALE_VIEW:
                     brokers.metadata.mark_stale()
                 continue
-            found[partition] = OffsetAndTimestamp(told.offset, told.timestamp, told.leader_epoch)
+            found[partition] = OffsetAndTimestamp(result.offset, result.timestamp, result.leader_epoch)
     return problem

@@ -243,6 +243,7 @@ class InFlightFetch(ResponseHandler):
         if (
             state.buffered >= MOST_BUFFERED
             or offset is None
+            or state.is_fetched
             or self._is_changed()
             or fetcher.needs_refresh(monotonic_seconds() * 1000)
         ):

@@ -121,12 +121,12 @@ class Validation:
             answer = await connection.ask(_request(doubts), OffsetForLeaderEpochResponse)
         except (ClientError, BrokerError):
             return False
-        told = {
+        answers = {
             TopicPartition(topic.topic, row.partition): row
             for topic in answer.topics
             for row in topic.partitions
         }
-        settled = [self._settle(doubt, told.get(doubt.state.topic_partition)) for doubt in doubts]
+        settled = [self._settle(doubt, answers.get(doubt.state.topic_partition)) for doubt in doubts]
         return all(settled)
 
     def _settle(

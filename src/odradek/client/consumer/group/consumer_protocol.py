@@ -1,10 +1,10 @@
-"""What members of a classic group tell each other through the broker, which does not look inside. No I/O.
+"""The messages between members of a classic group, opaque to the broker. No I/O.
 
     int16 version | ConsumerProtocolSubscription     to the leader, when joining
     int16 version | ConsumerProtocolAssignment       from the leader, when synchronising
 
-Assignors that move little also need to know who had what. Joining in the cooperative way tells it in the
-subscription itself; `sticky` gives everything up before it joins, and keeps it in the user data:
+Sticky assignors also need the previous assignment. With the cooperative protocol it is in the subscription
+itself; `sticky` gives all partitions up before it joins, and sends them in the user data:
 
     int32 topics | (string topic, int32 count, int32 partition …) … | int32 generation
 """

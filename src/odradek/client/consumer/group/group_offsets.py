@@ -90,7 +90,7 @@ class GroupOffsets:
                 is_stale = isinstance(error, BrokerError) and error.error_code == ErrorCode.STALE_MEMBER_EPOCH
                 if not is_stale:
                     raise
-            # The broker has raised our epoch; the next heartbeat tells us.
+            # The broker has increased our epoch; the next heartbeat returns it.
             await asyncio.sleep(self._brokers.config.retry_backoff_ms / 1000)
             return await ask(identity())
 
@@ -103,9 +103,9 @@ class GroupOffsets:
         version = connection.versions.best(ApiKey.OFFSET_COMMIT, LAST_COMMIT_WITH_NAMES)
         request = commit_request(version, self.group_id, offsets, identity)
         answer = await connection.ask(request, OffsetCommitResponse, max_version=LAST_COMMIT_WITH_NAMES)
-        for told in answer.topics:
-            for one in told.partitions:
-                check(one.error_code, f"{told.name}-{one.partition_index}")
+        for topic in answer.topics:
+            for row in topic.partitions:
+                check(row.error_code, f"{topic.name}-{row.partition_index}")
 
     async def fetch(
         self,
@@ -130,10 +130,10 @@ class GroupOffsets:
         version = connection.versions.best(ApiKey.OFFSET_FETCH, LAST_FETCH_WITH_NAMES)
         request = fetch_request(version, self.group_id, partitions, identity)
         answer = await connection.ask(request, OffsetFetchResponse, max_version=LAST_FETCH_WITH_NAMES)
-        told = answer_of(version, answer)
-        check(told.error_code)
+        group = answer_of(version, answer)
+        check(group.error_code)
         found = {}
-        for partition, committed, error_code in committed_rows(told):
+        for partition, committed, error_code in committed_rows(group):
             check(error_code, str(partition))
             if committed.offset >= 0:
                 found[partition] = committed

@@ -1,11 +1,11 @@
-"""A member of a group whose broker assigns (KIP-848): one heartbeat says and hears everything.
+"""A member of a group whose broker assigns (KIP-848): heartbeats do everything.
 
     join       epoch 0, all that we want        ->  a member epoch, and perhaps an assignment
     then       what changed                     ->  the assignment if it changed
-    reconcile  let go, take, tell what we have  ->  in the next heartbeat
+    reconcile  revoke, assign, report           ->  in the next heartbeat
     leave      epoch -1 (a static member: -2)
 
-Heartbeats go on while users are told of what they lose and get.
+Heartbeats continue while rebalance listeners are called.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ JOINING = 0
 LEAVING = -1
 LEAVING_FOR_A_WHILE = -2
 FIRST_HEARTBEAT_MS = 1000
-"""Until the broker has told its own interval."""
+"""Until the broker has sent its own interval."""
 
 # The broker has given our partitions away.
 FENCED = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH})
@@ -42,7 +42,7 @@ _log = logging.getLogger("odradek.consumer")
 
 
 class HeartbeatMembership:
-    """One member's life. `run` ends only by an error that no time heals, or by being cancelled."""
+    """One member. `run` stops only with an error that is not retriable, or when cancelled."""
 
     def __init__(
         self, config: ConsumerConfig, brokers: Brokers, offsets: GroupOffsets, owner: GroupOwner
@@ -57,10 +57,10 @@ class HeartbeatMembership:
         self._member_id = uuid_to_text(uuid4())
         self._epoch = JOINING
         self._interval_ms = FIRST_HEARTBEAT_MS
-        self._target: dict[bytes, list[int]] | None = None  # by topic id, as the broker told it
+        self._target: dict[bytes, list[int]] | None = None  # by topic id, as received
         self._contact = FirstContact(f"joining group {config.group_id}", config.default_api_timeout_ms)
-        self._told_wish: tuple[frozenset[str], str | None] | None = None
-        self._told_owned: frozenset[TopicPartition] | None = None
+        self._sent_subscription: tuple[frozenset[str], str | None] | None = None
+        self._sent_owned: frozenset[TopicPartition] | None = None
         self._must_beat = asyncio.Event()
         self._reconciling: asyncio.Task[None] | None = None
 
@@ -72,7 +72,7 @@ class HeartbeatMembership:
         return MemberIdentity(member_id, epoch, self._config.group_instance_id)
 
     def rejoin(self) -> None:
-        """We want something else: say so at once."""
+        """Send a heartbeat at once: the subscription has changed."""
         self._must_beat.set()
 
     async def run(self) -> None:
@@ -81,32 +81,32 @@ class HeartbeatMembership:
         try:
             while True:
                 try:
-                    await self._live_on()
+                    await self._heartbeat_once()
                     failures = 0
                     self._contact.worked()
                 except (BrokerError, ClientError) as error:
                     self._offsets.doubt(error)
                     if isinstance(error, BrokerError) and error.error_code in FENCED:
-                        await self._begin_anew()
+                        await self._reset()
                         continue
                     if not is_retriable(error):
                         raise
                     _log.debug("group %s: %s", self._group_id, error)
                     failures += 1
-                    told = self._contact.failed(error, time.monotonic() * 1000)
-                    if told is not None:
-                        self._owner.fail(told)
+                    timed_out = self._contact.failed(error, time.monotonic() * 1000)
+                    if timed_out is not None:
+                        self._owner.fail(timed_out)
                     await asyncio.sleep(self._backoff.pause_ms(failures, random.random()) / 1000)
         finally:
             self._stop_reconciling()
 
-    async def _live_on(self) -> None:
+    async def _heartbeat_once(self) -> None:
         """One heartbeat, what follows from it, and the pause until the next."""
         while self._owner.poll_deadline_ms() <= time.monotonic() * 1000:
             if self._epoch > JOINING:
                 _log.warning("group %s: no poll within max_poll_interval_ms; leaving", self._group_id)
                 await self.leave("no poll within max.poll.interval.ms")
-                await self._begin_anew()
+                await self._reset()
             await asyncio.sleep(0.05)
         self._must_beat.clear()
         await self._beat()
@@ -117,16 +117,16 @@ class HeartbeatMembership:
         except TimeoutError:
             return
 
-    async def _begin_anew(self) -> None:
+    async def _reset(self) -> None:
         self._stop_reconciling()
         self._epoch, self._target = JOINING, None
-        self._told_wish = self._told_owned = None
+        self._sent_subscription = self._sent_owned = None
         await self._owner.let_go(self._owner.assigned(), is_lost=True)
 
     # Heartbeats.
 
     async def _beat(self) -> None:
-        wish = (self._owner.topics(), self._owner.topic_regex())
+        subscription = (self._owner.topics(), self._owner.topic_regex())
         owned = self._owner.assigned()
         request = ConsumerGroupHeartbeatRequest(
             group_id=self._group_id,
@@ -143,19 +143,21 @@ class HeartbeatMembership:
             request.rebalance_timeout_ms = self._config.max_poll_interval_ms
             request.server_assignor = self._config.group_remote_assignor
             request.rack_id = self._config.client_rack or None
-        if wish != self._told_wish or self._epoch == JOINING:
-            request.subscribed_topic_names = sorted(wish[0])
-            if wish[1] is not None or (self._told_wish is not None and self._told_wish[1] is not None):
-                request.subscribed_topic_regex = wish[1] or ""
-        # What we have is told when it has changed for good, not while users are still being told.
-        if self._epoch == JOINING or (self._reconciling is None and owned != self._told_owned):
+        if subscription != self._sent_subscription or self._epoch == JOINING:
+            request.subscribed_topic_names = sorted(subscription[0])
+            if subscription[1] is not None or (
+                self._sent_subscription is not None and self._sent_subscription[1] is not None
+            ):
+                request.subscribed_topic_regex = subscription[1] or ""
+        # Owned partitions are reported after the listeners have been called.
+        if self._epoch == JOINING or (self._reconciling is None and owned != self._sent_owned):
             request.topic_partitions = self._owned_by_id(owned) if self._epoch != JOINING else []
         connection = await self._offsets.connection()
         answer = await connection.ask(request, ConsumerGroupHeartbeatResponse)
         check(answer.error_code, answer.error_message)
-        self._told_wish = wish
+        self._sent_subscription = subscription
         if request.topic_partitions is not None:
-            self._told_owned = owned
+            self._sent_owned = owned
         self._member_id = answer.member_id or self._member_id
         self._epoch = answer.member_epoch
         self._interval_ms = answer.heartbeat_interval_ms or self._interval_ms
@@ -216,7 +218,7 @@ class HeartbeatMembership:
             self._reconciling = None
 
     async def leave(self, reason: str) -> None:
-        """Tell the group at once; a static member says that it means to come back."""
+        """Leave the group; a static member leaves temporarily."""
         if self._epoch <= JOINING:
             return
         is_static = self._config.group_instance_id is not None

@@ -5,7 +5,7 @@
       +--- rebalance, other topics, lost ---------+
 
 What the partitions mean to the consumer is its owner's business: `GroupOwner` is asked to let go of
-partitions and to take some, and may take its time for it, since users want to be told.
+partitions and to take some, which may be slow, since it calls rebalance listeners.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ SLACK_MS = 5000
 """More than the time-out of a rebalance that a broker gets to answer a join."""
 FIRST_LEAVE_WITH_MEMBERS = 3
 
-# We are not, or not any more, who we thought.
+# The coordinator does not know this member or generation.
 LOST = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
-# Nothing to worry about: the group is being rebalanced.
+# Expected while the group is being rebalanced.
 REBALANCING = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.MEMBER_ID_REQUIRED})
 
 _log = logging.getLogger("odradek.consumer")
@@ -82,11 +82,11 @@ class GroupOwner(Protocol):
         """Begin with more partitions."""
 
     def fail(self, error: BaseException) -> None:
-        """The user should hear of this with the next poll."""
+        """The next poll raises this."""
 
 
 class Membership:
-    """One member's life. `run` ends only by an error that no time heals, or by being cancelled."""
+    """One member. `run` stops only with an error that is not retriable, or when cancelled."""
 
     def __init__(
         self, config: ConsumerConfig, brokers: Brokers, offsets: GroupOffsets, owner: GroupOwner
@@ -115,7 +115,7 @@ class Membership:
         return MemberIdentity(self._member_id, self._generation_id, self._config.group_instance_id)
 
     def rejoin(self) -> None:
-        """Something has changed that the group should know: take part in another rebalance."""
+        """Join again: the subscription has changed."""
         self._must_rejoin.set()
 
     async def run(self) -> None:
@@ -131,24 +131,24 @@ class Membership:
             except (BrokerError, ClientError) as error:
                 self._offsets.doubt(error)
                 if isinstance(error, BrokerError) and error.error_code in LOST:
-                    await self._forget_generation(error.error_code == ErrorCode.UNKNOWN_MEMBER_ID)
+                    await self._reset_generation(error.error_code == ErrorCode.UNKNOWN_MEMBER_ID)
                 elif isinstance(error, BrokerError) and error.error_code in REBALANCING:
                     continue
                 elif not is_retriable(error):
                     raise
                 _log.debug("group %s: %s", self._group_id, error)
                 failures += 1
-                told = self._contact.failed(error, time.monotonic() * 1000)
-                if told is not None:
-                    self._owner.fail(told)
+                timed_out = self._contact.failed(error, time.monotonic() * 1000)
+                if timed_out is not None:
+                    self._owner.fail(timed_out)
                 await asyncio.sleep(self._backoff.pause_ms(failures, random.random()) / 1000)
 
     async def _wait_for_polls(self) -> None:
-        """A consumer that stopped polling is not worth a rebalance."""
+        """Do not join before the consumer polls again."""
         while self._owner.poll_deadline_ms() <= time.monotonic() * 1000:
             await asyncio.sleep(min(100, self._config.retry_backoff_ms) / 1000)
 
-    async def _forget_generation(self, also_id: bool) -> None:
+    async def _reset_generation(self, also_id: bool) -> None:
         if also_id:
             self._member_id = ""
         self._generation_id = NO_GENERATION
@@ -275,17 +275,17 @@ class Membership:
         try:
             while not (await asyncio.wait([task], timeout=self._config.heartbeat_interval_ms / 1000))[0]:
                 if self._owner.poll_deadline_ms() <= time.monotonic() * 1000:
-                    await self._step_out()
+                    await self._leave_after_no_poll()
                     check(ErrorCode.REBALANCE_IN_PROGRESS)
                 if self._generation_id != NO_GENERATION:
-                    await self._beat_in_vain()
+                    await self._beat_ignoring_errors()
         except BaseException:
             task.cancel()
             raise
         task.result()
 
-    async def _beat_in_vain(self) -> None:
-        """A heartbeat whose answer changes nothing: whatever it says, the next join will say it again."""
+    async def _beat_ignoring_errors(self) -> None:
+        """A heartbeat whose errors are ignored: the next join meets them again."""
         try:
             await self._beat()
         except (BrokerError, ClientError) as error:
@@ -301,11 +301,11 @@ class Membership:
         check((await connection.ask(request, HeartbeatResponse)).error_code)
 
     async def _stay(self) -> None:
-        """Say that we are alive until there is a reason to join again."""
+        """Send heartbeats until there is a reason to join again."""
         while not self._has_reason_to_rejoin():
             await self._beat()
             if self._owner.poll_deadline_ms() <= time.monotonic() * 1000:
-                await self._step_out()
+                await self._leave_after_no_poll()
                 return
             try:
                 async with asyncio.timeout(self._config.heartbeat_interval_ms / 1000):
@@ -318,18 +318,18 @@ class Membership:
             return True
         return self._leads_with is not None and self._counts(self._leads_with.keys()) != self._leads_with
 
-    async def _step_out(self) -> None:
-        """The consumer has not polled for too long: others shall have its partitions."""
+    async def _leave_after_no_poll(self) -> None:
+        """Leave after max.poll.interval.ms without a poll."""
         _log.warning(
             "group %s: no poll within max_poll_interval_ms=%d; leaving until the next one",
             self._group_id,
             self._config.max_poll_interval_ms,
         )
         await self.leave("no poll within max.poll.interval.ms")
-        await self._forget_generation(also_id=True)
+        await self._reset_generation(also_id=True)
 
     async def leave(self, reason: str) -> None:
-        """Tell the group at once; a static member goes without a word, since it means to come back."""
+        """Leave the group; a static member does not, since it may come back."""
         if not self._member_id or self._config.group_instance_id is not None:
             return
         member_id, self._member_id = self._member_id, ""

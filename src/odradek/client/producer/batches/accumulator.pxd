@@ -36,6 +36,7 @@ cdef class Accumulator:
     cdef readonly long long memory
     cdef readonly long long max_record_bytes
     cdef readonly object problem
+    cdef readonly object refusal
     cdef public long long blocked
     cdef readonly long long records
     cdef public bint is_sender_asleep
@@ -65,7 +66,7 @@ cdef class Accumulator:
     )
     @cython.locals(digest="long long")
     cdef long long _choose(self, TopicQueues topic, bytes key)
-    @cython.locals(least="long long", room="long long", batch=ProducerBatch)
+    @cython.locals(least="long long", capacity="long long", batch=ProducerBatch)
     cdef ProducerBatch _open(self, PartitionQueue queue, bytes key, bytes value, headers)
     cdef _switch(self, TopicQueues topic)
     @cython.locals(batch=ProducerBatch, topic=TopicQueues)

@@ -40,17 +40,17 @@ else:
 OnDelivery = Callable[[BaseException | None, RecordMetadata], object]
 
 CROWD = 4
-"""So many batches of a partition that wait for their turn are a crowd."""
+"""With so many closed batches of a partition larger batches are opened."""
 CROWDED_BATCH_FACTOR = 8
-"""How many times larger than `batch_size` a batch may get behind a crowd."""
+"""How many times larger than `batch_size` such a batch may be."""
 LEAST_CROWDED_BATCHES = 64
-"""So many of these must fit the memory."""
+"""So many of them must fit the buffer memory."""
 CHOOSE = -1
 """Instead of a partition: the partitioner's choice."""
 
 
 def _nothing() -> None:
-    """Nobody has asked to be told."""
+    """The default callback."""
 
 
 class PartitionQueue:
@@ -105,8 +105,8 @@ class Accumulator:
         self.lingering: deque[tuple[float, PartitionQueue, ProducerBatch]] = deque()
         self.incomplete: dict[ProducerBatch, None] = {}
         self.batch_size = min(batch_size, max_request_size)
-        # A batch that must wait for others anyway is late by nothing when it takes more records with it, and
-        # a request costs the same for many as for few. No more than a small part of the memory, though.
+        # A batch that waits for others can be larger without a delay, and a request with more records costs
+        # the same. It may use only a small part of the memory.
         self.crowded_batch_size = min(
             self.batch_size * CROWDED_BATCH_FACTOR,
             max_request_size,
@@ -115,10 +115,12 @@ class Accumulator:
         self.memory = self.memory_left = buffer_memory
         self.max_record_bytes = min(max_request_size, buffer_memory)
         self.problem: BaseException | None = None
+        self.refusal: BaseException | None = None
+        """Why records are not taken at present, between the transactions of a producer."""
         self.blocked = 0
         self.records = 0
         self.is_sender_asleep = False
-        # For those who would rather send a new batch themselves, once its first record is in it.
+        # For threads that send a new batch directly after its first record.
         self.defers_waking = False
         self.is_wake_due = False
         self.hashes_keys = True
@@ -140,11 +142,12 @@ class Accumulator:
         timestamp: int | None,
         on_delivery: OnDelivery | None,
     ) -> DeliveryFuture | None:
-        """Take a record if everything is as usual; None if the caller must look closer, wait, or complain."""
+        """Append a record in the usual case; None if the caller must check it, wait, or raise."""
         queues = self.topics.get(topic)
         if (
             queues is None
             or self.problem is not None
+            or self.refusal is not None
             or (value is not None and type(value) is not bytes)
             or (key is not None and type(key) is not bytes)
             or (partition is not None and type(partition) is not int)
@@ -170,11 +173,11 @@ class Accumulator:
         timestamp_ms: int,
         on_delivery: OnDelivery | None,
     ) -> DeliveryFuture | None:
-        """Take a record that fits the open batch, without the lock; None if there is more to do.
+        """Append a record that fits the open batch, without the lock; None if there is more to do.
 
         Only when compiled: from looking at `queue.open` to the last byte no Python code runs and nothing is
-        made that the garbage collector knows, so that the interpreter lock is ours all the time. Whoever
-        closes a batch takes it from `queue.open` first, in one step.
+        made that the garbage collector knows, so that the interpreter lock is held all the time. A thread
+        that closes a batch removes it from `queue.open` first, in one step.
         """
         if partition < 0:
             if key is not None and self.hashes_keys and topic.queues:
@@ -203,7 +206,7 @@ class Accumulator:
         timestamp_ms: int,
         on_delivery: OnDelivery | None,
     ) -> DeliveryFuture | None:
-        """Take a record for a partition, or for the one that we choose; None if there is no room."""
+        """Append a record to a partition, or to the one chosen here; None if memory is full."""
         self.lock.acquire()
         try:
             return self._append(topic, partition, key, value, headers, timestamp_ms, on_delivery)
@@ -222,7 +225,9 @@ class Accumulator:
     ) -> DeliveryFuture | None:
         chooses = partition < 0
         is_sticky = chooses and (key is None or not self.hashes_keys)
-        if self.problem is not None or partition >= len(topic.queues) or not topic.queues:
+        if self.problem is not None or self.refusal is not None:
+            return None
+        if partition >= len(topic.queues) or not topic.queues:
             return None
         while True:
             if chooses:
@@ -239,7 +244,7 @@ class Accumulator:
                 break
             if not is_sticky:
                 break
-            # A partition gets a full batch before it is another one's turn (KIP-794).
+            # A partition gets a full batch before another one is chosen (KIP-794).
             self._switch(topic)
         batch = self._open(queue, key, value, headers)
         if batch is None:
@@ -268,14 +273,14 @@ class Accumulator:
         self, queue: PartitionQueue, key: bytes | None, value: bytes | None, headers: Headers | None
     ) -> ProducerBatch | None:
         least = smallest_room(key, value, headers)
-        room = max(self.crowded_batch_size if len(queue.closed) >= CROWD else self.batch_size, least)
-        if room > self.memory_left:
-            room = max(self.batch_size, least)
-        if room > self.memory_left or room > self.max_record_bytes:
+        capacity = max(self.crowded_batch_size if len(queue.closed) >= CROWD else self.batch_size, least)
+        if capacity > self.memory_left:
+            capacity = max(self.batch_size, least)
+        if capacity > self.memory_left or capacity > self.max_record_bytes:
             return None
-        self.memory_left -= room
+        self.memory_left -= capacity
         now_ms: float = self._now_ms()
-        batch = ProducerBatch(queue.topic, queue.partition, room, now_ms)
+        batch = ProducerBatch(queue.topic, queue.partition, capacity, now_ms)
         queue.open = batch
         self.incomplete[batch] = None
         self.lingering.append((now_ms, queue, batch))
@@ -311,9 +316,9 @@ class Accumulator:
             return topic.sticky
 
     def add_encoded(self, topic: TopicQueues, batch: ProducerBatch) -> bool:
-        """Take a batch that is complete in itself; False if memory is full."""
+        """Add an encoded batch; False if memory is full."""
         with self.lock:
-            if batch.reserved > self.memory_left or self.problem is not None:
+            if batch.reserved > self.memory_left or self.problem is not None or self.refusal is not None:
                 return False
             queue: PartitionQueue = topic.queues[batch.partition]
             if queue.open is not None:
@@ -325,28 +330,54 @@ class Accumulator:
             self._close(queue)
             return True
 
-    def wait_for_memory(self, room: int, timeout_s: float) -> bool:
-        """Block until `room` bytes are free, or something is wrong; False if it takes too long."""
+    def wait_for_memory(self, capacity: int, timeout_s: float) -> bool:
+        """Block until `capacity` bytes are free or sending has failed; False after the time-out."""
         with self.lock:
             self.begin_to_wait()
             try:
                 return self._memory_waiters.wait_for(
-                    lambda: self.memory_left >= room or self.problem is not None, timeout_s
+                    lambda: (
+                        self.memory_left >= capacity or self.problem is not None or self.refusal is not None
+                    ),
+                    timeout_s,
                 )
             finally:
                 self.blocked -= 1
 
     def begin_to_wait(self) -> None:
-        """Somebody waits for memory: batches that linger must go. Set `blocked` back afterwards."""
+        """A thread waits for memory: lingering batches are closed. Decrement `blocked` afterwards."""
         self.blocked += 1
         self._wake_sender()
 
     def refuse(self, problem: BaseException) -> None:
-        """Take no more records: every later send raises this."""
+        """Every later send raises this."""
         with self.lock:
             self.problem = problem
             self._memory_waiters.notify_all()
             self.on_memory()
+
+    def hold(self, refusal: BaseException) -> None:
+        """Take no records until `release`: every send raises this."""
+        with self.lock:
+            self.refusal = refusal
+            self._memory_waiters.notify_all()
+            self.on_memory()
+
+    def release(self) -> None:
+        """Take records again."""
+        with self.lock:
+            self.refusal = None
+
+    def take_unsent(self) -> list[ProducerBatch]:
+        """Remove the batches that the sender has not taken, for a transaction that is aborted."""
+        with self.lock:
+            self._close_all()
+            unsent: list[ProducerBatch] = []
+            for topic in self.topics.values():
+                for queue in topic.queues:
+                    unsent += queue.closed
+                    queue.closed.clear()
+            return unsent
 
     def topic(self, name: str, partitions: int, available: Sequence[int]) -> TopicQueues:
         """The queues of a topic, which has so many partitions, of which these have a leader."""
@@ -364,7 +395,7 @@ class Accumulator:
             return list(self.incomplete)
 
     def abandon(self, error: BaseException) -> None:
-        """In a forked child: nothing moves any more, locks may be held by threads that are not here."""
+        """In a forked child: nothing is sent any more, and locks may be held by threads of the parent."""
         self.lock = threading.Lock()
         self._memory_waiters = threading.Condition(self.lock)
         self.problem = error
@@ -375,7 +406,7 @@ class Accumulator:
     # The sender.
 
     def close_lingered(self, linger_ms: float, now_ms: float) -> None:
-        """Close what has lingered long enough, or all if somebody waits for memory."""
+        """Close the batches that have lingered long enough, or all if a thread waits for memory."""
         with self.lock:
             if self.blocked:
                 self._close_all()
@@ -416,7 +447,7 @@ class Accumulator:
             return self.lingering[0][0] + linger_ms if self.lingering else math.inf
 
     def oldest(self) -> ProducerBatch | None:
-        """The batch that has waited longest for its fate."""
+        """The oldest incomplete batch."""
         with self.lock:
             return next(iter(self.incomplete), None)
 
@@ -443,12 +474,12 @@ class Accumulator:
         log_append_time_ms: int = -1,
         error: BaseException | None = None,
     ) -> None:
-        """A batch has met its fate."""
+        """Complete a batch and release its memory."""
         with self.lock:
             if batch in self.incomplete:
                 del self.incomplete[batch]
                 self.memory_left += batch.reserved
-                # Who waits for memory is woken for a while's work, not for one batch at a time.
+                # Waiting threads are woken when a quarter of the memory is free, not for each batch.
                 if self.blocked and (self.memory_left * 4 >= self.memory or not self.incomplete):
                     self._memory_waiters.notify_all()
                     self.on_memory()
@@ -464,7 +495,7 @@ class Accumulator:
                 self.incomplete = dict.fromkeys(aged)
 
     def fail_all(self, error: BaseException) -> None:
-        """No batch will be delivered any more."""
+        """Fail all incomplete batches."""
         with self.lock:
             self._close_all()
             left = list(self.incomplete)

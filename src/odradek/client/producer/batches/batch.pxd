@@ -47,9 +47,10 @@ cdef class ProducerBatch:
     cdef public long long producer_id
     cdef public long long producer_epoch
     cdef public long long base_sequence
+    cdef public bint is_transactional
     cdef object _encoded
     cdef unsigned char* _out
-    cdef Py_ssize_t _room
+    cdef Py_ssize_t _capacity
     cdef long long _base_timestamp_ms
     cdef long long _max_timestamp_ms
     cdef list _on_delivery
@@ -69,7 +70,7 @@ cdef class ProducerBatch:
     @cython.locals(direct_read=DirectRead, deadline=double)
     cdef double _wait_directly(self, double timeout) except? -1
     @cython.locals(place=Py_ssize_t, future=DeliveryFuture)
-    cdef _tell_deliveries(self, list on_delivery)
+    cdef _call_on_delivery(self, list on_delivery)
     @cython.locals(part=ProducerBatch)
     cdef DeliveryFuture moved(self, long long index, long long timestamp_ms)
     @cython.locals(place=Py_ssize_t, future=DeliveryFuture, part=ProducerBatch)

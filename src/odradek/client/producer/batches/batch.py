@@ -2,8 +2,8 @@
 """A batch of one partition, from its first record to its delivery, and the futures that look at it.
 
 Compiled by Cython (batch.pxd has the C types), or interpreted as is. A record is encoded into its batch
-when it is sent, so that nothing of it is kept but bytes and a place: a future is (batch, index), and what
-it tells is worked out when somebody asks. The batch is told its fate once, for all its records.
+when it is sent, so that only its bytes are kept: a future is (batch, index), and its result is computed on
+demand. The batch is completed once, for all its records.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from odradek.records.batch import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
+    TRANSACTIONAL_FLAG,
     stamp_producer,
 )
 from odradek.records.builder import with_codec
@@ -59,7 +60,7 @@ _ending = threading.Lock()
 
 
 class RecordMetadata:
-    """Where a record is now: `offset` is -1 where the broker did not tell it (acks=0, or it failed)."""
+    """Where a record is now: `offset` is -1 where it is not known (acks=0, or it failed)."""
 
     def __init__(self, topic: str, partition: int, offset: int, timestamp: int) -> None:
         self.topic = topic
@@ -89,7 +90,7 @@ class RecordMetadata:
 @cython.no_gc
 @cython.cclass
 class DeliveryFuture:
-    """What becomes of one record. Any thread may ask; it can also be awaited."""
+    """The result of sending one record. Thread-safe; it can also be awaited."""
 
     def __init__(self, batch: ProducerBatch, index: int, timestamp_ms: int) -> None:
         self._batch = batch
@@ -99,10 +100,10 @@ class DeliveryFuture:
     def __repr__(self) -> str:
         part = self._part()
         if not part._batch.is_done:
-            fate = "not delivered yet"
+            status = "not delivered yet"
         else:
-            fate = "delivered" if part._batch.error is None else f"failed with {part._batch.error!r}"
-        return f"<DeliveryFuture of a record for {part._batch.topic}-{part._batch.partition}: {fate}>"
+            status = "delivered" if part._batch.error is None else f"failed with {part._batch.error!r}"
+        return f"<DeliveryFuture of a record for {part._batch.topic}-{part._batch.partition}: {status}>"
 
     def done(self) -> bool:
         """Whether the record was delivered, or never will be."""
@@ -187,12 +188,12 @@ class ProducerBatch:
     """Records that go to one partition together.
 
     Open: threads append, under the accumulator's lock. Then it is finished into `payload` and belongs to the
-    sender, until `complete` tells everybody who waits. `reserved` is its share of the buffer memory.
-    A batch that was too large for the broker is split: then its records are in its `parts`, and so is their
-    fate.
+    sender, until `complete` notifies all that wait. `reserved` is its share of the buffer memory.
+    A batch that was too large for the broker is split: then its records are in its `parts`, which are
+    completed instead.
     """
 
-    def __init__(self, topic: str, partition: int, room: int, created_ms: float) -> None:
+    def __init__(self, topic: str, partition: int, capacity: int, created_ms: float) -> None:
         self.topic = topic
         self.partition = partition
         self.created_ms = created_ms
@@ -204,14 +205,15 @@ class ProducerBatch:
         self.error: BaseException | None = None
         self.parts: list[ProducerBatch] | None = None
         self.payload: bytearray | memoryview | None = None
-        self.reserved = room
+        self.reserved = capacity
         self.attempts = 0
         self.retry_at_ms = 0.0
         self.producer_id = NO_PRODUCER_ID
         self.producer_epoch = NO_PRODUCER_EPOCH
         self.base_sequence = NO_SEQUENCE
-        self._room = room
-        self._encoded: Any = new_bytearray(room)
+        self.is_transactional = False
+        self._capacity = capacity
+        self._encoded: Any = new_bytearray(capacity)
         if cython.compiled:
             self._out = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(self._encoded))
         else:
@@ -232,7 +234,7 @@ class ProducerBatch:
         timestamp_ms: int,
         on_delivery: Callable[[BaseException | None, RecordMetadata], object] | None,
     ) -> DeliveryFuture | None:
-        """Take one record; None if there is no room for it."""
+        """Append one record; None if it does not fit."""
         return self.take(new_future(), key, value, headers, timestamp_ms, on_delivery)
 
     def take(
@@ -254,7 +256,7 @@ class ProducerBatch:
             self._max_timestamp_ms = timestamp_ms
         delta = wrapping_difference(timestamp_ms, self._base_timestamp_ms)
         body = size_of_body(delta, self.count, key, value, headers)
-        if self.size + size_of_varint(body) + body > self._room:
+        if self.size + size_of_varint(body) + body > self._capacity:
             return None
         self.size = write_record(self._out, self.size, body, delta, self.count, key, value, headers)
         self._max_timestamp_ms = max(self._max_timestamp_ms, timestamp_ms)
@@ -270,9 +272,9 @@ class ProducerBatch:
     def take_encoded(
         self, encoded: bytearray | memoryview, count: int, base_timestamp_ms: int, max_timestamp_ms: int
     ) -> None:
-        """Take records that are encoded already, after room for a header, as the only ones of this batch."""
+        """Take records that are encoded already, after space for a header, as the only ones of this batch."""
         self._encoded = encoded
-        self._room = self.size = self.reserved = len(encoded)
+        self._capacity = self.size = self.reserved = len(encoded)
         self.count = count
         self._base_timestamp_ms = base_timestamp_ms
         self._max_timestamp_ms = max_timestamp_ms
@@ -292,7 +294,7 @@ class ProducerBatch:
             memoryview(encoded),
             0,
             NO_PARTITION_LEADER_EPOCH,
-            codec,
+            codec | (TRANSACTIONAL_FLAG if self.is_transactional else 0),
             self.count - 1,
             self._base_timestamp_ms,
             self._max_timestamp_ms,
@@ -309,7 +311,7 @@ class ProducerBatch:
         stamp_producer(self.payload, 0, self.producer_id, self.producer_epoch, self.base_sequence)
 
     def split_into(self, parts: list[ProducerBatch]) -> None:
-        """Its records are in these batches from now on, and whoever waits for them looks there."""
+        """Its records are in these batches from now on; threads that wait for them wait there."""
         with _ending:
             waiting, self._waiting = self._waiting, None
             on_delivery, self._on_delivery = self._on_delivery, []
@@ -346,7 +348,7 @@ class ProducerBatch:
     def complete(
         self, base_offset: int, log_append_time_ms: int = -1, error: BaseException | None = None
     ) -> bool:
-        """Tell the fate of all records; False if it is known already."""
+        """Complete all records; False if they are complete already."""
         with _ending:
             if self.is_done:
                 return False
@@ -361,7 +363,7 @@ class ProducerBatch:
         if waiting is not None:
             for lock in waiting:
                 lock.release()
-        self._tell_deliveries(on_delivery)
+        self._call_on_delivery(on_delivery)
         if callbacks is not None:
             for future, callback in callbacks:
                 try:
@@ -371,13 +373,13 @@ class ProducerBatch:
         return True
 
     def abandon(self, error: BaseException) -> None:
-        """End it without a word to anybody but those who ask: its callbacks belong to another process."""
+        """Complete it without callbacks, which belong to another process."""
         self.error = error
         self.is_done = True
         self._waiting = self._done_callbacks = None
         self._on_delivery = []
 
-    def _tell_deliveries(self, on_delivery: list[Any]) -> None:
+    def _call_on_delivery(self, on_delivery: list[Any]) -> None:
         error = self.error
         for place in range(0, len(on_delivery), 2):
             future: DeliveryFuture = on_delivery[place]
@@ -388,7 +390,7 @@ class ProducerBatch:
 
     @property
     def has_callbacks(self) -> bool:
-        """Whether somebody wants to be called at its end, by the loop."""
+        """Whether there are callbacks, which the loop calls."""
         return bool(self._on_delivery) or self._done_callbacks is not None
 
     def read_available(self) -> None:
@@ -411,7 +413,7 @@ class ProducerBatch:
         return timeout
 
     def wait(self, timeout: float | None) -> None:
-        """Until the fate is known, or there are parts to look at; TimeoutError after `timeout` seconds."""
+        """Wait until it is complete or was split; TimeoutError after `timeout` seconds."""
         left = self._wait_directly(math.inf if timeout is None else timeout)
         lock = threading.Lock()
         lock.acquire()
@@ -427,7 +429,7 @@ class ProducerBatch:
             )
 
     def add_done_callback(self, future: DeliveryFuture, callback: Callable[[DeliveryFuture], object]) -> bool:
-        """Note a callback for the end; False if that has passed, or is another batch's now."""
+        """Add a callback; False if the batch is complete or was split."""
         with _ending:
             if self.is_done or self.parts is not None:
                 return False
@@ -440,7 +442,7 @@ class ProducerBatch:
 
 
 def after_fork() -> None:
-    """In a child process: a thread that is not here may have held the lock."""
+    """In a child process: a thread of the parent may have held the lock."""
     global _ending  # noqa: PLW0603
     _ending = threading.Lock()
 

@@ -14,7 +14,9 @@ When a batch fails for good, nobody can continue its sequence:
 - Batches that have no number yet wait until all of those are answered, then begin at 0 in the next epoch.
 
 So no record is written twice and none overtakes, whatever the broker really did with the failed batch.
-Epochs count per partition here: a broker compares them per partition too.
+Without a transactional id, epochs count per partition here: a broker compares them per partition too. With
+one they come only from the coordinator, and a batch that failed makes the transaction fail: the next one has
+a new epoch, in which sequences begin at 0.
 
 Compiled by Cython (idempotence.pxd has the C types), or interpreted as is.
 """
@@ -107,13 +109,23 @@ class PartitionOrder:
         self.sent.append(batch)
 
     def _begin_epoch(self, producer: ProducerId) -> None:
-        if self._producer_id != producer.producer_id:
+        if self._producer_id != producer.producer_id or producer.epoch > self._epoch:
             self._producer_id, self._epoch, self._sequence = producer.producer_id, producer.epoch, 0
             self._is_known = False
         elif self._needs_new_epoch:
             self._epoch, self._sequence = self._epoch + 1, 0
             self._is_known = False
         self._needs_new_epoch = False
+
+    def resume(self, producer: ProducerId, sequence: int) -> None:
+        """Continue the sequence of another process, which sent up to `sequence` with this id and epoch."""
+        self._producer_id, self._epoch, self._sequence = producer.producer_id, producer.epoch, sequence
+        self._is_known = sequence > 0
+
+    @property
+    def sequence(self) -> int:
+        """The sequence of the next record."""
+        return self._sequence
 
     @property
     def is_exhausted(self) -> bool:

@@ -115,17 +115,17 @@ class Preparation(Generic[Key, Value]):
     def with_interceptors(
         self, on_delivery: Callable[[BaseException | None, RecordMetadata], object] | None
     ) -> Callable[[BaseException | None, RecordMetadata], object] | None:
-        """The callback of a record, which the interceptors hear as well."""
+        """The callback of a record, which calls the interceptors as well."""
         if not self.interceptors:
             return on_delivery
 
-        def tell(error: BaseException | None, metadata: RecordMetadata) -> None:
+        def call_all(error: BaseException | None, metadata: RecordMetadata) -> None:
             for interceptor in self.interceptors:
                 interceptor.on_acknowledgement(error, metadata)
             if on_delivery is not None:
                 on_delivery(error, metadata)
 
-        return tell
+        return call_all
 
 
 def checked_headers(headers: HeadersIn) -> Headers:

@@ -1,5 +1,5 @@
 # cython: annotation_typing=False
-"""The way of a record that needs nothing special, from the user's call into its batch, without a detour.
+"""The path of a record that needs nothing special, from the user's call into its batch.
 
 Compiled by Cython (send_path.pxd has the C types), or interpreted as is. A base class of the producer, so
 that nothing lies between a user's `send` and this one.
@@ -43,7 +43,7 @@ class SendPath:
         """Take a record; blocks only for the first metadata of a topic, and while `buffer_memory` is full.
 
         `timestamp` is in milliseconds since 1970. What is wrong with the record is raised here; what
-        happens to it later is told by the future, and to `on_delivery(error, metadata)`.
+        happens to it later is in the future, and to `on_delivery(error, metadata)`.
         """
         if self._is_plain and headers is None:
             future = self._accumulator.send(topic, value, key, partition, None, timestamp, on_delivery)

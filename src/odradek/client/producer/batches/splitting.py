@@ -44,8 +44,8 @@ def _size(record: Record) -> int:
 
 
 def _part(batch: ProducerBatch, records: list[Record]) -> ProducerBatch:
-    room = HEADER_SIZE + sum(_size(record) + MOST_EXTRA_BYTES for record in records)
-    part = ProducerBatch(batch.topic, batch.partition, room, batch.created_ms)
+    capacity = HEADER_SIZE + sum(_size(record) + MOST_EXTRA_BYTES for record in records)
+    part = ProducerBatch(batch.topic, batch.partition, capacity, batch.created_ms)
     for record in records:
         future = part.append(record.key, record.value, record.headers, record.timestamp_ms, None)
         assert future is not None

@@ -12,6 +12,7 @@ import math
 import random
 import threading
 import time
+from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple, cast
 
@@ -32,6 +33,8 @@ from odradek.client.producer.errors import DeliveryTimedOut
 from odradek.client.producer.sending.failure_log import METADATA, PRODUCER_ID, FailureLog
 from odradek.client.producer.sending.producer_ids import ask_producer_id
 from odradek.client.producer.statistics import ProducerStatistics
+from odradek.client.producer.transactions.manager import LAST_PRODUCE_OF_V1, TransactionManager
+from odradek.client.producer.transactions.requests import concurrent_pause_ms
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 from odradek.protocol.api_key import ApiKey
@@ -81,14 +84,19 @@ class Sender:
         self._max_in_flight = config.max_in_flight_requests_per_connection
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self.producer: ProducerId | None = None
+        self.transactions: TransactionManager | None = None
+        """For a producer with a transactional id; set before the first batch is sent."""
+        self.first_sequences: dict[TopicPartition, int] = {}
+        """Of a transaction that another process began, the sequences where this one continues."""
+        self._answer_waiters: list[asyncio.Future[None]] = []
         self.active: dict[PartitionQueue, None] = {}
-        self._chores = BackgroundTasks("sender", self._loop, self.pump)
+        self._tasks = BackgroundTasks("sender", self._loop, self.pump)
         self._timer: asyncio.TimerHandle | None = None
         self.is_watching = False
-        """Whether an alarm is set, after which we look what was not delivered in time."""
-        self._alarm_ms = math.inf
+        """Whether a timer is set, after which expired batches fail."""
+        self._next_pump_ms = math.inf
         self._is_stopped = False
-        # Whose turn it is to change what the sender knows: the loop's, or that of a thread in a hurry.
+        # Guards the state of the sender, which the loop and threads that send directly change.
         self.lock = threading.Lock()
         self.failures = FailureLog()
 
@@ -98,17 +106,17 @@ class Sender:
         self.is_watching = False
         if self._timer is not None:
             self._timer.cancel()
-        self._chores.stop()
+        self._tasks.stop()
 
     @staticmethod
     def _now_ms() -> float:
         """The clock by which the accumulator counts."""
         return time.monotonic() * 1000
 
-    # What can be done now.
+    # Pumping.
 
     def pump(self) -> None:
-        """Close, expire and send what is due, then set the alarm for the next time."""
+        """Close, expire and send batches that are due, then schedule the next call."""
         if not self._is_stopped:
             with self.lock:
                 self._pump()
@@ -125,11 +133,11 @@ class Sender:
                 pass
             sleeps_until_ms = accumulator.fall_asleep(linger_ms)
         retries_ms = min(map(_retry_at_ms, self.active), default=math.inf)
-        self._set_alarm(min(sleeps_until_ms, expires_ms, retries_ms), now_ms)
+        self._schedule_pump(min(sleeps_until_ms, expires_ms, retries_ms), now_ms)
         if accumulator.topics and self.brokers.metadata.needs_refresh(
             now_ms, self.config.metadata_max_age_ms
         ):
-            self._chores.begin("metadata", self._refresh)
+            self._tasks.begin("metadata", self._refresh)
 
     def _take_ready(self) -> None:
         for queue in self.accumulator.take_ready():
@@ -137,10 +145,12 @@ class Sender:
             self.active[queue] = None
 
     def order_of(self, queue: PartitionQueue) -> PartitionOrder:
-        """What goes when, of a partition."""
+        """The order of the batches of a partition."""
         if queue.order is None:
             partition = TopicPartition(queue.topic, queue.partition)
             queue.order = PartitionOrder(self._max_in_flight, partition)
+            if self.producer is not None and partition in self.first_sequences:
+                queue.order.resume(self.producer, self.first_sequences[partition])
         order: PartitionOrder = queue.order
         return order
 
@@ -152,25 +162,25 @@ class Sender:
         frame: memoryview | None,
         error: BaseException | None,
     ) -> None:
-        """The answer to a batch that went by the lone way is not just that it was written."""
+        """Handle a response to `SingleBatchSender` that is not a plain success."""
         version = connection.versions.best(ApiKey.PRODUCE)
         self._answered(connection, version, [Sent(queue, batch)], frame, error)
 
-    def _set_alarm(self, at_ms: float, now_ms: float) -> None:
-        """Pump again at a time. An alarm that rings earlier, and in vain, costs less than setting another."""
-        if at_ms < self._alarm_ms:
+    def _schedule_pump(self, at_ms: float, now_ms: float) -> None:
+        """Pump again at a time. A timer that is too early costs less than setting another."""
+        if at_ms < self._next_pump_ms:
             if self._timer is not None:
                 self._timer.cancel()
-            self._alarm_ms = at_ms
-            self._timer = self._loop.call_later((at_ms - now_ms) / 1000, self._ring)
+            self._next_pump_ms = at_ms
+            self._timer = self._loop.call_later((at_ms - now_ms) / 1000, self._on_timer)
             self.is_watching = True
 
-    def _ring(self) -> None:
-        self._timer, self._alarm_ms, self.is_watching = None, math.inf, False
+    def _on_timer(self) -> None:
+        self._timer, self._next_pump_ms, self.is_watching = None, math.inf, False
         self.pump()
 
     def _expire(self, now_ms: float) -> float:
-        """Fail what was not delivered in time; when the next batch would be."""
+        """Fail the batches that were not delivered in time; returns when the next one expires."""
         timeout_ms = self.config.delivery_timeout_ms
         while (oldest := self.accumulator.oldest()) is not None:
             if oldest.created_ms + timeout_ms > now_ms:
@@ -186,10 +196,10 @@ class Sender:
         requests: dict[BrokerConnection, list[Sent]] = {}
         sizes: dict[BrokerConnection, int] = {}
         for queue in list(self.active):
-            connection = self._way_to(queue)
+            connection = self._connection_for(queue)
             if connection is None:
                 continue
-            # Room is judged by what was taken already: one batch of a partition in each request.
+            # One batch of a partition in each request; the last one may exceed the size.
             if requests.get(connection) and sizes[connection] > self.config.max_request_size:
                 continue
             batch = self._next_batch(queue, now_ms)
@@ -201,10 +211,15 @@ class Sender:
             self._send(connection, group)
         return bool(requests)
 
-    def _way_to(self, queue: PartitionQueue) -> BrokerConnection | None:
-        """A connection to the leader that takes another request; None, and steps towards one, without."""
-        if self.config.enable_idempotence and (self.producer is None or queue.order.is_exhausted):
-            self._chores.begin("producer id", self._get_producer_id)
+    def _connection_for(self, queue: PartitionQueue) -> BrokerConnection | None:
+        """A connection to the leader that allows another request; else None, and a task that opens one."""
+        if self.transactions is not None:
+            if not self.transactions.may_send_to(queue.order.partition):
+                if self.transactions.has_pending_partitions:
+                    self._tasks.begin("partitions of the transaction", self.transactions.add_partitions)
+                return None
+        elif self.config.enable_idempotence and (self.producer is None or queue.order.is_exhausted):
+            self._tasks.begin("producer id", self._get_producer_id)
             return None
         view = self.brokers.metadata.leader(queue.order.partition)
         if view is None:
@@ -212,7 +227,7 @@ class Sender:
             return None
         connection = self.brokers.open_connection(view.leader_id)
         if connection is None:
-            self._chores.begin(view.leader_id, partial(self._connect, view.leader_id))
+            self._tasks.begin(view.leader_id, partial(self._connect, view.leader_id))
             return None
         return connection if connection.in_flight < self._max_in_flight else None
 
@@ -228,6 +243,7 @@ class Sender:
             order.failed(batch)
             return self._next_batch(queue, now_ms)
         if batch.payload is None:
+            batch.is_transactional = self.transactions is not None
             batch.finish(self.codec, self.level)
         elif batch.attempts and batch.producer_id != NO_PRODUCER_ID:
             batch.renumber()
@@ -236,7 +252,7 @@ class Sender:
     # One request.
 
     def _send(self, connection: BrokerConnection, group: list[Sent]) -> None:
-        version = connection.versions.best(ApiKey.PRODUCE)
+        version = self._produce_version(connection)
         request = self._request(version, group)
         acks = self.config.required_acks
         self.statistics.count_request(len(group), sum(len(batch.payload or b"") for _, batch in group))
@@ -249,6 +265,11 @@ class Sender:
             connection.send_for(answered, request, version)
         except ClientError as error:
             self._all_retry(group, error)
+
+    def _produce_version(self, connection: BrokerConnection) -> int:
+        """Version 12 says that the broker shall add partitions to the transaction: it is for v2 only."""
+        is_v1 = self.transactions is not None and not self.transactions.uses_v2
+        return connection.versions.best(ApiKey.PRODUCE, LAST_PRODUCE_OF_V1 if is_v1 else None)
 
     def _answered(
         self,
@@ -263,18 +284,20 @@ class Sender:
                 assert error is not None
                 self._all_retry(group, error)
             else:
-                self._take_frame(version, frame, group)
-        # Without work left the last pump has set all alarms; whoever waits for this answer gets going sooner.
+                self._handle_frame(version, frame, group)
+        if self._answer_waiters:
+            self._notify_if_all_answered()
+        # Without batches left the last pump has set the timer.
         if self.active:
             connection.after_responses(self.pump)
 
-    def _take_frame(self, version: int, frame: memoryview, group: list[Sent]) -> None:
+    def _handle_frame(self, version: int, frame: memoryview, group: list[Sent]) -> None:
         try:
             answer = decode_response(ApiKey.PRODUCE, version, frame)[1]
         except ProtocolError as problem:
             self._all_retry(group, problem)
         else:
-            self._take_answer(cast("ProduceResponse", answer), group)
+            self._handle_response(cast("ProduceResponse", answer), group)
 
     def _request(self, version: int, group: list[Sent]) -> ProduceRequest:
         topics: dict[str, list[ProduceRequest.TopicData.PartitionData]] = {}
@@ -282,6 +305,8 @@ class Sender:
             row = ProduceRequest.TopicData.PartitionData(index=queue.partition, records=batch.payload)
             topics.setdefault(queue.topic, []).append(row)
         request = ProduceRequest(acks=self.config.required_acks, timeout_ms=self.config.request_timeout_ms)
+        if self.transactions is not None:
+            request.transactional_id = self.transactions.transactional_id
         for name, rows in topics.items():
             if version >= FIRST_WITH_TOPIC_IDS:
                 topic_id = self.brokers.metadata.topics[name].topic_id
@@ -290,30 +315,30 @@ class Sender:
                 request.topic_data.append(ProduceRequest.TopicData(name=name, partition_data=rows))
         return request
 
-    def _take_answer(self, answer: ProduceResponse, group: list[Sent]) -> None:
+    def _handle_response(self, answer: ProduceResponse, group: list[Sent]) -> None:
         names = self.brokers.metadata.names
-        told: dict[tuple[str, int], ProduceResponse.Responses.PartitionResponses] = {}
+        rows: dict[tuple[str, int], ProduceResponse.Responses.PartitionResponses] = {}
         for topic in answer.responses:
             name = topic.name or names.get(topic.topic_id, "")
             for row in topic.partition_responses:
-                told[name, row.index] = row
+                rows[name, row.index] = row
         for endpoint in answer.node_endpoints:
             self.brokers.metadata.add_node(
                 Node(endpoint.node_id, endpoint.host, endpoint.port, endpoint.rack)
             )
         for sent in group:
-            fate = told.get((sent.queue.topic, sent.queue.partition))
-            if fate is None:
+            result = rows.get((sent.queue.topic, sent.queue.partition))
+            if result is None:
                 self._retry(sent, broker_error(ErrorCode.UNKNOWN_TOPIC_ID, "the answer leaves it out"))
-            elif fate.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+            elif result.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
                 sent.queue.order.delivered(sent.batch)
                 self.failures.over(sent.queue)
                 self.statistics.count_delivered(sent.batch.count)
-                self.accumulator.complete(sent.batch, fate.base_offset, fate.log_append_time_ms)
+                self.accumulator.complete(sent.batch, result.base_offset, result.log_append_time_ms)
             else:
-                self._take_error(sent, fate)
+                self._handle_error(sent, result)
 
-    def _take_error(self, sent: Sent, row: ProduceResponse.Responses.PartitionResponses) -> None:
+    def _handle_error(self, sent: Sent, row: ProduceResponse.Responses.PartitionResponses) -> None:
         problems = [
             one.batch_index_error_message for one in row.record_errors if one.batch_index_error_message
         ]
@@ -326,7 +351,9 @@ class Sender:
             self.brokers.metadata.mark_stale()
         if row.error_code in WRONG_NUMBER and sent.batch.base_sequence >= 0:
             self._renumber(sent, error)
-        elif row.error_code in TOO_LARGE and sent.batch.count > 1 and not sent.batch.is_done:
+        elif (
+            row.error_code in TOO_LARGE and sent.batch.count > 1 and not (sent.batch.is_done or self._is_over)
+        ):
             self._split(sent)
         elif error.is_retriable:
             self._retry(sent, error)
@@ -334,9 +361,22 @@ class Sender:
             sent.queue.order.failed(sent.batch)
             self._fail(sent.batch, error)
 
+    @property
+    def _is_over(self) -> bool:
+        """Whether the transaction has failed or is aborted, so that nothing of it is sent again."""
+        return self.transactions is not None and not self.transactions.may_send
+
     def _renumber(self, sent: Sent, error: BrokerError) -> None:
         if sent.batch.is_done or sent.batch.attempts >= self.config.retries:
             self._retry(sent, error)
+            return
+        if self.transactions is not None:
+            # Behind others it waits for them; as the first one only another epoch can help.
+            if sent.batch is sent.queue.order.sent[0] or self._is_over:
+                sent.queue.order.failed(sent.batch)
+                self._fail(sent.batch, error)
+            else:
+                self._repeat(sent, error)
             return
         sent.queue.order.refused(sent.batch, sent.queue.closed, self._retry_at_ms(sent.batch))
         self.active[sent.queue] = None
@@ -348,7 +388,7 @@ class Sender:
         self.statistics.batches_split += 1
         self.active[sent.queue] = None
 
-    # Fates.
+    # Completion.
 
     def _all_delivered(self, group: list[Sent]) -> None:
         for queue, batch in group:
@@ -364,13 +404,21 @@ class Sender:
     def _retry(self, sent: Sent, error: BaseException) -> None:
         """Send it again later, unless its time or its retries are over."""
         batch, order = sent.batch, sent.queue.order
-        if batch.is_done or batch.attempts >= self.config.retries or not is_retriable(error):
+        if batch.is_done or self._is_over or batch.attempts >= self.config.retries or not is_retriable(error):
             order.failed(batch)
             self._fail(batch, error)
             return
+        self._repeat(sent, error)
+
+    def _repeat(self, sent: Sent, error: BaseException) -> None:
         self.statistics.retries += 1
         self.failures.note(sent.queue, error)
-        order.repeat(batch, self._retry_at_ms(batch))
+        is_soon = isinstance(error, BrokerError) and error.error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+        if is_soon:
+            retry_at_ms = self._now_ms() + concurrent_pause_ms(sent.batch.attempts)
+        else:
+            retry_at_ms = self._retry_at_ms(sent.batch)
+        sent.queue.order.repeat(sent.batch, retry_at_ms)
         self.active[sent.queue] = None
 
     def _retry_at_ms(self, batch: ProducerBatch) -> float:
@@ -380,8 +428,59 @@ class Sender:
         if not batch.is_done:
             self.statistics.count_failed(batch.count)
         self.accumulator.complete(batch, NO_OFFSET, -1, error)
+        if self.transactions is not None:
+            self.transactions.batch_failed(error)
 
-    # What must be waited for.
+    # The end of a transaction.
+
+    def drop_unsent(self, error: BaseException) -> None:
+        """Fail the batches that are not on their way to a broker."""
+        with self.lock:
+            unsent = self.accumulator.take_unsent()
+            for queue in self._queues():
+                if queue.order is not None:
+                    for batch in list(queue.order.retries):
+                        queue.order.failed(batch)
+                        unsent.append(batch)
+                        if self.transactions is not None:
+                            self.transactions.sequence_lost()
+            self.active.clear()
+        for batch in unsent:
+            if not batch.is_done:
+                self.statistics.count_failed(batch.count)
+            self.accumulator.complete(batch, NO_OFFSET, -1, error)
+
+    async def wait_until_answered(self) -> None:
+        """Wait until no batch is on its way to a broker."""
+        waiter = self._loop.create_future()
+        self._answer_waiters.append(waiter)
+        self._notify_if_all_answered()
+        await waiter
+
+    def _notify_if_all_answered(self) -> None:
+        if any(queue.order is not None and queue.order.sent for queue in self._queues()):
+            return
+        waiters, self._answer_waiters = self._answer_waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _queues(self) -> list[PartitionQueue]:
+        return [queue for topic in self.accumulator.topics.values() for queue in topic.queues]
+
+    def sequences(self) -> dict[TopicPartition, int]:
+        """The sequence of the next record, of each partition that records were sent to."""
+        orders = [queue.order for queue in self._queues() if queue.order is not None]
+        return {order.partition: order.sequence for order in orders}
+
+    def continue_sequences(self, sequences: Mapping[TopicPartition, int]) -> None:
+        """Number the next batches as another process would; nothing may be on its way."""
+        with self.lock:
+            self.first_sequences = dict(sequences)
+            for queue in self._queues():
+                queue.order = None
+
+    # Tasks.
 
     async def _connect(self, node_id: int) -> None:
         try:
@@ -408,7 +507,7 @@ class Sender:
         return self.brokers.metadata.leader(TopicPartition(queue.topic, queue.partition)) is not None
 
     def apply_metadata(self) -> None:
-        """Tell the accumulator how many partitions topics have, and which of them can be written to."""
+        """Update the accumulator with the partitions of topics and which of them have a leader."""
         metadata = self.brokers.metadata
         for name, topic in metadata.topics.items():
             led = [
@@ -427,7 +526,7 @@ class Sender:
                 self.failures.note(PRODUCER_ID, error)
                 await asyncio.sleep(self.config.retry_backoff_ms / 1000)
                 return
-            # Nothing can ever be sent: everybody is told, now and at every later send.
+            # A fatal error: all batches and all later sends fail.
             self.accumulator.refuse(error)
             self.accumulator.fail_all(error)
 

@@ -40,6 +40,7 @@ cdef class SingleBatchSender:
     cdef object _lock
     cdef dict _routes
     cdef bint _is_idempotent
+    cdef bint _is_transactional
     cdef bint _may_follow
     cdef double _max_idle_ms
     cdef DirectRead _direct_read

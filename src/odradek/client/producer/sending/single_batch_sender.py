@@ -103,6 +103,7 @@ class SingleBatchSender:
         "_failures",
         "_in_a_row",
         "_is_idempotent",
+        "_is_transactional",
         "_lock",
         "_max_idle_ms",
         "_may_follow",
@@ -124,6 +125,8 @@ class SingleBatchSender:
         self._direct_read: DirectRead | None = None
         self._in_a_row = 0
         self._answered_at_s = 0.0
+        # Their requests have a transactional id, which templates have not.
+        self._is_transactional = sender.config.transactional_id is not None
         self._is_idempotent = sender.config.enable_idempotence
         # Without waiting for the response of the batch before.
         self._may_follow = sender.config.max_in_flight_requests_per_connection > 1
@@ -142,7 +145,7 @@ class SingleBatchSender:
         if not self._lock.acquire(False):
             return False
         try:
-            if self._active or not self._sender.is_watching:
+            if self._is_transactional or self._active or not self._sender.is_watching:
                 return False
             is_direct = self._direct_read is not None and self._direct_read.is_active
             queue = self._accumulator.pop_single(1 if is_direct and self._may_follow else 0)

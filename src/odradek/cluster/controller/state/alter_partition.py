@@ -38,7 +38,11 @@ def decide_isr_change(
 ) -> IsrDecision:
     """Accept or refuse one change."""
     current = context.leadership.get(partition)
-    if current is None or context.is_queued_for_deletion(partition.topic):
+    # A deletion waits for the end of a reassignment, which may need this change.
+    is_deleted = context.is_queued_for_deletion(partition.topic) and not (
+        context.assignment(partition).is_being_reassigned
+    )
+    if current is None or is_deleted:
         return IsrDecision(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     error = _staleness(current, change)
     if error is not ErrorCode.NONE:

@@ -168,6 +168,13 @@ class ControllerContext:
 
     # Partitions and replicas
 
+    def offline_partitions(self) -> int:
+        """How many partitions have no leader, those of topics that are being deleted left out."""
+        return sum(
+            state is not PartitionState.ONLINE and not self.is_queued_for_deletion(partition.topic)
+            for partition, state in self.partition_states.items()
+        )
+
     def assignment(self, partition: TopicPartition) -> ReplicaAssignment:
         """The replicas of a partition; none when it is unknown."""
         return self.assignments.get(partition.topic, {}).get(partition.partition, ReplicaAssignment(()))

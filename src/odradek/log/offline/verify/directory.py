@@ -57,7 +57,7 @@ def verify(path: str, report: Report, advance: Callable[[int], None] = lambda _:
 
 
 def bytes_to_read(path: str) -> int:
-    """About as many as `advance` will be told of."""
+    """About as many as `advance` will be called with."""
     paths = [path] if is_partition(path) else _partitions(path)
     return sum(sum(sizes.values()) for one in paths for sizes in list_partition(one).segments.values())
 

@@ -63,7 +63,7 @@ class EpochOrder:
     """Leader epochs of one partition: they rise, and change where the leader-epoch-checkpoint says."""
 
     def __init__(self, entries: Sequence[EpochEntry] | None, log_start_offset: int) -> None:
-        """`entries` is None when the checkpoint is missing or damaged, and tells nothing."""
+        """`entries` is None when the checkpoint is missing or damaged, and nothing is known."""
         self._entries = entries
         self._log_start_offset = log_start_offset
         self._in_force = -1  # number of the entry that the last batch was written under

@@ -53,7 +53,7 @@ class _Batch:
 def verify_partition(
     files: PartitionFiles, around: Surroundings, report: Report, advance: Callable[[int], None]
 ) -> PartitionSummary:
-    """Check all files of a partition; `advance` is told of bytes read."""
+    """Check all files of a partition; `advance` is called with the bytes read."""
     return _Verifier(files, around, report, advance).run()
 
 
@@ -280,7 +280,7 @@ class _Verifier:
         first = self.files.base_offsets[0] if self.files.base_offsets else 0
         if self.around.log_start_offset is not None:
             return max(first, self.around.log_start_offset)
-        # Without a checkpoint the oldest epoch tells: it begins with the log.
+        # Without a checkpoint the oldest epoch shows it: it begins with the log.
         return max(first, self.epoch_entries[0].start_offset) if self.epoch_entries else first
 
     def _read_topic_id(self) -> UUID | None:

@@ -1,0 +1,208 @@
+"""Asks the transaction coordinator whether partitions are part of a transaction, before its first batch.
+
+| request | what the coordinator is asked (AddPartitionsToTxn) | a partition that is not part of it |
+| --- | --- | --- |
+| Produce 3-10, TxnOffsetCommit 0-3 | to verify | INVALID_TXN_STATE |
+| Produce 11, TxnOffsetCommit 4 | to verify | TRANSACTION_ABORTABLE |
+| Produce 12-, TxnOffsetCommit 5 | to add it (transactions v2) | is added |
+
+What the client should simply try again (no coordinator, loading, no connection) is NOT_ENOUGH_REPLICAS, which
+every client retries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from enum import Enum
+from typing import Any, NamedTuple
+
+from odradek.broker.requests.services import Services
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError, OdradekError
+from odradek.common.ids import TopicPartition
+from odradek.coordinator.partitioning import partition_for
+from odradek.log.errors import InvalidProducerEpoch
+from odradek.log.producers.producer_states import Verification
+from odradek.protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+from odradek.replication.partition import Partition
+from odradek.transactions.partitions import TRANSACTION_STATE
+from odradek.transactions.transaction import ProducerIdAndEpoch
+
+ADD_FROM, GENERIC_ERROR_FROM = 12, 11
+COORDINATOR_VERSION = 5
+
+_TransactionRow = AddPartitionsToTxnRequest.Transactions
+
+_RETRIED_BY_CLIENTS = frozenset(
+    {
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.REQUEST_TIMED_OUT,
+    }
+)
+
+
+class TransactionOperation(Enum):
+    """What the version of a request allows."""
+
+    VERIFY_OLD_ERRORS = "verify; the client does not know TRANSACTION_ABORTABLE"
+    VERIFY = "verify"
+    ADD = "add the partition"
+
+
+class UnverifiedBatch(NamedTuple):
+    """A batch that begins a transaction in its partition, with the row of the response that reports on it."""
+
+    partition: Partition
+    records: memoryview
+    row: Any
+    producer_id: int
+    producer_epoch: int
+    verification: Verification
+    leader_epoch: int
+
+
+def supported_operation(produce_version: int) -> TransactionOperation:
+    """What a Produce request of that version asks for."""
+    if produce_version >= ADD_FROM:
+        return TransactionOperation.ADD
+    if produce_version >= GENERIC_ERROR_FROM:
+        return TransactionOperation.VERIFY
+    return TransactionOperation.VERIFY_OLD_ERRORS
+
+
+async def verify(
+    services: Services,
+    transactional_id: str,
+    operation: TransactionOperation,
+    batches: Sequence[UnverifiedBatch],
+) -> list[KafkaError | None]:
+    """For each batch why it must not be appended, or None: then it must be, before anything is awaited."""
+    by_producer: dict[ProducerIdAndEpoch, list[TopicPartition]] = {}
+    for batch in batches:
+        producer = ProducerIdAndEpoch(batch.producer_id, batch.producer_epoch)
+        by_producer.setdefault(producer, []).append(batch.partition.topic_partition)
+    codes = {
+        producer: await ask_coordinator(services, transactional_id, producer, operation, partitions)
+        for producer, partitions in by_producer.items()
+    }
+    return [_error_of(batch, codes) for batch in batches]
+
+
+def _error_of(
+    batch: UnverifiedBatch, codes: Mapping[ProducerIdAndEpoch, Mapping[TopicPartition, ErrorCode]]
+) -> KafkaError | None:
+    partition = batch.partition
+    if partition.leader_epoch != batch.leader_epoch:
+        return KafkaError(
+            f"{partition.topic_partition} has another leader epoch",
+            error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        )
+    producers = partition.log.producers
+    code = codes[ProducerIdAndEpoch(batch.producer_id, batch.producer_epoch)][partition.topic_partition]
+    if code is not ErrorCode.NONE:
+        return KafkaError(f"{partition.topic_partition}: {code.name}", error_code=code)
+    if not producers.is_valid(batch.producer_id, batch.verification) and not (
+        producers.has_ongoing_transaction(batch.producer_id, batch.producer_epoch)
+    ):
+        return KafkaError("the transaction was ended meanwhile", error_code=ErrorCode.INVALID_TXN_STATE)
+    return None
+
+
+async def ask_coordinator(
+    services: Services,
+    transactional_id: str,
+    producer: ProducerIdAndEpoch,
+    operation: TransactionOperation,
+    partitions: Collection[TopicPartition],
+) -> Mapping[TopicPartition, ErrorCode]:
+    """The error code of each partition, as producers get it; NONE if a batch may begin the transaction."""
+    config = services.config()
+    if not config.transaction_partition_verification_enable and operation is not TransactionOperation.ADD:
+        return dict.fromkeys(partitions, ErrorCode.NONE)
+    pause_s = config.add_partitions_to_txn_retry_backoff_ms / 1000
+    deadline = services.loop.time() + config.add_partitions_to_txn_retry_backoff_max_ms / 1000
+    request = _request(transactional_id, producer, operation, partitions)
+    while True:
+        codes = await _ask(services, transactional_id, request, partitions)
+        is_over = services.loop.time() + pause_s > deadline
+        # With transactions v2 the markers of the last transaction may still be written.
+        is_early = operation is TransactionOperation.ADD and (
+            ErrorCode.CONCURRENT_TRANSACTIONS in codes.values()
+        )
+        if is_over or not is_early:
+            return {partition: _as_producers_get(code, operation) for partition, code in codes.items()}
+        await asyncio.sleep(pause_s)
+
+
+def _request(
+    transactional_id: str,
+    producer: ProducerIdAndEpoch,
+    operation: TransactionOperation,
+    partitions: Collection[TopicPartition],
+) -> AddPartitionsToTxnRequest:
+    by_topic: dict[str, list[int]] = {}
+    for topic, index in partitions:
+        by_topic.setdefault(topic, []).append(index)
+    row = _TransactionRow(
+        transactional_id=transactional_id,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        verify_only=operation is not TransactionOperation.ADD,
+        topics=[_TransactionRow.Topics(name=name, partitions=indexes) for name, indexes in by_topic.items()],
+    )
+    return AddPartitionsToTxnRequest(transactions=[row])
+
+
+async def _ask(
+    services: Services,
+    transactional_id: str,
+    request: AddPartitionsToTxnRequest,
+    partitions: Collection[TopicPartition],
+) -> dict[TopicPartition, ErrorCode]:
+    coordinator = _coordinator_of(services, transactional_id)
+    if coordinator < 0:
+        return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    try:
+        # It waits for another request of a broker: the limit of open requests must not hold that one up.
+        with services.request_limit.parked():
+            response = await services.send_to_broker(
+                coordinator, request, version=COORDINATOR_VERSION, purpose="transactions"
+            )
+    except OdradekError:
+        return dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
+    return _codes_of(response, partitions)
+
+
+def _codes_of(response: Any, partitions: Collection[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
+    answered: AddPartitionsToTxnResponse = response
+    codes = dict.fromkeys(partitions, ErrorCode(answered.error_code) or ErrorCode.UNKNOWN_SERVER_ERROR)
+    for result in answered.results_by_transaction:
+        for topic in result.topic_results:
+            for row in topic.results_by_partition:
+                codes[TopicPartition(topic.name, row.partition_index)] = ErrorCode(row.partition_error_code)
+    return codes
+
+
+def _coordinator_of(services: Services, transactional_id: str) -> int:
+    topic = services.image.topics.get(TRANSACTION_STATE)
+    if topic is None:
+        return -1
+    partition = topic.partitions.get(partition_for(transactional_id, len(topic.partitions)))
+    return -1 if partition is None else partition.leader
+
+
+def _as_producers_get(code: ErrorCode, operation: TransactionOperation) -> ErrorCode:
+    if code is ErrorCode.PRODUCER_FENCED:
+        return InvalidProducerEpoch.error_code
+    if code is ErrorCode.CONCURRENT_TRANSACTIONS and operation is TransactionOperation.ADD:
+        return code
+    if code in _RETRIED_BY_CLIENTS:
+        return ErrorCode.NOT_ENOUGH_REPLICAS
+    if code is ErrorCode.TRANSACTION_ABORTABLE and operation is TransactionOperation.VERIFY_OLD_ERRORS:
+        return ErrorCode.INVALID_TXN_STATE
+    return code

@@ -1,0 +1,159 @@
+"""`odradek pipeline run`: runs a pipeline in the foreground, with live progress."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odradek.cli.connecting import friendly_errors
+from odradek.cli.options import UsageProblem
+from odradek.cli.output import to_json
+from odradek.cli.pipeline.files import file_errors, loaded
+
+if TYPE_CHECKING:
+    from odradek.spark.pipeline.running.summary import RunSummary
+    from odradek.spark.pipeline.running.supervisor import Supervisor
+
+LINE_SECONDS = 5.0
+
+
+@click.command("run")
+@click.argument("file")
+@click.option("-b", "--bootstrap-server", "bootstrap", help="Brokers, instead of those of the file.")
+@click.option(
+    "--master", help="Spark's master: local[2], spark://HOST:PORT, yarn, k8s://…; local[*] by default."
+)
+@click.option("--available-now", is_flag=True, help="Process what is there in micro-batches, then end.")
+@click.option("--once", is_flag=True, help="Process what is there in one micro-batch, then end.")
+@click.option("--jars", help="Jars for Spark, with commas between: Delta's, or the official connector's.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of Spark. Repeatable."
+)
+@click.option("--metrics", metavar="HOST:PORT", help="Serve Prometheus metrics at /metrics.")
+@click.option("-o", "--output", type=click.Choice(["live", "lines", "json"]), help="live at a terminal.")
+def command(
+    file: str,
+    bootstrap: str | None,
+    master: str | None,
+    available_now: bool,
+    once: bool,
+    jars: str | None,
+    settings: tuple[str, ...],
+    metrics: str | None,
+    output: str | None,
+) -> None:
+    """Run a pipeline. Ctrl-C or SIGTERM stops it after its micro-batch, a second one at once.
+
+    A pipeline that was stopped goes on where it was. The exit code is 0 when it was stopped or has processed
+    everything, 1 after a failure, 2 when it was refused, 130 when it was stopped at once.
+    """
+    from odradek.spark.pipeline.running.preflight import check_machine, check_topics  # noqa: PLC0415
+    from odradek.spark.pipeline.running.supervisor import RunOptions, Supervisor  # noqa: PLC0415
+
+    if available_now and once:
+        raise UsageProblem("--available-now and --once exclude each other")
+    pipeline = loaded(file, bootstrap)
+    with friendly_errors(), file_errors():
+        check_machine()
+        check_topics(pipeline)
+    trigger = "available-now" if available_now else "once" if once else "always"
+    pairs = (f"spark.jars={jars}", *settings) if jars else settings
+    for pair in pairs:
+        if "=" not in pair:
+            raise UsageProblem(f"--set {pair!r} is not NAME=VALUE")
+    options = RunOptions(bootstrap, master, trigger, tuple(pairs))
+    show = _Output(output or ("live" if sys.stdout.isatty() else "lines"))
+    with friendly_errors():
+        supervisor = Supervisor(pipeline, options, show.on_event)
+        with _metrics(metrics, supervisor.summary), show.shown(supervisor), _signals(supervisor):
+            code = supervisor.run()
+    summary = supervisor.summary
+    if code not in (0, 130) and summary.error:
+        click.echo(f"Error: {summary.error}", err=True)
+        if code == 1:
+            click.echo(f"Spark's log is {supervisor.directory.log}.", err=True)
+    elif output != "json":
+        click.echo(_last_words(summary, code))
+    sys.exit(code)
+
+
+def _last_words(summary: RunSummary, code: int) -> str:
+    rows = sum(one.rows_out for one in summary.queries.values() if not one.is_dead_letters)
+    letters = f", {summary.dead_letters:,} dead letters" if summary.dead_letters else ""
+    how = "stopped at once" if code else "ended"
+    return f"{summary.name} {how}: {rows:,} rows written{letters}."
+
+
+class _Output:
+    """Shows events in one of three formats."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._last_line_s = 0.0
+
+    @contextmanager
+    def shown(self, supervisor: Supervisor) -> Iterator[None]:
+        """The live view stays at the bottom of the terminal."""
+        if self.kind != "live":
+            yield
+            return
+        from odradek.spark.pipeline.running.view import TerminalView  # noqa: PLC0415
+
+        with TerminalView(supervisor.summary):
+            yield
+
+    def on_event(self, event: Mapping[str, Any], summary: RunSummary) -> None:
+        """One event of the run."""
+        if self.kind == "json":
+            click.echo(to_json({"pipeline": summary.name, **event}))
+        elif self.kind == "lines":
+            self._line(event, summary)
+
+    def _line(self, event: Mapping[str, Any], summary: RunSummary) -> None:
+        from odradek.spark.pipeline.running.view import line  # noqa: PLC0415
+
+        if event["event"] == "restarting":
+            click.echo(f"{summary.error}; starting again in {event['delay_s']:g} s", err=True)
+            return
+        now_s = time.monotonic()
+        if event["event"] in ("running", "stopping") or now_s - self._last_line_s >= LINE_SECONDS:
+            self._last_line_s = now_s
+            click.echo(line(summary, now_s), err=True)
+
+
+@contextmanager
+def _signals(supervisor: Supervisor) -> Iterator[None]:
+    """SIGINT and SIGTERM are requests to stop."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda *_: supervisor.request_stop()) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _metrics(address: str | None, summary: RunSummary) -> Iterator[None]:
+    if address is None:
+        with nullcontext():
+            yield
+        return
+    from odradek.spark.pipeline.running.prometheus import serve  # noqa: PLC0415
+
+    host, _, port = address.rpartition(":")
+    if not port.isdigit():
+        raise UsageProblem(f"--metrics {address!r} is not HOST:PORT")
+    server = serve(summary, host or "127.0.0.1", int(port))
+    click.echo(f"metrics: http://{host or '127.0.0.1'}:{server.server_address[1]}/metrics", err=True)
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,278 @@
+"""The requests of a transaction, each to the broker that coordinates it, repeated until the time is over.
+
+In transactions v1 a client adds partitions (AddPartitionsToTxn) and groups (AddOffsetsToTxn) before it uses
+them. In v2 (KIP-890, the finalized feature `transaction.version` is 2) brokers add them, and EndTxn returns
+the id and the epoch of the next transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import TypeVar
+
+from odradek.client.broker_errors import broker_error, check
+from odradek.client.committed_offsets import ConsumerGroupMetadata, OffsetAndMetadata
+from odradek.client.coordinators import Coordinators, KeyType
+from odradek.client.errors import BrokerError, ClientError
+from odradek.client.network.brokers import Brokers
+from odradek.client.network.connection import BrokerConnection
+from odradek.client.producer.batches.idempotence import ProducerId
+from odradek.common.error_codes import ErrorCode
+from odradek.common.ids import TopicPartition
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.messages import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    EndTxnRequest,
+    EndTxnResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
+
+FEATURE = "transaction.version"
+NO_PRODUCER = ProducerId(-1, -1)
+
+_FIRST_WITH_V2 = 2
+_LAST_ADD_PARTITIONS_OF_CLIENTS = 3
+_LAST_END_OF_V1 = 4
+_LAST_OFFSET_COMMIT_OF_V1 = 4
+_FIRST_OFFSET_COMMIT_WITH_MEMBERS = 3
+_FIRST_OFFSET_COMMIT_WITH_EPOCHS = 2
+_FIRST_INIT_WITH_EPOCH = 3
+_PURPOSE = "transactions"
+_MOVED = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
+
+Result = TypeVar("Result")
+
+
+def concurrent_pause_ms(attempts: int) -> int:
+    """The pause while the coordinator still writes the markers of the transaction before: 1 ms to 16 ms."""
+    return 1 << min(attempts, 4)
+
+
+class TransactionRequests:
+    """The requests for one transactional id. Lives on the loop of its brokers."""
+
+    def __init__(self, brokers: Brokers, transactional_id: str, timeout_ms: int) -> None:
+        self.transactional_id = transactional_id
+        self.uses_v2 = False
+        """Whether the cluster has transactions v2, as of the last request."""
+        self._brokers = brokers
+        self._coordinators = Coordinators(brokers)
+        self._timeout_ms = timeout_ms
+
+    async def connect(self) -> None:
+        """Find the coordinator, and which version of transactions it has."""
+
+        async def nothing(_: BrokerConnection) -> None:
+            return None
+
+        await self._at_coordinator("finding the transaction coordinator", nothing)
+
+    async def init_producer_id(
+        self, transaction_timeout_ms: int, current: ProducerId = NO_PRODUCER
+    ) -> ProducerId:
+        """An id and an epoch that fence every earlier producer; an open transaction of theirs is aborted.
+
+        With `current` only its epoch is raised (KIP-360): PRODUCER_FENCED if another one has taken over.
+        """
+
+        async def ask(connection: BrokerConnection) -> ProducerId:
+            request = InitProducerIdRequest(
+                transactional_id=self.transactional_id, transaction_timeout_ms=transaction_timeout_ms
+            )
+            if connection.versions.best(ApiKey.INIT_PRODUCER_ID) >= _FIRST_INIT_WITH_EPOCH:
+                request.producer_id, request.producer_epoch = current
+            answer = await connection.ask(request, InitProducerIdResponse)
+            check(answer.error_code)
+            return ProducerId(answer.producer_id, answer.producer_epoch)
+
+        return await self._at_coordinator("initializing transactions", ask)
+
+    async def add_partitions(self, producer: ProducerId, partitions: Collection[TopicPartition]) -> None:
+        """Add partitions to the transaction (v1)."""
+        by_topic: dict[str, list[int]] = {}
+        for partition in sorted(partitions):
+            by_topic.setdefault(partition.topic, []).append(partition.partition)
+        topic_class = AddPartitionsToTxnRequest.V3AndBelowTopics
+
+        async def ask(connection: BrokerConnection) -> None:
+            request = AddPartitionsToTxnRequest(
+                v3_and_below_transactional_id=self.transactional_id,
+                v3_and_below_producer_id=producer.producer_id,
+                v3_and_below_producer_epoch=producer.epoch,
+                v3_and_below_topics=[
+                    topic_class(name=name, partitions=numbers) for name, numbers in by_topic.items()
+                ],
+            )
+            answer = await connection.ask(
+                request, AddPartitionsToTxnResponse, max_version=_LAST_ADD_PARTITIONS_OF_CLIENTS
+            )
+            codes = {
+                TopicPartition(topic.name, row.partition_index): row.partition_error_code
+                for topic in answer.results_by_topic_v3_and_below
+                for row in topic.results_by_partition
+            }
+            _check_all(codes)
+
+        await self._at_coordinator("adding partitions to the transaction", ask)
+
+    async def add_offsets(self, producer: ProducerId, group_id: str) -> None:
+        """Add the offsets of a group to the transaction (v1)."""
+
+        async def ask(connection: BrokerConnection) -> None:
+            request = AddOffsetsToTxnRequest(
+                transactional_id=self.transactional_id,
+                producer_id=producer.producer_id,
+                producer_epoch=producer.epoch,
+                group_id=group_id,
+            )
+            check((await connection.ask(request, AddOffsetsToTxnResponse)).error_code)
+
+        await self._at_coordinator("adding a group to the transaction", ask)
+
+    async def commit_offsets(
+        self,
+        producer: ProducerId,
+        group: ConsumerGroupMetadata,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+    ) -> None:
+        """Write offsets of a group that count when the transaction is committed."""
+
+        async def ask(connection: BrokerConnection) -> None:
+            highest = None if self.uses_v2 else _LAST_OFFSET_COMMIT_OF_V1
+            version = connection.versions.best(ApiKey.TXN_OFFSET_COMMIT, highest)
+            request = self._offset_commit(version, producer, group, offsets)
+            answer = await connection.ask(request, TxnOffsetCommitResponse, max_version=highest)
+            codes = {
+                TopicPartition(topic.name, row.partition_index): row.error_code
+                for topic in answer.topics
+                for row in topic.partitions
+            }
+            _check_all(codes)
+
+        await self._retry(
+            "committing offsets in the transaction", ask, group.group_id, KeyType.GROUP, self._timeout_ms
+        )
+
+    def _offset_commit(
+        self,
+        version: int,
+        producer: ProducerId,
+        group: ConsumerGroupMetadata,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+    ) -> TxnOffsetCommitRequest:
+        request = TxnOffsetCommitRequest(
+            transactional_id=self.transactional_id,
+            group_id=group.group_id,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+        )
+        if version >= _FIRST_OFFSET_COMMIT_WITH_MEMBERS:
+            request.generation_id = group.generation_id
+            request.member_id = group.member_id
+            request.group_instance_id = group.group_instance_id
+        topics: dict[str, TxnOffsetCommitRequest.Topics] = {}
+        for partition, committed in offsets.items():
+            row = TxnOffsetCommitRequest.Topics.Partitions(
+                partition_index=partition.partition,
+                committed_offset=committed.offset,
+                committed_metadata=committed.metadata,
+            )
+            if version >= _FIRST_OFFSET_COMMIT_WITH_EPOCHS:
+                row.committed_leader_epoch = committed.leader_epoch
+            topic = topics.setdefault(partition.topic, TxnOffsetCommitRequest.Topics(name=partition.topic))
+            topic.partitions.append(row)
+        request.topics = list(topics.values())
+        return request
+
+    async def end(self, producer: ProducerId, *, commits: bool) -> ProducerId:
+        """Commit or abort; returns the id and the epoch of the next transaction."""
+
+        async def ask(connection: BrokerConnection) -> ProducerId:
+            request = EndTxnRequest(
+                transactional_id=self.transactional_id,
+                producer_id=producer.producer_id,
+                producer_epoch=producer.epoch,
+                committed=commits,
+            )
+            answer = await connection.ask(
+                request, EndTxnResponse, max_version=None if self.uses_v2 else _LAST_END_OF_V1
+            )
+            check(answer.error_code)
+            return (
+                producer if answer.producer_id < 0 else ProducerId(answer.producer_id, answer.producer_epoch)
+            )
+
+        return await self._at_coordinator("committing" if commits else "aborting the transaction", ask)
+
+    async def _at_coordinator(
+        self, what: str, ask: Callable[[BrokerConnection], Awaitable[Result]]
+    ) -> Result:
+        def ask_coordinator(connection: BrokerConnection) -> Awaitable[Result]:
+            self.uses_v2 = connection.versions.features.get(FEATURE, 0) >= _FIRST_WITH_V2
+            return ask(connection)
+
+        return await self._retry(
+            what, ask_coordinator, self.transactional_id, KeyType.TRANSACTION, self._timeout_ms
+        )
+
+    async def _retry(
+        self,
+        what: str,
+        ask: Callable[[BrokerConnection], Awaitable[Result]],
+        key: str,
+        key_type: KeyType,
+        timeout_ms: int,
+    ) -> Result:
+        brokers, coordinators = self._brokers, self._coordinators
+
+        async def attempt() -> Result:
+            await brokers.ensure_fresh()
+            node_id = await coordinators.find(key, key_type)
+            try:
+                connection = await brokers.connection(node_id, _PURPOSE)
+                return await _ask_patiently(ask, connection)
+            except ClientError:
+                coordinators.forget(key, key_type)
+                raise
+            except BrokerError as error:
+                if error.error_code in _MOVED:
+                    coordinators.forget(key, key_type)
+                raise
+
+        return await brokers.retry(what, attempt, timeout_ms=timeout_ms)
+
+
+async def _ask_patiently(
+    ask: Callable[[BrokerConnection], Awaitable[Result]], connection: BrokerConnection
+) -> Result:
+    """Ask again soon while the transaction before is being completed; the caller has a time-out."""
+    attempts = 0
+    while True:
+        try:
+            return await ask(connection)
+        except BrokerError as error:
+            if error.error_code != ErrorCode.CONCURRENT_TRANSACTIONS:
+                raise
+        await asyncio.sleep(concurrent_pause_ms(attempts) / 1000)
+        attempts += 1
+
+
+def _check_all(codes: Mapping[TopicPartition, int]) -> None:
+    """Raise the error of a partition; one that does not pass with time goes first."""
+    errors = [broker_error(code, str(partition)) for partition, code in codes.items() if code]
+    for error in sorted(errors, key=_order):
+        raise error
+
+
+def _order(error: BrokerError) -> int:
+    """OPERATION_NOT_ATTEMPTED only says that another partition has the error."""
+    if error.error_code == ErrorCode.OPERATION_NOT_ATTEMPTED:
+        return 2
+    return int(error.is_retriable)

@@ -1,0 +1,3 @@
+# The C side of simulated_clock.py.
+
+cdef double simulated_seconds

@@ -1,0 +1,1 @@
+"""What a pipeline file says: one model behind Python and YAML files, checked without Spark."""

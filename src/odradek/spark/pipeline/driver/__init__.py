@@ -1,0 +1,1 @@
+"""The process that runs a pipeline on Spark: session, DataFrames, queries, checkpoints, failures."""

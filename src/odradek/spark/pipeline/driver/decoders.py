@@ -1,0 +1,167 @@
+"""Decoders of Avro, Protobuf and Arrow values; they run in Spark's Python workers, on Arrow batches."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from odradek.spark.pipeline.definition.model import Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Decode = Callable[[bytes], list[dict[str, Any]]]
+"""Rows of one value. What it raises is the reason why a record is bad."""
+
+DecodeBatches = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
+
+BAD_VALUE = (ValueError, TypeError, KeyError, IndexError, EOFError, OverflowError, AttributeError)
+"""What decoders raise for bytes that do not fit: fastavro uses most of these."""
+
+
+def decoder(schema: Schema, output: pa.Schema) -> DecodeBatches:
+    """A function for mapInArrow: the columns of the schema, then the record's own, `_error` and `_value`."""
+    names = [field.name for field in schema.fields]
+    required = [field.name for field in schema.fields if not field.nullable]
+
+    def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa  # noqa: PLC0415
+
+        decode = _decode_function(schema)
+        for batch in batches:
+            rows: list[dict[str, Any]] = []
+            for record in batch.to_pylist():
+                rows.extend(_rows(record, decode, schema.skip_bytes, required))
+            yield _as_batch(pa, rows, names, output)
+
+    return decode_batches
+
+
+def _rows(
+    record: Mapping[str, Any], decode: Decode, skip_bytes: int, required: list[str]
+) -> Iterator[dict[str, Any]]:
+    own = {f"_{name}": record[name] for name in ("key", "topic", "partition", "offset", "timestamp")}
+    own["_value"] = record["value"]
+    if record["value"] is None:
+        yield {**own, "_error": None}
+        return
+    try:
+        found = decode(record["value"][skip_bytes:])
+        for row in found:
+            for name in required:
+                if row.get(name) is None:
+                    raise ValueError(f"the field {name} is missing or null")
+    except BAD_VALUE as error:
+        yield {**own, "_error": str(error) or type(error).__name__}
+        return
+    for row in found:
+        yield {**row, **own, "_error": None}
+
+
+def _as_batch(pa: Any, rows: list[dict[str, Any]], names: list[str], output: Any) -> Any:
+    """Rows as one batch; rows that do not fit the types become bad ones, found one by one."""
+    try:
+        return pa.RecordBatch.from_pylist(rows, schema=output)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        checked = [_checked(pa, row, names, output) for row in rows]
+        return pa.RecordBatch.from_pylist(checked, schema=output)
+
+
+def _checked(pa: Any, row: dict[str, Any], names: list[str], output: Any) -> dict[str, Any]:
+    try:
+        pa.RecordBatch.from_pylist([row], schema=output)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        return {**{key: one for key, one in row.items() if key not in names}, "_error": str(error)}
+    return row
+
+
+def _decode_function(schema: Schema) -> Decode:
+    if schema.format == "avro":
+        return _avro(schema)
+    if schema.format == "protobuf":
+        return _protobuf(schema)
+    return _arrow(schema)
+
+
+def _avro(schema: Schema) -> Decode:
+    import fastavro  # noqa: PLC0415
+
+    parsed = fastavro.parse_schema(json.loads(schema.definition))
+
+    def decode(value: bytes) -> list[dict[str, Any]]:
+        stream = io.BytesIO(value)
+        row = fastavro.schemaless_reader(stream, parsed)
+        if stream.tell() != len(value):
+            raise ValueError(f"{len(value) - stream.tell()} bytes are left after the Avro record")
+        assert isinstance(row, dict)
+        return [row]
+
+    return decode
+
+
+def _protobuf(schema: Schema) -> Decode:
+    from google.protobuf.message import DecodeError  # noqa: PLC0415
+    from google.protobuf.message_factory import GetMessageClass  # noqa: PLC0415
+
+    from odradek.spark.pipeline.definition.schema_files import message_descriptor  # noqa: PLC0415
+
+    message_class = GetMessageClass(message_descriptor(schema.definition, schema.message))
+
+    def decode(value: bytes) -> list[dict[str, Any]]:
+        try:
+            return [_message_row(message_class.FromString(value))]
+        except DecodeError as error:
+            raise ValueError(str(error) or "not a Protobuf message") from None
+
+    return decode
+
+
+def _message_row(message: Any) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for field in message.DESCRIPTOR.fields:
+        if field.has_presence and not message.HasField(field.name):
+            row[field.name] = None
+            continue
+        value = getattr(message, field.name)
+        is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
+        if is_map:
+            inner = field.message_type.fields_by_name["value"]
+            row[field.name] = [(key, _protobuf_value(inner, value[key])) for key in value]
+        elif field.is_repeated:
+            row[field.name] = [_protobuf_value(field, one) for one in value]
+        else:
+            row[field.name] = _protobuf_value(field, value)
+    return row
+
+
+def _protobuf_value(field: Any, value: Any) -> Any:
+    if field.message_type is not None:
+        if field.message_type.full_name == "google.protobuf.Timestamp":
+            return datetime.fromtimestamp(value.seconds + value.nanos / 1e9, UTC)
+        return _message_row(value)
+    if field.enum_type is not None:
+        known = field.enum_type.values_by_number.get(value)
+        return known.name if known is not None else str(value)
+    return value
+
+
+def _arrow(schema: Schema) -> Decode:
+    import pyarrow as pa  # noqa: PLC0415
+
+    names = [field.name for field in schema.fields]
+
+    def decode(value: bytes) -> list[dict[str, Any]]:
+        try:
+            table = pa.ipc.open_stream(value).read_all()
+        except (pa.ArrowInvalid, OSError) as error:
+            raise ValueError(f"not an Arrow stream: {error}") from None
+        missing = [name for name in names if name not in table.column_names]
+        if missing:
+            raise ValueError(f"the Arrow table lacks the column {missing[0]}")
+        rows: list[dict[str, Any]] = table.select(names).to_pylist()
+        return rows
+
+    return decode

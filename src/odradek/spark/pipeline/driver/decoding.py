@@ -1,0 +1,115 @@
+"""Raw records become typed columns; what does not fit is dropped, stops the query or is a dead letter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
+
+from odradek.spark.pipeline.definition.model import Schema, TopicSource
+from odradek.spark.pipeline.definition.types import ddl
+from odradek.spark.pipeline.driver.bad_records import reason
+from odradek.spark.pipeline.driver.decoders import decoder
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_OWN = ("key", "topic", "partition", "offset", "timestamp")
+_OWN_DDL = "`_key` binary, `_topic` string, `_partition` int, `_offset` bigint, `_timestamp` timestamp"
+BAD_RECORD = "odradek: bad record"
+"""Begins the error of a query that stops at a bad record."""
+
+
+def decoded(raw: DataFrame, source: TopicSource) -> DataFrame:
+    """The columns of the schema and of the record, of the records that fit."""
+    schema = source.schema
+    if schema.format == "none":
+        return raw
+    if schema.format == "text":
+        text = F.col("value").cast("string").alias("value")
+        return raw.select(text, *_own_columns())
+    found = _parsed(raw, schema)
+    good = F.col("_error").isNull()
+    if source.bad_records == "stop":
+        good = F.when(good, F.lit(True)).otherwise(F.raise_error(_place_and_reason(schema)).cast("boolean"))
+    return found.filter(good).drop("_error", "_value")
+
+
+def dead_letters(raw: DataFrame, source: TopicSource) -> DataFrame:
+    """The records that do not fit: key and value as they were, and where they were as headers."""
+    bad = _parsed(raw, source.schema).filter(F.col("_error").isNotNull())
+    headers = {
+        "odradek.topic": F.col("_topic"),
+        "odradek.partition": F.col("_partition"),
+        "odradek.offset": F.col("_offset"),
+        "odradek.timestamp": F.unix_millis("_timestamp"),
+        "odradek.error": _reason(source.schema),
+    }
+    rows = [
+        F.struct(F.lit(name).alias("key"), value.cast("string").cast("binary").alias("value"))
+        for name, value in headers.items()
+    ]
+    key, value = F.col("_key").alias("key"), F.col("_value").alias("value")
+    return bad.select(key, value, F.array(*rows).alias("headers"))
+
+
+def _own_columns() -> list[Column]:
+    return [F.col(name).alias(f"_{name}") for name in _OWN]
+
+
+def _parsed(raw: DataFrame, schema: Schema) -> DataFrame:
+    """All records: fields, own columns, `_value`, and `_error` where a record does not fit."""
+    if schema.format == "json":
+        return _parsed_json(raw, schema)
+    output = f"{ddl(schema.fields)}, {_OWN_DDL}, `_error` string, `_value` binary"
+    wanted = StructType.fromDDL(output.replace(" NOT NULL", ""))
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
+
+    function = decoder(schema, to_arrow_schema(wanted, timezone="UTC"))
+    return raw.select("value", *_OWN).mapInArrow(function, wanted)
+
+
+def _parsed_json(raw: DataFrame, schema: Schema) -> DataFrame:
+    fields = StructType.fromDDL(f"{ddl(schema.fields)}, `_corrupt` string")
+    payload = F.col("value")
+    if schema.skip_bytes:
+        payload = F.substring(payload, schema.skip_bytes + 1, 2**31 - 1)
+    parsed = F.from_json(payload.cast("string"), fields, {"columnNameOfCorruptRecord": "_corrupt"})
+    rows = raw.select(parsed.alias("_parsed"), F.col("value").alias("_value"), *_own_columns())
+    misfits = F.col("_parsed").isNull() | F.col("_parsed._corrupt").isNotNull()
+    for field in schema.fields:
+        if not field.nullable:
+            misfits = misfits | F.col("_parsed")[field.name].isNull()
+    error = F.when(F.col("_value").isNotNull() & misfits, F.lit("does not fit"))
+    columns = [F.col("_parsed")[field.name].alias(field.name) for field in schema.fields]
+    own = [F.col(f"_{name}") for name in _OWN]
+    return rows.select(*columns, *own, error.alias("_error"), "_value")
+
+
+def _reason(schema: Schema) -> Column:
+    """Why a record does not fit; asked only for those."""
+    if schema.format != "json":
+        return F.col("_error")
+    wanted = StructType.fromDDL(ddl(schema.fields)).jsonValue()
+    skip = schema.skip_bytes
+
+    def why(value: bytes | None) -> str:
+        return reason(None if value is None else bytes(value)[skip:], wanted)
+
+    return F.udf(why, "string", useArrow=False)(F.col("_value"))
+
+
+def _place_and_reason(schema: Schema) -> Column:
+    """The message of the error that stops a query. No Python here: it would be called for every record."""
+    why = F.col("_error") if schema.format != "json" else F.left(F.col("_value").cast("string"), F.lit(200))
+    return F.concat(
+        F.lit(f"{BAD_RECORD} in "),
+        F.col("_topic"),
+        F.lit(", partition "),
+        F.col("_partition").cast("string"),
+        F.lit(", offset "),
+        F.col("_offset").cast("string"),
+        F.lit(": "),
+        why,
+    )

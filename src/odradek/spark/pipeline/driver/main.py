@@ -1,0 +1,250 @@
+"""The driver process of one run, which running/driver_process.py starts.
+
+It gets orders as lines on standard input (`stop`) and reports lines of JSON on the descriptor of --events.
+When standard input closes, whoever started it is gone, and it ends at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from odradek.spark.pipeline.definition.errors import PipelineError
+from odradek.spark.pipeline.definition.load import MODULE_NAME, load
+from odradek.spark.pipeline.definition.model import PipelineModel, TopicSource
+from odradek.spark.pipeline.driver.checkpoints import prepare
+from odradek.spark.pipeline.driver.failures import failure_of
+from odradek.spark.pipeline.driver.frames import frames_of
+from odradek.spark.pipeline.driver.progress import LagWatch, QueryWatch
+from odradek.spark.pipeline.driver.session import driver_jvm_pid, new_session
+from odradek.spark.pipeline.driver.sinks import PlannedQuery, planned_queries, start
+from odradek.spark.pipeline.driver.stopping import end_after_batch, has_ended
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOOK_SECONDS = 0.25
+LAG_SECONDS = 1.0
+START_SECONDS = 60.0
+START_ATTEMPTS = 5
+NOT_CONNECTED = "Python worker failed to connect back"
+"""What Spark says when a Python process took longer than 10 s to start, as on a busy machine."""
+EXIT_DONE, EXIT_FAILED, EXIT_REFUSED = 0, 1, 2
+
+
+class Reporter:
+    """Writes events; one line of JSON each."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._stream = os.fdopen(descriptor, "w", encoding="utf-8", buffering=1)
+        self._lock = threading.Lock()
+
+    def report(self, event: str, **fields: Any) -> None:
+        """Write one event."""
+        self.row({"event": event, **fields})
+
+    def row(self, row: Mapping[str, Any]) -> None:
+        """Write one event that is a mapping already."""
+        try:
+            with self._lock:
+                self._stream.write(json.dumps(row, default=str) + "\n")
+        except (BrokenPipeError, ValueError):
+            os._exit(EXIT_FAILED)  # nobody reads any more
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the pipeline; the exit code is 0, 1 for a failure that may pass, 2 for one that stays."""
+    options = _options(arguments)
+    # Ctrl-C is for whoever started this process; it says what to do.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    reporter = Reporter(options.events)
+    orders: queue.SimpleQueue[str] = queue.SimpleQueue()
+    threading.Thread(target=_read_orders, args=(orders,), name="orders", daemon=True).start()
+    try:
+        _run(options, reporter, orders)
+    except Exception as error:  # the root of this process: everything becomes one sentence
+        failure = failure_of(error)
+        reporter.report("failed", error=failure.sentence, is_permanent=failure.is_permanent)
+        if not isinstance(error, PipelineError):
+            print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        return EXIT_REFUSED if failure.is_permanent else EXIT_FAILED
+    return EXIT_DONE
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="odradek-pipeline-driver")
+    parser.add_argument("--file", required=True)
+    parser.add_argument("--events", type=int, required=True)
+    parser.add_argument("--bootstrap")
+    parser.add_argument("--master")
+    parser.add_argument("--trigger", choices=["always", "available-now", "once"], default="always")
+    parser.add_argument("--set", dest="settings", action="append", default=[])
+    return parser.parse_args(arguments)
+
+
+def _read_orders(orders: queue.SimpleQueue[str]) -> None:
+    for line in sys.stdin:
+        orders.put(line.strip())
+    if os.getpgid(0) == os.getpid():
+        os.killpg(os.getpid(), signal.SIGKILL)
+    os._exit(EXIT_FAILED)
+
+
+def _run(options: argparse.Namespace, reporter: Reporter, orders: queue.SimpleQueue[str]) -> None:
+    pipeline = load(options.file, options.bootstrap)
+    _pickle_file_by_value()
+    settings = dict(pair.split("=", 1) for pair in options.settings)
+    session = new_session(pipeline, options.master, settings)
+    try:
+        reporter.report("session", jvm_pid=driver_jvm_pid(session), master=session.sparkContext.master)
+        run_pipeline(session, pipeline, options.trigger, reporter.row, orders)
+    finally:
+        session.stop()
+
+
+def run_pipeline(
+    session: SparkSession,
+    pipeline: PipelineModel,
+    trigger: str,
+    report: Callable[[Mapping[str, Any]], None],
+    orders: queue.SimpleQueue[str],
+) -> None:
+    """Run a pipeline in a session until it ends, is stopped by an order, or fails."""
+    planned = planned_queries(session, pipeline, frames_of(session, pipeline))
+    prepare(session, pipeline, planned)
+    _Run(pipeline, planned, _trigger(trigger, pipeline), report, orders).run()
+
+
+def _pickle_file_by_value() -> None:
+    """Workers cannot import a Python pipeline file, so that its functions travel as code."""
+    module = sys.modules.get(MODULE_NAME)
+    if module is not None:
+        from pyspark import cloudpickle  # noqa: PLC0415
+
+        cloudpickle.register_pickle_by_value(module)
+
+
+def _trigger(chosen: str, pipeline: PipelineModel) -> dict[str, Any]:
+    if chosen == "available-now":
+        return {"availableNow": True}
+    if chosen == "once":
+        return {"once": True}
+    return {"processingTime": pipeline.trigger} if pipeline.trigger else {}
+
+
+class _Run:
+    """The queries of one run, from their start to their end. Owned by the main thread."""
+
+    def __init__(
+        self,
+        pipeline: PipelineModel,
+        planned: Sequence[PlannedQuery],
+        trigger: Mapping[str, Any],
+        report: Callable[[Mapping[str, Any]], None],
+        orders: queue.SimpleQueue[str],
+    ) -> None:
+        self._pipeline = pipeline
+        self._planned = planned
+        self._trigger = trigger
+        self._report = report
+        self._orders = orders
+        self._queries: dict[str, Any] = {}
+        self._read: dict[str, dict[str, int]] = {}
+        self._is_stopping = False
+        self._is_over = threading.Event()
+
+    def run(self) -> None:
+        """Start all queries and wait for their end; what fails in one ends all of them."""
+        lag = threading.Thread(target=self._report_lag, name="lag", daemon=True)
+        try:
+            for planned in self._planned:
+                self._start(planned)
+            names = [planned.name for planned in self._planned]
+            letters = [planned.name for planned in self._planned if planned.is_dead_letters]
+            self._report({"event": "running", "queries": names, "dead_letters": letters})
+            lag.start()
+            self._watch()
+        finally:
+            self._is_over.set()
+            self._stop_now()
+
+    def _start(self, planned: PlannedQuery) -> None:
+        """Start one query after another: each starts Python processes, which Spark waits for only 10 s."""
+        for attempt in range(START_ATTEMPTS):
+            query = start(planned, self._pipeline.checkpoint, self._trigger)
+            self._queries[planned.name] = query
+            deadline = time.monotonic() + START_SECONDS
+            while query.isActive and query.status["message"].startswith("Initializing"):
+                if time.monotonic() > deadline or not self._orders.empty():
+                    return
+                time.sleep(0.05)
+            error = None if query.isActive else query.exception()
+            if error is None or NOT_CONNECTED not in str(error) or attempt == START_ATTEMPTS - 1:
+                return
+
+    def _watch(self) -> None:
+        watches = [QueryWatch(name, query) for name, query in self._queries.items()]
+        while True:
+            is_over = all(has_ended(query) for query in self._queries.values())
+            for watch in watches:
+                for row in watch.look():
+                    self._read[watch.name] = row["offsets"]
+                    self._report(row)
+            for name, query in self._queries.items():
+                error = None if query.isActive else query.exception()
+                if error is not None:
+                    self._report({"event": "query_failed", "query": name})
+                    raise error
+            if is_over:
+                return
+            self._obey()
+
+    def _obey(self) -> None:
+        try:
+            order = self._orders.get(timeout=LOOK_SECONDS)
+        except queue.Empty:
+            return
+        if order == "stop" and not self._is_stopping:
+            self._is_stopping = True
+            self._report({"event": "stopping"})
+            for query in self._queries.values():
+                if not end_after_batch(query):
+                    query.stop()
+
+    def _stop_now(self) -> None:
+        for query in self._queries.values():
+            if not has_ended(query):
+                query.stop()
+
+    def _report_lag(self) -> None:
+        topics = [source for source in self._pipeline.sources if isinstance(source, TopicSource)]
+        servers = {topic: self._pipeline.bootstrap_of(one) for one in topics for topic in one.topics}
+        otherwise = self._pipeline.bootstrap_of(topics[0]) if topics else self._pipeline.bootstrap
+        watches: dict[str, LagWatch] = {}
+        while not self._is_over.wait(LAG_SECONDS):
+            for name, read in list(self._read.items()):
+                lag: dict[str, int] = {}
+                by_server: dict[str, dict[str, int]] = {}
+                for partition, offset in read.items():
+                    server = servers.get(partition.rpartition("-")[0], otherwise)
+                    by_server.setdefault(server, {})[partition] = offset
+                for server, offsets in by_server.items():
+                    watch = watches.setdefault(server, LagWatch(server))
+                    lag |= watch.lag(offsets)
+                if lag:
+                    self._report({"event": "lag", "query": name, "lag": lag})
+
+
+if __name__ == "__main__":
+    # Python's own end would wait for the lag thread's client.
+    code = main()
+    sys.stderr.flush()
+    os._exit(code)

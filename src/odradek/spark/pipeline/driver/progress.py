@@ -1,0 +1,108 @@
+"""What running queries report: progress by Spark, and the lag of each partition by the brokers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from odradek.client.admin.admin import Admin
+from odradek.client.admin.offsets import OffsetAndTimestamp, OffsetSpec
+from odradek.common.errors import OdradekError
+from odradek.common.ids import TopicPartition
+from odradek.spark.pipeline.driver.sinks import ROWS_OUT
+
+Offsets = dict[str, int]
+"""Next offset to read by partition, "orders-0"."""
+
+
+class QueryWatch:
+    """The progress of one query since the last look. Called by the driver's main thread."""
+
+    def __init__(self, name: str, query: Any) -> None:
+        self.name = name
+        self._query = query
+        self._last: tuple[int, str] | None = None
+
+    def look(self) -> list[dict[str, Any]]:
+        """One row for each micro-batch that has ended since; also for a look at an idle source."""
+        found = [json.loads(one.json()) for one in self._query._jsq.recentProgress()]
+        new = [one for one in found if self._last is None or (one["batchId"], one["timestamp"]) > self._last]
+        if new:
+            self._last = (new[-1]["batchId"], new[-1]["timestamp"])
+        return [progress_row(self.name, one) for one in new]
+
+
+def progress_row(query: str, progress: Mapping[str, Any]) -> dict[str, Any]:
+    """Spark's progress as one flat row."""
+    rows_out = progress.get("observedMetrics", {}).get(ROWS_OUT, {}).get("rows")
+    operators = progress.get("stateOperators", [])
+    offsets: Offsets = {}
+    for source in progress.get("sources", []):
+        offsets |= offsets_in(source.get("endOffset"))
+    return {
+        "event": "progress",
+        "query": query,
+        "batch": progress["batchId"],
+        "time": progress["timestamp"],
+        "rows_in": progress["numInputRows"],
+        "rows_out": rows_out if rows_out is not None else 0,
+        "batch_ms": progress.get("batchDuration", 0),
+        "parts_ms": dict(progress.get("durationMs", {})),
+        "state_rows": sum(one.get("numRowsTotal", 0) for one in operators),
+        "state_bytes": sum(one.get("memoryUsedBytes", 0) for one in operators),
+        "late_rows": sum(one.get("numRowsDroppedByWatermark", 0) for one in operators),
+        "watermark": progress.get("eventTime", {}).get("watermark"),
+        "offsets": offsets,
+    }
+
+
+def offsets_in(end_offset: Any) -> Offsets:
+    """Offsets by partition from a source's end offset; nothing for sources that have other ones."""
+    if isinstance(end_offset, str):
+        try:
+            end_offset = json.loads(end_offset)
+        except ValueError:
+            return {}
+    if not isinstance(end_offset, Mapping):
+        return {}
+    found: Offsets = {}
+    for topic, partitions in end_offset.items():
+        if isinstance(partitions, Mapping):
+            for number, offset in partitions.items():
+                if isinstance(offset, int) and str(number).isdigit():
+                    found[f"{topic}-{number}"] = offset
+    return found
+
+
+class LagWatch:
+    """How far the ends of partitions are ahead of what was read. Used by one thread."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._admin = Admin(
+            bootstrap_servers=bootstrap, client_id="odradek-pipeline", default_api_timeout_ms=5000
+        )
+
+    def lag(self, read: Mapping[str, int]) -> dict[str, int]:
+        """The lag of each partition; nothing while the brokers do not answer."""
+        wanted = {_partition(name): int(OffsetSpec.LATEST) for name in read}
+        if not wanted:
+            return {}
+        try:
+            ends = self._admin.list_offsets(wanted, timeout_ms=5000)
+        except (OdradekError, OSError):
+            return {}
+        return {
+            f"{one.topic}-{one.partition}": max(0, end.offset - read[f"{one.topic}-{one.partition}"])
+            for one, end in ends.items()
+            if isinstance(end, OffsetAndTimestamp)
+        }
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._admin.close()
+
+
+def _partition(name: str) -> TopicPartition:
+    topic, _, number = name.rpartition("-")
+    return TopicPartition(topic, int(number))

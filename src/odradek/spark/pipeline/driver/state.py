@@ -1,0 +1,132 @@
+"""What a query keeps between its micro-batches, as plain data: compared before a checkpoint is used again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from odradek.spark.pipeline.definition.model import (
+    FileSink,
+    PipelineModel,
+    PythonStep,
+    SnapshotSink,
+    Source,
+    TopicSource,
+)
+from odradek.spark.pipeline.driver.sinks import PlannedQuery
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_STATEFUL = (
+    "Aggregate",
+    "Deduplicate",
+    "DeduplicateWithinWatermark",
+    "Distinct",
+    "FlatMapGroupsInPandasWithState",
+    "Join",
+    "TransformWithState",
+    "TransformWithStateInPandas",
+    "TransformWithStateInPySpark",
+)
+_NODE = re.compile(r"^[ |:+-]*(~?)([A-Z]\w+)\b(.*)$")
+_IDS = re.compile(r"#\d+L?|-T\d+ms|@[0-9a-f]+")
+_ALIASES = re.compile(r" AS `?[\w()]+`?(?=[,\]])")
+
+
+def kept_by(query: PlannedQuery, pipeline: PipelineModel) -> dict[str, Any]:
+    """What must stay the same for the checkpoint of this query to be used again."""
+    sink = query.sink
+    needed = _needed(pipeline, query.name if sink is None else sink.input, query.is_dead_letters)
+    sources = [source for source in pipeline.sources if source.name in needed and not _is_table(source)]
+    state = stateful_operators(query.frame)
+    return {
+        "sources": [_source_identity(source) for source in sources],
+        "state": state,
+        "partitions": pipeline.partitions if state else None,
+        "mode": query.mode,
+        "kind": "topic" if sink is None else sink.kind,
+        "path": sink.path if isinstance(sink, FileSink | SnapshotSink) else None,
+    }
+
+
+def stateful_operators(frame: DataFrame) -> list[str]:
+    """The operators of a plan that keep state, by what they group and compute, without aliases."""
+    text = frame._jdf.queryExecution().analyzed().treeString()
+    return operators_in(text)
+
+
+def operators_in(plan: str) -> list[str]:
+    """The stateful operators of the text of a plan; of streams, which a tilde marks."""
+    found = []
+    for line in plan.splitlines():
+        match = _NODE.match(line)
+        if match is None or match.group(1) != "~" or match.group(2) not in _STATEFUL:
+            continue
+        found.append(f"{match.group(2)}{_ALIASES.sub('', _IDS.sub('', match.group(3)))}")
+    return found
+
+
+def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    """Why a checkpoint cannot be used again, as the end of a sentence; None if it can."""
+    if len(before["sources"]) != len(now["sources"]):
+        return f"it reads {len(before['sources'])} sources, and now {len(now['sources'])}"
+    for old, new in zip(before["sources"], now["sources"], strict=True):
+        removed = sorted(set(old["topics"]) - set(new["topics"]))
+        if removed:
+            return (
+                f"it has the offsets of {', '.join(removed)}, which the source {new['name']} no longer reads"
+            )
+        if (old["pattern"], old["path"]) != (new["pattern"], new["path"]):
+            return (
+                f"the source {new['name']} reads {new['pattern'] or new['path'] or 'topics by name'}, "
+                f"and read {old['pattern'] or old['path'] or 'topics by name'}"
+            )
+    if before["state"] != now["state"]:
+        return f"its state was kept by {_listed(before['state'])}, and now by {_listed(now['state'])}"
+    for key, noun in (
+        ("partitions", "state partitions"),
+        ("mode", "mode"),
+        ("kind", "kind of sink"),
+        ("path", "path"),
+    ):
+        if before[key] != now[key]:
+            return f"the {noun} was {before[key]}, and is now {now[key]}"
+    return None
+
+
+def _listed(operators: list[str]) -> str:
+    return "; ".join(one if len(one) <= 160 else one[:160] + "…" for one in operators) or "nothing"
+
+
+def _is_table(source: Source) -> bool:
+    return source.is_table if isinstance(source, TopicSource) else not source.is_stream
+
+
+def _source_identity(source: Source) -> dict[str, Any]:
+    if isinstance(source, TopicSource):
+        return {"name": source.name, "topics": sorted(source.topics), "pattern": source.pattern, "path": None}
+    return {"name": source.name, "topics": [], "pattern": None, "path": source.path}
+
+
+def _needed(pipeline: PipelineModel, table: str, is_dead_letters: bool) -> set[str]:
+    """The tables that one depends on, itself included: by parameters, or by words of the SQL."""
+    if is_dead_letters:
+        return {table.removeprefix("dead_letters_")}
+    steps = {step.name: step for step in pipeline.steps}
+    names = {source.name for source in pipeline.sources} | set(steps)
+    needed: set[str] = set()
+    open_names = [table]
+    while open_names:
+        name = open_names.pop()
+        if name in needed:
+            continue
+        needed.add(name)
+        step = steps.get(name)
+        if isinstance(step, PythonStep):
+            open_names += [one for one in step.inputs if one in names]
+        elif step is not None:
+            words = {word.lower() for word in re.findall(r"\w+", step.text)}
+            open_names += [one for one in names if one.lower() in words and one != name]
+    return needed

@@ -1,0 +1,67 @@
+"""Checks before Spark is started, which takes long: Java, PySpark, brokers and topics."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import os
+import re
+import shutil
+
+from odradek.client.admin.admin import Admin
+from odradek.common.errors import OdradekError
+from odradek.spark.pipeline.definition.errors import PipelineError
+from odradek.spark.pipeline.definition.model import PipelineModel, TopicSink, TopicSource
+
+
+class CannotRun(OdradekError):
+    """Something that a run needs is missing."""
+
+
+def check_machine() -> None:
+    """CannotRun unless PySpark and Java are there."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise CannotRun("PySpark is not installed: pip install 'odradek[spark]'")
+    home = os.environ.get("JAVA_HOME")
+    if home and not os.access(os.path.join(home, "bin", "java"), os.X_OK):
+        raise CannotRun(f"JAVA_HOME is {home}, which has no bin/java: install Java 17, or correct it")
+    if not home and shutil.which("java") is None:
+        raise CannotRun("Java was not found: install Java 17 (a JRE is enough), or set JAVA_HOME")
+
+
+def check_topics(pipeline: PipelineModel) -> None:
+    """PipelineError for a topic that is read and does not exist; a client's error without brokers."""
+    known: dict[str, list[str]] = {}
+    for source in pipeline.sources:
+        if not isinstance(source, TopicSource):
+            continue
+        servers = pipeline.bootstrap_of(source)
+        if servers not in known:
+            known[servers] = topic_names(servers)
+        _check_source(source, known[servers], servers)
+    for sink in pipeline.sinks:
+        if isinstance(sink, TopicSink) and pipeline.bootstrap_of(sink) not in known:
+            known[pipeline.bootstrap_of(sink)] = topic_names(pipeline.bootstrap_of(sink))
+
+
+def topic_names(servers: str) -> list[str]:
+    """All topics of a cluster."""
+    admin = Admin(bootstrap_servers=servers, client_id="odradek-pipeline")
+    try:
+        admin.connect()
+        return [one.name for one in admin.list_topics(include_internal=True)]
+    finally:
+        admin.close()
+
+
+def _check_source(source: TopicSource, names: list[str], servers: str) -> None:
+    if source.pattern is not None:
+        if not any(re.fullmatch(source.pattern, name) for name in names):
+            raise PipelineError(f"no topic of {servers} matches {source.pattern!r}", source.place, "pattern")
+        return
+    for topic in source.topics:
+        if topic not in names:
+            near = difflib.get_close_matches(topic, names, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"`odradek topics create {topic}` makes it"
+            key = "topic" if "topic" in source.place.key_lines else "topics"
+            raise PipelineError(f"there is no topic {topic!r} at {servers}; {hint}", source.place, key)

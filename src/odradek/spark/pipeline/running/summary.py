@@ -1,0 +1,140 @@
+"""The state of a run from its events: totals, rates over the last seconds, lag and its trend."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+RATE_WINDOW_S = 10.0
+TREND_WINDOW_S = 15.0
+_SAME = 0.02  # a change of lag below this part is none
+
+
+@dataclass(slots=True)
+class QuerySummary:
+    """One query."""
+
+    name: str
+    is_dead_letters: bool = False
+    batch: int = -1
+    rows_in: int = 0
+    rows_out: int = 0
+    batch_ms: int = 0
+    parts_ms: dict[str, int] = field(default_factory=dict)
+    state_rows: int = 0
+    state_bytes: int = 0
+    late_rows: int = 0
+    watermark: str | None = None
+    lag: dict[str, int] = field(default_factory=dict)
+    last_s: float = 0.0
+    _samples: deque[tuple[float, int, int]] = field(default_factory=deque)
+    _lags: deque[tuple[float, dict[str, int]]] = field(default_factory=deque)
+
+    def on_progress(self, row: Mapping[str, Any], now_s: float) -> None:
+        """A micro-batch has ended."""
+        self.batch, self.last_s = int(row["batch"]), now_s
+        self.rows_in += int(row["rows_in"])
+        self.rows_out += int(row["rows_out"])
+        self.batch_ms, self.parts_ms = int(row["batch_ms"]), dict(row["parts_ms"])
+        self.state_rows, self.state_bytes = int(row["state_rows"]), int(row["state_bytes"])
+        self.late_rows += int(row["late_rows"])
+        self.watermark = row.get("watermark") or self.watermark
+        # Rows count for the time in which their batch was made.
+        self._samples.append((now_s, int(row["rows_in"]), int(row["rows_out"])))
+
+    def on_lag(self, lag: Mapping[str, int], now_s: float) -> None:
+        """The brokers said how far the ends are."""
+        self.lag = dict(lag)
+        self._lags.append((now_s, self.lag))
+        while self._lags and self._lags[0][0] < now_s - TREND_WINDOW_S:
+            self._lags.popleft()
+
+    def rates(self, now_s: float, started_s: float) -> tuple[float, float]:
+        """Rows in and out per second over the last seconds."""
+        while self._samples and self._samples[0][0] < now_s - RATE_WINDOW_S:
+            self._samples.popleft()
+        span_s = max(1.0, min(RATE_WINDOW_S, now_s - started_s))
+        rows_in = sum(one for _, one, _ in self._samples)
+        rows_out = sum(one for _, _, one in self._samples)
+        return rows_in / span_s, rows_out / span_s
+
+    def trend(self, partition: str) -> str:
+        """Whether the lag of a partition grows: up, down or same."""
+        if not self._lags:
+            return "same"
+        before, now = self._lags[0][1].get(partition, 0), self.lag.get(partition, 0)
+        if abs(now - before) <= max(1.0, _SAME * before):
+            return "same"
+        return "up" if now > before else "down"
+
+
+@dataclass(slots=True)
+class RunSummary:
+    """A whole run. Owned by the thread that reads the driver's events."""
+
+    name: str
+    started_s: float
+    state: str = "starting"
+    master: str = ""
+    queries: dict[str, QuerySummary] = field(default_factory=dict)
+    error: str | None = None
+    restarts: int = 0
+
+    def on_event(self, event: Mapping[str, Any], now_s: float) -> None:
+        """Take in one event of the driver."""
+        kind = event["event"]
+        if kind == "session":
+            self.master = str(event["master"])
+            self.state = "planning"
+        elif kind == "running":
+            self.state = "running"
+            for name in event["queries"]:
+                self.query(name).is_dead_letters = name in event["dead_letters"]
+        elif kind == "progress":
+            self.query(event["query"]).on_progress(event, now_s)
+        elif kind == "lag":
+            self.query(event["query"]).on_lag(event["lag"], now_s)
+        elif kind == "stopping":
+            self.state = "stopping"
+        elif kind == "failed":
+            self.error = str(event["error"])
+
+    def query(self, name: str) -> QuerySummary:
+        """The summary of a query, new at first."""
+        return self.queries.setdefault(name, QuerySummary(name))
+
+    @property
+    def dead_letters(self) -> int:
+        """Records that went into the dead-letter topic."""
+        return sum(one.rows_out for one in self.queries.values() if one.is_dead_letters)
+
+    def as_row(self, now_s: float) -> dict[str, Any]:
+        """Everything as plain data, for -o json and `status`."""
+        return {
+            "state": self.state,
+            "master": self.master,
+            "dead_letters": self.dead_letters,
+            "restarts": self.restarts,
+            "error": self.error,
+            "queries": {name: self._query_row(one, now_s) for name, one in self.queries.items()},
+        }
+
+    def _query_row(self, query: QuerySummary, now_s: float) -> dict[str, Any]:
+        rate_in, rate_out = query.rates(now_s, self.started_s)
+        return {
+            "batch": query.batch,
+            "rows_in": query.rows_in,
+            "rows_out": query.rows_out,
+            "rows_in_per_s": round(rate_in, 1),
+            "rows_out_per_s": round(rate_out, 1),
+            "batch_ms": query.batch_ms,
+            "parts_ms": query.parts_ms,
+            "state_rows": query.state_rows,
+            "state_bytes": query.state_bytes,
+            "late_rows": query.late_rows,
+            "watermark": query.watermark,
+            "lag": query.lag,
+            "lag_total": sum(query.lag.values()),
+        }

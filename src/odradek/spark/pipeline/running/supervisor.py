@@ -1,0 +1,175 @@
+"""A run from its start to its end: lock, driver process, restarts, status file."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from os import close as close_descriptor
+from os import getpid
+from typing import Any
+
+from odradek.spark.pipeline.definition.model import ConsoleSink, PipelineModel
+from odradek.spark.pipeline.running import state_directory as states
+from odradek.spark.pipeline.running.driver_process import DriverProcess
+from odradek.spark.pipeline.running.restarts import Restarts, after_failure
+from odradek.spark.pipeline.running.state_directory import RunStatus, StateDirectory, process_start
+from odradek.spark.pipeline.running.summary import RunSummary
+
+EXIT_DONE, EXIT_FAILED, EXIT_REFUSED, EXIT_STOPPED_AT_ONCE = 0, 1, 2, 130
+_STATUS_SECONDS = 1.0
+_OLD_JVM_SECONDS = 30.0
+
+OnEvent = Callable[[Mapping[str, Any], RunSummary], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What the command says beside the file."""
+
+    bootstrap: str | None = None
+    master: str | None = None
+    trigger: str = "always"  # available-now, once
+    settings: tuple[str, ...] = ()
+
+    def arguments(self, file: str) -> list[str]:
+        """Arguments of the driver."""
+        given = ["--file", file, "--trigger", self.trigger]
+        given += ["--bootstrap", self.bootstrap] if self.bootstrap else []
+        given += ["--master", self.master] if self.master else []
+        for pair in self.settings:
+            given += ["--set", pair]
+        return given
+
+
+class Supervisor:
+    """One run. `run` belongs to the main thread; `request_stop` may be called by signal handlers."""
+
+    def __init__(self, pipeline: PipelineModel, options: RunOptions, on_event: OnEvent) -> None:
+        self.pipeline = pipeline
+        self.directory = StateDirectory(pipeline.name)
+        self.summary = RunSummary(pipeline.name, time.monotonic())
+        self._options = options
+        self._on_event = on_event
+        self._driver: DriverProcess | None = None
+        self._stop_requests = 0
+        self._stop_requested = threading.Event()
+        self._is_permanent = False
+        self._written_s = 0.0
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        self._status = RunStatus(
+            name=pipeline.name,
+            file=pipeline.file,
+            pid=getpid(),
+            process_start=process_start(getpid()),
+            state=states.STARTING,
+            started_at=now,
+            updated_at=now,
+            checkpoint=pipeline.checkpoint,
+        )
+
+    def request_stop(self) -> None:
+        """The first request lets micro-batches end, the second ends the driver at once."""
+        self._stop_requests += 1
+        self._stop_requested.set()
+        driver = self._driver
+        if driver is None:
+            return
+        if self._stop_requests == 1:
+            driver.stop()
+        else:
+            driver.kill()
+
+    def run(self) -> int:
+        """Run until the pipeline ends, is stopped, or has failed for good; the exit code."""
+        locks = self.directory.lock(self.pipeline.checkpoint)
+        try:
+            self._wait_for_old_jvm()
+            self.directory.log.unlink(missing_ok=True)
+            self._write_status(states.STARTING)
+            return self._run_with_restarts(locks)
+        finally:
+            for descriptor in locks:
+                close_descriptor(descriptor)
+
+    def _run_with_restarts(self, locks: Sequence[int]) -> int:
+        restarts = Restarts(self.pipeline.restart)
+        while True:
+            started_s = time.monotonic()
+            code = self._run_driver(locks)
+            if self._stop_requests > 1:
+                self._write_status(states.STOPPED)
+                return EXIT_STOPPED_AT_ONCE
+            if code == 0:
+                self.summary.state = "stopped"
+                self._write_status(states.STOPPED)
+                return EXIT_DONE
+            if self.summary.error is None:
+                self.summary.error = f"the driver ended by itself ({code}); its log is {self.directory.log}"
+            restarts, delay_s = after_failure(restarts, time.monotonic() - started_s, self._is_permanent)
+            if delay_s is None or self._stop_requests:
+                self._write_status(states.FAILED)
+                return EXIT_REFUSED if self._is_permanent else EXIT_FAILED
+            self.summary.state, self.summary.restarts = states.RESTARTING, restarts.total
+            self._write_status(states.RESTARTING)
+            event = {"event": "restarting", "error": self.summary.error, "delay_s": delay_s}
+            self._on_event(event, self.summary)
+            if self._stop_requested.wait(delay_s):
+                self._write_status(states.STOPPED)
+                return EXIT_DONE
+
+    def _run_driver(self, locks: Sequence[int]) -> int:
+        shows_output = any(isinstance(sink, ConsoleSink) for sink in self.pipeline.sinks)
+        arguments = self._options.arguments(self.pipeline.file)
+        self._is_permanent = False
+        self._driver = driver = DriverProcess(arguments, self.directory.log, locks, shows_output)
+        if self._stop_requests:
+            driver.stop()
+        for event in driver.events():
+            self._take(event)
+        return driver.wait()
+
+    def _take(self, event: Mapping[str, Any]) -> None:
+        self.summary.on_event(event, time.monotonic())
+        if event["event"] == "session":
+            pid = int(event["jvm_pid"])
+            self._status = replace(
+                self._status, master=event["master"], jvm_pid=pid, jvm_start=process_start(pid)
+            )
+        if event["event"] == "running":
+            self.summary.error = None
+        if event["event"] == "failed":
+            self._is_permanent = bool(event["is_permanent"])
+        is_due = time.monotonic() - self._written_s >= _STATUS_SECONDS
+        if is_due or event["event"] not in ("progress", "lag"):
+            self._write_status(self.summary.state)
+        self._on_event(event, self.summary)
+
+    def _write_status(self, state: str) -> None:
+        now_s = time.monotonic()
+        self._written_s = now_s
+        self._status = replace(
+            self._status,
+            state=state,
+            updated_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            error=self.summary.error,
+            restarts=self.summary.restarts,
+            progress=self.summary.as_row(now_s),
+        )
+        self.directory.write(self._status)
+
+    def _wait_for_old_jvm(self) -> None:
+        """A driver that was killed leaves its JVM for a moment, which could still commit a micro-batch."""
+        try:
+            before = self.directory.read()
+        except states.NoSuchRun:
+            return
+        deadline = time.monotonic() + _OLD_JVM_SECONDS
+        while before.jvm_pid and before.jvm_start and process_start(before.jvm_pid) == before.jvm_start:
+            if time.monotonic() > deadline:
+                raise states.AlreadyRunning(
+                    f"process {before.jvm_pid}, the JVM of an earlier run, is still there: end it"
+                )
+            time.sleep(0.1)

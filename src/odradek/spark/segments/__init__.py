@@ -1,0 +1,1 @@
+"""Log directories become DataFrames, without a broker: `spark.read` with format("odradek-segments")."""

@@ -1,0 +1,1 @@
+"""Topics become DataFrames: `spark.read` and `spark.readStream` with format("odradek")."""

@@ -1,0 +1,304 @@
+"""One seeded run: clients work while faults come and go; then everything is healed and must be right."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from odradek.common.ids import TopicPartition
+from odradek.coordination import paths
+from odradek.coordination.errors import StoreError
+from odradek.coordination.payloads import Replicas, TopicAssignment, encode_partitions
+from odradek.coordination.store import Delete
+from odradek.net.broker_connection import RequestFailed
+from odradek.protocol.messages import CreateTopicsRequest, DeleteTopicsRequest
+from odradek.testing.history.operations import History, WholeRead
+from odradek.testing.history.replicas import Replica, differences
+from odradek.testing.history.verdict import check
+from odradek.testing.simulation.cluster import SimulatedCluster, simulate
+from odradek.testing.simulation.faults import Faults
+from odradek.testing.simulation.virtual_time import process_now_ms
+from odradek.testing.simulation.workload import SimulatedProducer, SimulatedReader
+
+TOPIC = "orders"
+OTHER_TOPIC = "other"
+"""Deleted and created again."""
+AUDITOR = "auditor"
+"""The reader that reads everything at the end."""
+CREATE_TOPICS_VERSION = 7
+DELETE_TOPICS_VERSION = 6
+HEALED_S = 120.0
+SETTINGS = {
+    "replica.lag.time.max.ms": "4000",
+    "zookeeper.session.timeout.ms": "6000",
+    "leader.imbalance.check.interval.seconds": "20",
+    "log.flush.interval.ms": "2000",
+    "controlled.shutdown.max.retries": "2",
+}
+
+
+@dataclass
+class Report:
+    """What one schedule did, and what it found; no problems if all was right."""
+
+    seed: int
+    faults: Counter[str]
+    problems: list[str] = field(default_factory=list)
+    acknowledged: int = 0
+    unknown: int = 0
+    elections: int = 0
+    virtual_s: float = 0.0
+
+
+def run_schedule(
+    seed: int, directory: Path, *, brokers: int = 3, partitions: int = 2, faults: int = 4
+) -> Report:
+    """Run the schedule of a seed."""
+
+    async def scenario(cluster: SimulatedCluster) -> Report:
+        return await _Schedule(cluster, seed, partitions, faults).run()
+
+    with _logged_bugs() as bugs:
+        report = simulate(scenario, seed=seed, directory=directory, brokers=brokers, settings=SETTINGS)
+    report.problems += bugs
+    return report
+
+
+class _BugHandler(logging.Handler):
+    """Collects what is logged with a traceback: exceptions that nobody expected."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.found: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Called by the logging package."""
+        if record.exc_info and record.exc_info[0] is not None:
+            self.found.append(f"logged: {record.getMessage()}: {record.exc_info[1]!r}")
+
+
+@contextlib.contextmanager
+def _logged_bugs() -> Iterator[list[str]]:
+    handler = _BugHandler()
+    logging.getLogger().addHandler(handler)
+    try:
+        yield handler.found
+    finally:
+        logging.getLogger().removeHandler(handler)
+
+
+class _Schedule:
+    def __init__(self, cluster: SimulatedCluster, seed: int, partitions: int, faults: int) -> None:
+        self.cluster = cluster
+        self.seed = seed
+        self.partitions = [TopicPartition(TOPIC, index) for index in range(partitions)]
+        self.fault_count = faults
+        self.faults = Faults(
+            cluster,
+            self.partitions,
+            {
+                "recreate topic": (3, self._recreate_topic),
+                "replace topic": (3, self._replace_topic),
+                "elect preferred leaders": (2, self._elect_preferred_leaders),
+            },
+        )
+        self.topic_count = 0
+        self.history = History()
+        self.workers: list[asyncio.Task[Any]] = []
+
+    async def run(self) -> Report:
+        await self.cluster.start()
+        await self.cluster.client_process("admin").create_task(self._create_topic())
+        for partition in self.partitions:
+            self._start_clients(partition)
+        for _ in range(self.fault_count):
+            await self._wait(0.5 + self.cluster.seeded.random() * 5)
+            await self.faults.inject()
+        await self._wait(10)
+        await self.faults.heal_due(everything=True)
+        report = Report(self.seed, self.faults.done)
+        await self._check_everything(report)
+        report.virtual_s = asyncio.get_running_loop().time()
+        return report
+
+    async def _wait(self, seconds: float) -> None:
+        end_s = asyncio.get_running_loop().time() + seconds
+        while asyncio.get_running_loop().time() < end_s:
+            await asyncio.sleep(0.1)
+            await self.faults.heal_due()
+
+    async def _create_topic(self) -> None:
+        connections = self.cluster.connections("admin")
+        config = CreateTopicsRequest.Topics.Configs(name="min.insync.replicas", value="2")
+        topic = CreateTopicsRequest.Topics(
+            name=TOPIC,
+            num_partitions=len(self.partitions),
+            replication_factor=len(self.cluster.brokers),
+            configs=[config],
+        )
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
+        response: Any = await connections.send(
+            self._some_controller(), request, version=CREATE_TOPICS_VERSION
+        )
+        assert response.topics[0].error_code == 0, str(response)
+
+    async def _recreate_topic(self) -> None:
+        """Delete a second topic, if it exists, create it again, and write to it."""
+        self.faults.done["recreate topic"] += 1
+        self.topic_count += 1
+        process = self.cluster.client_process(f"admin-{self.topic_count}")
+        with contextlib.suppress(RequestFailed, TimeoutError):
+            async with asyncio.timeout(20):
+                await process.create_task(self._write_anew(process.name))
+
+    async def _write_anew(self, name: str) -> None:
+        connections = self.cluster.connections(name)
+        delete = DeleteTopicsRequest(topics=[DeleteTopicsRequest.Topics(name=OTHER_TOPIC)], timeout_ms=5000)
+        await connections.send(self._some_controller(), delete, version=DELETE_TOPICS_VERSION, timeout_s=6)
+        while self.faults.other_partitions():
+            await asyncio.sleep(0.2)
+        topic = CreateTopicsRequest.Topics(
+            name=OTHER_TOPIC, num_partitions=1, replication_factor=len(self.cluster.up())
+        )
+        create = CreateTopicsRequest(topics=[topic], timeout_ms=5000)
+        await connections.send(self._some_controller(), create, version=CREATE_TOPICS_VERSION, timeout_s=6)
+        producer = self._client(SimulatedProducer, name, TopicPartition(OTHER_TOPIC, 0), History())
+        for _ in range(self.cluster.seeded.randint(1, 5)):
+            await producer.send_batch(1)
+
+    async def _replace_topic(self) -> None:
+        """A foreign tool writes another topic of the same name into the store, while a replica is down.
+
+        The store's nodes are deleted by hand, and no controller may remember the old topic.
+        """
+        old = list(self.faults.other_partitions())
+        sleeper = self.cluster.seeded.choice(list(self.cluster.brokers.values()))
+        if not old or not self.faults.is_whole():
+            return
+        self.faults.done["replace topic"] += 1
+        sleeper.kill()
+        store = self.cluster.ensemble.open_session()
+        root = paths.topic(OTHER_TOPIC)
+        nodes = sorted(
+            (one for one in self.cluster.ensemble.nodes if f"{one}/".startswith(f"{root}/")), reverse=True
+        )
+        await store.multi([Delete(one) for one in nodes])
+        for broker in self.cluster.up():
+            broker.kill()  # the old topic is in the memory of every controller
+        for broker in self.cluster.brokers.values():
+            if broker is not sleeper:
+                await broker.start()
+        replicas = [one.broker_id for one in self.cluster.brokers.values() if one is not sleeper]
+        assignment = TopicAssignment(
+            {0: Replicas((*replicas, sleeper.broker_id))}, UUID(bytes=self.cluster.seeded.randbytes(16))
+        )
+        await store.create(root, assignment.encode())
+        process = self.cluster.client_process(f"replacer-{self.topic_count}")
+        self.topic_count += 1
+        producer = self._client(SimulatedProducer, process.name, TopicPartition(OTHER_TOPIC, 0), History())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(20):
+                await process.create_task(producer.send_batch(1))
+        sleeper.start()
+
+    def _some_controller(self) -> int:
+        return max(self.faults.controller_id(), 0)
+
+    async def _elect_preferred_leaders(self) -> None:
+        with contextlib.suppress(StoreError):  # an election is under way
+            await self.cluster.ensemble.open_session().create(
+                paths.PREFERRED_REPLICA_ELECTION, encode_partitions(tuple(self.partitions))
+            )
+            self.faults.done["elect preferred leaders"] += 1
+
+    def _client(
+        self, kind: type, name: str, partition: TopicPartition, history: History | None = None
+    ) -> Any:
+        arguments = (
+            name,
+            partition.topic,
+            partition.partition,
+            self.cluster.connections(name),
+            list(self.cluster.brokers),
+            self.cluster.seeded,
+            self.history if history is None else history,
+        )
+        return kind(*arguments)
+
+    def _start_clients(self, partition: TopicPartition) -> None:
+        for kind, name in ((SimulatedProducer, "producer"), (SimulatedReader, "reader")):
+            client = self._client(kind, f"{name}-{partition.partition}", partition)
+            self.workers.append(self.cluster.client_process(client.name).create_task(client.run()))
+
+    async def _check_everything(self, report: Report) -> None:
+        if not await self._until_whole():
+            states = [self.faults.state(partition) for partition in self.partitions]
+            report.problems.append(f"not whole {HEALED_S:g} s after everything was healed: {states}")
+            return
+        for worker in self.workers:
+            worker.cancel()
+        await asyncio.sleep(3)  # what was sent last is replicated, and the high watermark follows
+        for partition in self.partitions:
+            await self._read_all(partition, report)
+        for partition in self.faults.other_partitions():
+            self._compare_topic_ids(partition, report)
+            state = self.faults.state(partition)
+            assert state is not None
+            self._compare_replicas(partition, self._end_offset(state.leader, partition), report)
+        self.history.add(WholeRead(AUDITOR, process_now_ms(), TOPIC))
+        verdict = check(self.history, seed=self.seed)
+        for found in verdict.violations.values():
+            report.problems += [str(violation) for violation in found]
+        report.acknowledged = verdict.counts.acknowledged
+        report.unknown = verdict.counts.unknown
+
+    async def _until_whole(self) -> bool:
+        for _ in range(int(HEALED_S * 10)):
+            if self.faults.is_whole():
+                return True
+            await asyncio.sleep(0.1)
+        return False
+
+    async def _read_all(self, partition: TopicPartition, report: Report) -> None:
+        state = self.faults.state(partition)
+        assert state is not None
+        report.elections += state.leader_epoch
+        end_offset = self._end_offset(state.leader, partition)
+        self._compare_replicas(partition, end_offset, report)
+        reader = self._client(SimulatedReader, AUDITOR, partition)
+        process = self.cluster.client_process(reader.name)
+        try:
+            async with asyncio.timeout(30):
+                await process.create_task(reader.read_to(end_offset))
+        except (TimeoutError, RequestFailed):
+            report.problems.append(f"{partition}: cannot be read to its end {end_offset}")
+
+    def _compare_topic_ids(self, partition: TopicPartition, report: Report) -> None:
+        ids = set()
+        for broker in self.cluster.brokers.values():
+            assert broker.server is not None
+            replica = broker.server.services.replicas.find(*partition)
+            if replica is not None:
+                ids.add(replica.log.topic_id)
+        if len(ids) > 1:
+            report.problems.append(f"{partition}: replicas of several topics: {sorted(map(str, ids))}")
+
+    def _end_offset(self, broker_id: int, partition: TopicPartition) -> int:
+        server = self.cluster.brokers[broker_id].server
+        assert server is not None
+        return server.services.replicas.get(*partition).log.log_end_offset
+
+    def _compare_replicas(self, partition: TopicPartition, end_offset: int, report: Report) -> None:
+        replicas = [
+            Replica(f"broker {broker_id}", broker.disk.root / str(partition))
+            for broker_id, broker in self.cluster.brokers.items()
+            if broker.server is not None and broker.server.services.replicas.find(*partition) is not None
+        ]
+        report.problems += [f"{partition}: {one}" for one in differences(replicas, end_offset)]

@@ -1,0 +1,75 @@
+"""Lists and describes transactions. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
+from odradek.transactions.errors import TransactionalIdNotFound
+from odradek.transactions.state import TransactionsState
+from odradek.transactions.transaction import Transaction, TransactionState
+
+NO_DURATION = -1
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionFilter:
+    """Which transactions to list; an empty filter matches all of them.
+
+    `min_duration_ms`: only those that have been running for longer. `pattern`: of the transactional id.
+    """
+
+    states: frozenset[TransactionState] = frozenset()
+    producer_ids: frozenset[int] = frozenset()
+    min_duration_ms: int = NO_DURATION
+    pattern: re.Pattern[str] | None = None
+
+    def matches(self, transaction: Transaction, now_ms: int) -> bool:
+        """Whether a transaction is to be listed."""
+        if self.states and transaction.state not in self.states:
+            return False
+        if self.producer_ids and transaction.producer_id not in self.producer_ids:
+            return False
+        if self.min_duration_ms >= 0 and now_ms - transaction.start_ms <= self.min_duration_ms:
+            return False
+        return self.pattern is None or self.pattern.fullmatch(transaction.transactional_id) is not None
+
+
+class Listing(NamedTuple):
+    """One listed transaction."""
+
+    transactional_id: str
+    producer_id: int
+    state: TransactionState
+
+
+def pattern_of(text: str | None) -> re.Pattern[str] | None:
+    """The compiled pattern; none for null or an empty text. INVALID_REGULAR_EXPRESSION if it is none."""
+    if not text:
+        return None
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise KafkaError(
+            f"{text!r} is no regular expression: {error}", error_code=ErrorCode.INVALID_REGULAR_EXPRESSION
+        ) from error
+
+
+def list_transactions(state: TransactionsState, wanted: TransactionFilter, now_ms: int) -> list[Listing]:
+    """The transactions that the filter matches."""
+    return [
+        Listing(one.transactional_id, one.producer_id, one.state)
+        for one in state.transactions.values()
+        if wanted.matches(one, now_ms)
+    ]
+
+
+def describe(state: TransactionsState, transactional_id: str) -> Transaction:
+    """One transaction; TRANSACTIONAL_ID_NOT_FOUND if there is none."""
+    known = state.find(transactional_id)
+    if known is None:
+        raise TransactionalIdNotFound(f"there is no transactional id {transactional_id!r}")
+    return known

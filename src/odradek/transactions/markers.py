@@ -1,0 +1,216 @@
+"""Writes the markers of transactions whose end was decided, by WriteTxnMarkers to the leaders.
+
+One request at a time goes to each broker, with the markers of all transactions that wait for it. A partition
+without a leader, or whose leader cannot write now, is tried again until it succeeds: a decided end is final.
+A deleted partition needs no marker. A leader that knows a newer producer or coordinator epoch ends the
+attempts: another coordinator has taken over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import OdradekError
+from odradek.common.ids import TopicPartition
+from odradek.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from odradek.transactions.transaction import ProducerIdAndEpoch, Transaction
+
+logger = logging.getLogger(__name__)
+
+FIRST_RETRY_MS, LAST_RETRY_MS, LEADER_RETRY_MS = 10, 1000, 50
+MARKERS_PER_REQUEST = 500
+
+_TAKEN_OVER = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
+
+_Marker = WriteTxnMarkersRequest.Markers
+
+
+class Cluster(Protocol):
+    """Who leads a partition, and how to reach that broker."""
+
+    def leader_of(self, partition: TopicPartition) -> int | None:
+        """The broker id of the leader, -1 if there is none now; None if the partition is not known here."""
+        ...
+
+    async def is_deleted(self, partition: TopicPartition) -> bool:
+        """Whether the partition does not exist; a broker that has just started knows no partition yet."""
+        ...
+
+    async def write_markers(self, broker_id: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+        """Send the request; OdradekError if there is no response."""
+        ...
+
+
+class MarkerKey(NamedTuple):
+    """One decided end of a transaction."""
+
+    transactional_id: str
+    producer: ProducerIdAndEpoch
+
+
+class PendingEnd:
+    """A transaction with the partitions that still need its marker. Owned by its MarkerWriter."""
+
+    __slots__ = ("coordinator_epoch", "key", "left", "on_written", "state_partition", "transaction")
+
+    def __init__(
+        self,
+        transaction: Transaction,
+        state_partition: int,
+        coordinator_epoch: int,
+        on_written: Callable[[], None],
+    ) -> None:
+        producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
+        self.key = MarkerKey(transaction.transactional_id, producer)
+        self.transaction = transaction
+        self.state_partition = state_partition
+        self.coordinator_epoch = coordinator_epoch
+        self.on_written = on_written
+        self.left: set[TopicPartition] = set(transaction.partitions)
+
+
+class MarkerWriter:
+    """The markers that this broker's coordinator has to write. Owned by the broker, on the loop."""
+
+    def __init__(self, cluster: Cluster, start: Callable[[Coroutine[Any, Any, None]], None]) -> None:
+        """`start` runs a background task."""
+        self._cluster = cluster
+        self._start = start
+        self._pending: dict[MarkerKey, PendingEnd] = {}
+        # Partitions to be written, by the broker that led them when they were queued.
+        self._queues: dict[int, dict[tuple[MarkerKey, TopicPartition], None]] = {}
+        self._sending: set[int] = set()
+        # Requests in a row that a broker did not fulfil.
+        self._failures: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        """Partitions that need a marker."""
+        return sum(len(end.left) for end in self._pending.values())
+
+    def write(self, end: PendingEnd) -> None:
+        """Write the markers of a transaction, then call its `on_written`."""
+        self._pending[end.key] = end
+        if end.left:
+            self._queue((end.key, partition) for partition in end.left)
+        else:
+            self._complete(end)
+
+    def drop(self, state_partition: int) -> None:
+        """Stop writing markers for a partition of the coordinator's topic, which another broker leads."""
+        for key in [key for key, end in self._pending.items() if end.state_partition == state_partition]:
+            del self._pending[key]
+
+    def _queue(self, wanted: Iterable[tuple[MarkerKey, TopicPartition]]) -> None:
+        later = []
+        for key, partition in list(wanted):
+            leader = self._cluster.leader_of(partition)
+            if leader is None or leader < 0:
+                later.append((key, partition))
+            else:
+                self._queues.setdefault(leader, {})[key, partition] = None
+        if later:
+            self._start(self._find_leaders(later))
+        for broker_id in self._queues.keys() - self._sending:
+            self._sending.add(broker_id)
+            self._start(self._send_all(broker_id))
+
+    async def _find_leaders(self, wanted: list[tuple[MarkerKey, TopicPartition]]) -> None:
+        """Try again later, except for partitions that are deleted."""
+        for key, partition in wanted:
+            if self._cluster.leader_of(partition) is None and await self._cluster.is_deleted(partition):
+                logger.info("%s needs no marker in %s, which is deleted", key.transactional_id, partition)
+                self._done(key, partition)
+        await self._queue_later(wanted, LEADER_RETRY_MS)
+
+    async def _queue_later(self, wanted: list[tuple[MarkerKey, TopicPartition]], delay_ms: int) -> None:
+        await asyncio.sleep(delay_ms / 1000)
+        self._queue((key, partition) for key, partition in wanted if self._is_wanted(key, partition))
+
+    def _is_wanted(self, key: MarkerKey, partition: TopicPartition) -> bool:
+        end = self._pending.get(key)
+        return end is not None and partition in end.left
+
+    async def _send_all(self, broker_id: int) -> None:
+        """Send until nothing is queued for that broker."""
+        try:
+            while queue := self._queues.pop(broker_id, None):
+                wanted = [one for one in queue if self._is_wanted(*one)]
+                rest = wanted[MARKERS_PER_REQUEST:]
+                if rest:
+                    self._queues[broker_id] = dict.fromkeys(rest)
+                retried = await self._send(broker_id, wanted[:MARKERS_PER_REQUEST])
+                if not retried:
+                    self._failures.pop(broker_id, None)
+                    continue
+                failures = self._failures[broker_id] = self._failures.get(broker_id, 0) + 1
+                delay_ms = min(FIRST_RETRY_MS << failures, LAST_RETRY_MS)
+                self._start(self._queue_later(retried, delay_ms))
+        finally:
+            self._sending.discard(broker_id)
+
+    async def _send(
+        self, broker_id: int, wanted: list[tuple[MarkerKey, TopicPartition]]
+    ) -> list[tuple[MarkerKey, TopicPartition]]:
+        """Write these markers; the ones to be tried again."""
+        if not wanted:
+            return []
+        try:
+            response = await self._cluster.write_markers(broker_id, self._request(wanted))
+        except OdradekError as error:
+            logger.warning("cannot write %d markers at broker %d: %s", len(wanted), broker_id, error)
+            return wanted
+        codes = _codes_of(response)
+        retried = []
+        for key, partition in wanted:
+            code = codes.get((key.producer.producer_id, partition), ErrorCode.UNKNOWN_SERVER_ERROR)
+            if code in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT):
+                self._done(key, partition)
+            elif code in _TAKEN_OVER:
+                logger.warning("%s: %s refused the marker: %s", key.transactional_id, partition, code.name)
+                self._pending.pop(key, None)
+            else:
+                retried.append((key, partition))
+        return retried
+
+    def _request(self, wanted: Iterable[tuple[MarkerKey, TopicPartition]]) -> WriteTxnMarkersRequest:
+        by_end: dict[MarkerKey, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for key, (topic, partition) in wanted:
+            by_end[key][topic].append(partition)
+        return WriteTxnMarkersRequest(
+            markers=[self._marker(self._pending[key], topics) for key, topics in by_end.items()]
+        )
+
+    def _marker(self, end: PendingEnd, topics: Mapping[str, list[int]]) -> _Marker:
+        return _Marker(
+            producer_id=end.key.producer.producer_id,
+            producer_epoch=end.key.producer.producer_epoch,
+            transaction_result=end.transaction.is_commit,
+            coordinator_epoch=end.coordinator_epoch,
+            transaction_version=end.transaction.client_version,
+            topics=[_Marker.Topics(name=name, partition_indexes=indexes) for name, indexes in topics.items()],
+        )
+
+    def _done(self, key: MarkerKey, partition: TopicPartition) -> None:
+        end = self._pending.get(key)
+        if end is not None:
+            end.left.discard(partition)
+            if not end.left:
+                self._complete(end)
+
+    def _complete(self, end: PendingEnd) -> None:
+        del self._pending[end.key]
+        end.on_written()
+
+
+def _codes_of(response: WriteTxnMarkersResponse) -> dict[tuple[int, TopicPartition], ErrorCode]:
+    return {
+        (marker.producer_id, TopicPartition(topic.name, row.partition_index)): ErrorCode(row.error_code)
+        for marker in response.markers
+        for topic in marker.topics
+        for row in topic.partitions
+    }

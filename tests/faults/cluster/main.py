@@ -1,0 +1,120 @@
+"""Long fault runs over clusters of processes: `make faults`.
+
+    python -m faults.cluster.main --store embedded --store zookeeper3 --brokers 3 --faults 40 --seed 1
+
+Each run is repeated with its seed and settings; its histories, logs and report stay in --directory.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from faults.cluster.brokers import Brokers, kafka_brokers, odradek_brokers
+from faults.cluster.fault_run import FaultRun, Plan, Result, schedule
+from faults.cluster.kinds import KINDS, ZOOKEEPER_KINDS
+from faults.cluster.zookeepers import ZooKeepers
+
+STORES = ("embedded", "zookeeper", "zookeeper3", "kafka")
+
+
+@click.command()
+@click.option(
+    "--store", "stores", type=click.Choice(STORES), multiple=True, default=("embedded", "zookeeper3")
+)
+@click.option("--brokers", "broker_counts", type=int, multiple=True, default=(3,), show_default=True)
+@click.option("--faults", "fault_count", type=int, default=24, show_default=True, help="Faults in each run.")
+@click.option("--kind", "kinds", multiple=True, help="Only these kinds of faults.")
+@click.option("--seed", type=int, default=None, help="The time by default.")
+@click.option("--rate", type=int, default=100, show_default=True, help="Records a second and producer.")
+@click.option("--replicas", type=int, default=3, show_default=True)
+@click.option("--min-insync-replicas", type=int, default=2, show_default=True)
+@click.option("--java/--no-java", default=True, show_default=True, help="Java's verifiable clients too.")
+@click.option(
+    "--directory", type=click.Path(path_type=Path), default=None, help="Kept; temporary by default."
+)
+def main(
+    stores: tuple[str, ...],
+    broker_counts: tuple[int, ...],
+    fault_count: int,
+    kinds: tuple[str, ...],
+    seed: int | None,
+    rate: int,
+    replicas: int,
+    min_insync_replicas: int,
+    java: bool,
+    directory: Path | None,
+) -> None:
+    """Run faults against clusters of broker processes and check what clients saw."""
+    console = Console(soft_wrap=True)
+    first_seed = int(time.time()) if seed is None else seed
+    home = directory or Path(tempfile.mkdtemp(prefix="odradek-faults-"))
+    good = True
+    for store in stores:
+        for count in broker_counts:
+            plan = Plan(
+                first_seed,
+                schedule(first_seed, fault_count, kinds or _kinds_for(store)),
+                replicas=min(replicas, count),
+                rate=rate,
+                min_insync_replicas=min(min_insync_replicas, replicas, count),
+                java=java,
+            )
+            place = home / f"{store}-{count}-{first_seed}"
+            shutil.rmtree(place, ignore_errors=True)
+            result = run_store(store, count, plan, place, console)
+            good = good and result.is_good
+            report = [f"{store}, {count} brokers, RF {plan.replicas}, min ISR {min_insync_replicas}"]
+            report += result.lines()
+            (place / "report.txt").write_text("\n".join(report) + "\n")
+            for line in report:
+                console.print(line, highlight=False)
+    console.print(f"histories, logs and reports: {home}")
+    sys.exit(0 if good else 1)
+
+
+def _kinds_for(store: str) -> list[str]:
+    if store == "zookeeper":
+        return [*KINDS, "ZooKeeper away"]
+    return [*KINDS, *(ZOOKEEPER_KINDS if store == "zookeeper3" else ())]
+
+
+def run_store(store: str, count: int, plan: Plan, place: Path, console: Console) -> Result:
+    """One run on one kind of cluster; nothing of it runs afterwards."""
+    zookeepers = None
+    if store.startswith("zookeeper"):
+        zookeepers = ZooKeepers(place, 3 if store == "zookeeper3" else 1)
+    brokers: Brokers | None = None
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    try:
+        with Progress(*columns, console=console) as progress:
+            task = progress.add_task(f"{store}, {count} brokers", total=len(plan.faults))
+
+            def said(line: str) -> None:
+                progress.console.print(f"  {line}", highlight=False)
+                progress.advance(task)
+
+            coordination = ""
+            if zookeepers is not None:
+                zookeepers.start_all()
+                coordination = f"zookeeper://{zookeepers.connect}"
+            make = kafka_brokers if store == "kafka" else odradek_brokers
+            brokers = make(place, count, **({} if store == "kafka" else {"coordination": coordination}))
+            brokers.start_all()
+            return FaultRun(brokers, plan, place, zookeepers, said).run()
+    finally:
+        if brokers is not None:
+            brokers.end()
+        if zookeepers is not None:
+            zookeepers.end()
+
+
+if __name__ == "__main__":
+    main()

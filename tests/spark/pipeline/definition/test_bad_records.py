@@ -1,0 +1,47 @@
+"""Why a JSON value does not fit a schema."""
+
+from __future__ import annotations
+
+import pytest
+
+from odradek.spark.pipeline.driver.bad_records import reason
+
+SCHEMA = {
+    "fields": [
+        {"name": "id", "type": "long", "nullable": False},
+        {"name": "price", "type": "double", "nullable": True},
+        {"name": "at", "type": "timestamp", "nullable": True},
+        {
+            "name": "lines",
+            "nullable": True,
+            "type": {
+                "type": "array",
+                "elementType": {
+                    "type": "struct",
+                    "fields": [{"name": "sku", "type": "integer", "nullable": True}],
+                },
+            },
+        },
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        (b"{", "not JSON: Expecting property name"),
+        (b"\xff", "not a text in UTF-8"),
+        (b"[1]", "the value: expected an object, found [1]"),
+        (b"{}", "the field id is missing or null"),
+        (b'{"id": 1.5}', "id: expected a whole number (long), found 1.5"),
+        (b'{"id": 1, "price": "ten"}', 'price: expected a number (double), found "ten"'),
+        (b'{"id": 1, "at": "noon"}', 'at: expected a timestamp, found "noon"'),
+        (
+            b'{"id": 1, "lines": [{"sku": 1}, {"sku": "a"}]}',
+            "lines[1].sku: expected a whole number (integer)",
+        ),
+        (b'{"id": 1}', "the value does not fit the schema"),
+    ],
+)
+def test_the_first_misfit_is_named(value, sentence):
+    assert reason(value, SCHEMA).startswith(sentence)

@@ -1,0 +1,98 @@
+"""YAML files: what they become, and that each mistake is named with its line."""
+
+from __future__ import annotations
+
+import pytest
+
+from odradek.spark.pipeline.definition.checks import check
+from odradek.spark.pipeline.definition.errors import PipelineError
+from odradek.spark.pipeline.definition.model import FileSink, TopicSource, Watermark
+from odradek.spark.pipeline.definition.yaml_file import parse, without_schema
+
+GOOD = """\
+name: archive
+bootstrap: ${BROKERS:-localhost:9092}
+sources:
+  orders:
+    topic: orders
+    format: json
+    schema: {id: bigint not null, at: timestamp}
+    bad_records: dead-letter
+    watermark: {column: at, delay: 10 minutes}
+    start: 2026-01-31T12:00Z
+transforms:
+  daily: |
+    SELECT *, date(at) AS date FROM orders
+sinks:
+  files:
+    from: daily
+    parquet: out
+    partition_by: date
+dead_letters: orders-dead
+restart: {attempts: 2, delay: 1 second}
+"""
+
+
+def parsed(text: str):
+    pipeline = parse(text, "/there/archive.yaml", {"BROKERS": "a:1"})
+    check(pipeline)
+    return pipeline
+
+
+def test_a_file_becomes_a_pipeline():
+    pipeline = parsed(GOOD)
+
+    (source,) = pipeline.sources
+    assert isinstance(source, TopicSource)
+    assert (source.topics, source.watermark) == (("orders",), Watermark(column="at", delay="10 minutes"))
+    assert source.start == 1_769_860_800_000
+    (sink,) = pipeline.sinks
+    assert isinstance(sink, FileSink)
+    assert (sink.path, sink.partition_by, sink.input) == ("/there/out", ("date",), "daily")
+    assert (pipeline.bootstrap, pipeline.checkpoint) == ("a:1", "/there/archive.checkpoint")
+    assert parsed(GOOD + "trigger: 500 ms\n").trigger == "500 milliseconds"
+    assert (pipeline.restart.attempts, pipeline.restart.delay_s) == (2, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ("format: json", "fromat: json", "6: unknown key 'fromat'; did you mean format?"),
+        ("bigint not null", "bigit", "7: unknown type 'bigit'"),
+        ("column: at", "column: when", "9: the watermark's column 'when' is not in the schema: id, at"),
+        ("10 minutes", "ten minutes", "9: watermark is 'ten minutes'; write it like `10 seconds`"),
+        ("2026-01-31T12:00Z", "tomorrow", "10: start is 'tomorrow'; it must be earliest, latest or a time"),
+        ("from: daily", "from: dayly", "16: no source or step is named 'dayly'; did you mean daily?"),
+        ("parquet: out", "parket: out", "16: the sink files needs one of topic, parquet"),
+        ("dead_letters: orders-dead", "", "8: bad_records is dead-letter, and there is no topic for them"),
+        ("dead_letters: orders-dead", "dead_letters: orders", "19: dead_letters is the topic orders, which"),
+        ("attempts: 2", "attempts: -1", "20: attempts is -1; it must be 0 or more"),
+        ("name: archive\n", "", "1: the key 'name' is missing"),
+        ("    format: json", "    format: json\n    format: avro", "7: the key 'format' is there twice"),
+        ("${BROKERS:-localhost:9092}", "${NOTHING}", "2: the environment variable NOTHING is not set"),
+        ("${BROKERS:-localhost:9092}", "localhost", "2: bootstrap: 'localhost' is not host:port"),
+        (
+            "    schema: {id: bigint not null, at: timestamp}\n",
+            "",
+            "6: format json needs a schema; write one",
+        ),
+        ("sinks:", "sinks: [", "16: this is not YAML"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(old, new, error):
+    assert old in GOOD
+    with pytest.raises(PipelineError) as raised:
+        parsed(GOOD.replace(old, new, 1))
+    assert str(raised.value).startswith(f"/there/archive.yaml:{error}")
+
+
+def test_a_sink_into_its_own_source_is_refused():
+    looped = GOOD.replace("parquet: out\n    partition_by: date", "topic: orders")
+    with pytest.raises(PipelineError, match="the sink writes into orders, which the source orders reads"):
+        parsed(looped)
+
+
+def test_sources_that_lack_a_schema_are_found_with_the_line_where_it_belongs():
+    text = GOOD.replace("    schema: {id: bigint not null, at: timestamp}\n", "")
+    (found,) = without_schema(text, "f.yaml", {"BROKERS": "a:1"})
+    assert (found.name, found.topic, found.bootstrap, found.line) == ("orders", "orders", "a:1", 6)

@@ -1,0 +1,95 @@
+"""What a checkpoint and a sink directory allow: going on, or a refusal with the reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from compat.clients.face import Record
+from compat.clients.librdkafka import Librdkafka
+from odradek.spark.pipeline.definition.errors import PipelineError
+
+PIPELINE = """\
+name: totals
+bootstrap: {bootstrap}
+partitions: 2
+sources:
+  orders:
+    topic: {topic}
+    format: json
+    schema: {{id: bigint not null, shop: string, at: timestamp}}
+    watermark: {{column: at, delay: 1 second}}
+transforms:
+  totals: |
+    SELECT window.start AS start, shop, count(*) AS n FROM orders GROUP BY window(at, '1 minute'), shop
+sinks:
+  files: {{from: totals, parquet: out}}
+"""
+
+
+@pytest.fixture
+def text(bootstrap, topic):
+    librdkafka = Librdkafka(bootstrap)
+    librdkafka.create_topic(topic)
+    librdkafka.produce(topic, [Record(b'{"id": 1, "shop": "a", "at": "2026-01-31T12:00:00Z"}')])
+    return PIPELINE.format(bootstrap=bootstrap, topic=topic)
+
+
+def refusal(runner, text: str) -> str:
+    runner.write("totals.yaml", text)
+    with pytest.raises(PipelineError) as refused:
+        runner.run("totals.yaml")
+    return refused.value.sentence
+
+
+def test_changes_that_keep_the_state_go_on_and_others_are_refused(runner, text):
+    runner.write("totals.yaml", text)
+    runner.run("totals.yaml")
+
+    renamed = text.replace("count(*) AS n FROM orders", "count(*) AS number FROM orders WHERE id > 0")
+    runner.write("totals.yaml", renamed)
+    runner.run("totals.yaml")
+
+    assert "its state was kept by Aggregate" in refusal(runner, text.replace("count(*)", "max(id)"))
+    assert "its state was kept by Aggregate" in refusal(
+        runner, text.replace("'1 minute'), shop", "'1 minute')").replace(" shop,", "")
+    )
+    assert "the state partitions was 2, and is now 3" in refusal(
+        runner, text.replace("partitions: 2", "partitions: 3")
+    )
+    assert "the path was" in refusal(runner, text.replace("parquet: out", "parquet: elsewhere"))
+    assert not (runner.directory / "elsewhere").exists()
+
+
+def test_directories_of_others_are_refused(runner, text):
+    (runner.directory / "out").mkdir()
+    (runner.directory / "out/mine.txt").write_text("mine")
+    assert "is not empty, and this pipeline did not write it" in refusal(runner, text)
+    assert not (runner.directory / "totals.checkpoint/pipeline.json").exists()
+
+    (runner.directory / "out/mine.txt").unlink()
+    runner.write("totals.yaml", text)
+    runner.run("totals.yaml")
+    other = text.replace("name: totals", "name: totals\ncheckpoint: another")
+    assert "has rows of another checkpoint, and they would be there twice" in refusal(runner, other)
+    stranger = text.replace("name: totals", "name: other\ncheckpoint: totals.checkpoint")
+    assert "is of the pipeline totals" in refusal(runner, stranger)
+
+
+def test_a_bad_record_stops_a_pipeline_that_says_so(runner, text, bootstrap, topic):
+    from odradek.spark.pipeline.driver.failures import failure_of
+
+    Librdkafka(bootstrap).produce(topic, [Record(b"no order")])
+    runner.write("totals.yaml", text)
+    with pytest.raises(Exception, match="bad record") as stopped:
+        runner.run("totals.yaml")
+    failure = failure_of(stopped.value)
+    assert failure.is_permanent
+    assert failure.sentence.startswith(
+        f"odradek: bad record in {topic}, partition 0, offset 1: no order. Correct"
+    )
+
+
+def test_what_sql_gets_wrong_is_named_with_the_line(runner, text):
+    assert "cannot be resolved" in refusal(runner, text.replace("shop, count", "shopp, count"))
+    wrong = refusal(runner, text.replace("GROUP BY", "GRUOP BY"))
+    assert wrong.startswith("Syntax error")

@@ -1,0 +1,46 @@
+"""Traces of Spark and of Python as one sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from odradek.spark.pipeline.definition.errors import PipelineError
+from odradek.spark.pipeline.driver.failures import failure_of
+
+TASK = """Job aborted: Task 0 in stage 1.0 failed 1 times: org.apache.spark.api.python.PythonException:
+Traceback (most recent call last):
+  File "worker.py", line 1, in main
+odradek.spark.sink.delivery.WriteFailed: cannot write into topic 'a': no leader
+\tat org.apache.spark.Executor.run(Executor.scala)
+"""
+
+
+BAD_RECORD = "odradek: bad record in orders, partition 0, offset 7: x"
+NOT_CONNECTED = "Python worker failed to connect back"
+DISK = "java.net.ConnectException: boom\nCaused by: java.io.IOException: the disk has gone\n"
+STATE = "[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key schema"
+GONE = "[KAFKA_DATA_LOSS.START_OFFSET_RESET] Some data may be missing"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence", "is_permanent"),
+    [
+        (TASK, "cannot write into topic 'a': no leader", False),
+        (f"[USER_RAISED] {BAD_RECORD} SQLSTATE: P0001\n at a", f"{BAD_RECORD}. Correct the schema", True),
+        (STATE, "the state in the checkpoint does not fit", True),
+        (GONE, "records that the checkpoint has not read yet are gone", True),
+        ("Failed to find data source: delta. Make sure", "Delta's jars are missing", True),
+        (DISK, "IOException: the disk has gone", False),
+        (f"{NOT_CONNECTED}.\n=== Streaming Query ===", NOT_CONNECTED, False),
+    ],
+)
+def test_a_trace_becomes_a_sentence(text, sentence, is_permanent):
+    failure = failure_of(RuntimeError(text))
+    assert failure.sentence.startswith(sentence)
+    assert "\n" not in failure.sentence
+    assert failure.is_permanent is is_permanent
+
+
+def test_errors_of_the_file_stay_as_they_are():
+    failure = failure_of(PipelineError("no"))
+    assert (failure.sentence, failure.is_permanent) == ("no", True)

@@ -1,0 +1,191 @@
+"""`odradek pipeline run` as a process: killed, refused, stopped from another terminal.
+
+The test with kills starts three JVMs, and is a command of its own:
+.venv-spark/bin/python -m pytest -m "spark and slow" tests/spark/pipeline
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+
+from compat.clients.face import Record
+from compat.clients.librdkafka import Librdkafka
+from odradek.spark.pipeline.running.state_directory import KILLED, RUNNING, StateDirectory
+from odradek.testing import Cluster
+
+PIPELINE = """\
+name: archive
+bootstrap: {bootstrap}
+trigger: 500 ms
+sources:
+  orders:
+    topic: orders
+    format: json
+    schema: {{id: bigint not null}}
+    bad_records: dead-letter
+    max_offsets_per_trigger: 300
+sinks:
+  files: {{from: orders, parquet: out}}
+dead_letters: orders-dead
+"""
+PATIENCE_S = 200
+
+
+class Terminal:
+    """Runs commands with a state directory of their own."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.environment = os.environ | {"ODRADEK_PIPELINE_STATE": str(directory / "state")}
+        self.started: list[subprocess.Popen[str]] = []
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "odradek.cli.main", "pipeline", *arguments]
+        process = subprocess.Popen(
+            command,
+            cwd=self.directory,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.started.append(process)
+        return process
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        process = self.start(*arguments)
+        out, errors = process.communicate(timeout=PATIENCE_S)
+        return process.returncode, out, errors
+
+    def status(self) -> Any:
+        return StateDirectory("archive", self.directory / "state").read()
+
+
+@pytest.fixture
+def terminal(tmp_path):
+    terminal = Terminal(tmp_path)
+    yield terminal
+    for process in terminal.started:
+        if process.poll() is None:
+            process.kill()  # its driver ends when its standard input closes
+            process.communicate()
+
+
+def until(is_true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_true():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def rows_out(terminal: Terminal) -> int:
+    return int(terminal.status().progress["queries"].get("files", {}).get("rows_out", 0))
+
+
+@pytest.mark.slow
+def test_every_row_is_there_once_after_kills_of_driver_and_broker(terminal, tmp_path):
+    good = [Record(json.dumps({"id": number}).encode()) for number in range(3000)]
+    bad = [Record(b"bad %d" % number) for number in range(6)]
+    with Cluster(process=True) as cluster:
+        librdkafka = Librdkafka(cluster.bootstrap)
+        librdkafka.create_topic("orders", partitions=2)
+        librdkafka.create_topic("orders-dead")
+        librdkafka.produce("orders", good[:1500] + bad[:3])
+        (tmp_path / "archive.yaml").write_text(PIPELINE.format(bootstrap=cluster.bootstrap))
+
+        run = terminal.start("run", "archive.yaml", "--master", "local[2]", "-o", "json")
+        until((tmp_path / "state/archive/status.json").exists)
+        until(lambda: terminal.status().state == RUNNING and rows_out(terminal) > 0)
+
+        code, _, errors = terminal.run("run", "archive.yaml")
+        assert (code, errors) == (
+            1,
+            f"Error: the pipeline archive is already running, process {run.pid}, from archive.yaml: "
+            "`odradek pipeline stop archive` stops it\n",
+        )
+
+        jvm = terminal.status().jvm_pid
+        run.kill()
+        run.communicate()
+        assert terminal.status().state == KILLED
+        until(lambda: not Path(f"/proc/{jvm}").exists())
+        (tmp_path / "out/part-00000-00000000-0000-0000-0000-000000000000-c000.snappy.parquet").write_bytes(
+            b"torn"
+        )
+
+        librdkafka.produce("orders", good[1500:] + bad[3:])
+        run = terminal.start("run", "archive.yaml", "--master", "local[2]", "-o", "json")
+        until(lambda: terminal.status().state == RUNNING and rows_out(terminal) > 0)
+        cluster.kill()
+        time.sleep(1)
+        cluster.start()
+        until(lambda: sum(terminal.status().progress["queries"]["files"]["lag"].values()) == 0)
+        code, out, errors = terminal.run("stop", "archive")
+        assert (code, out) == (0, "archive has ended.\n"), errors
+        out, errors = run.communicate()
+        assert run.returncode == 0, errors
+        assert json.loads(out.splitlines()[-1])["pipeline"] == "archive"
+
+        ids = sorted(pyarrow.parquet.read_table(tmp_path / "out")["id"].to_pylist())
+        assert ids == list(range(3000))
+        count = librdkafka.first_and_next_offset("orders-dead")[1]
+        dead = {received.record.value for received in librdkafka.consume("orders-dead", count)}
+        assert dead == {record.value for record in bad}
+
+
+def test_what_cannot_run_is_one_sentence_before_spark_starts(terminal, tmp_path, bootstrap, monkeypatch):
+    (tmp_path / "archive.yaml").write_text(
+        PIPELINE.format(bootstrap=bootstrap).replace("topic: orders", "topic: ordres")
+    )
+    code, _, errors = terminal.run("run", "archive.yaml")
+    assert code == 2
+    assert errors.startswith("Error: archive.yaml:6: there is no topic 'ordres' at")
+
+    terminal.environment["JAVA_HOME"] = "/nowhere"
+    code, _, errors = terminal.run("run", "archive.yaml")
+    assert (code, errors) == (
+        1,
+        "Error: JAVA_HOME is /nowhere, which has no bin/java: install Java 17, or correct it\n",
+    )
+    code, out, _ = terminal.run("list")
+    assert (code, out) == (0, "")
+    code, _, errors = terminal.run("status", "archive")
+    assert (code, errors.startswith("Error: the pipeline archive has never been run here")) == (1, True)
+
+
+def test_ctrl_c_is_a_stop_that_lets_the_batch_end(runner, fresh_topic):
+    """In the shared session: the order `stop` while a micro-batch runs."""
+    bootstrap, topic = fresh_topic
+    Librdkafka(bootstrap).produce(topic, [Record(b'{"id": 1}')] * 40)
+    text = (
+        PIPELINE.format(bootstrap=bootstrap).replace("topic: orders", f"topic: {topic}").replace("300", "10")
+    )
+    runner.write("stop.yaml", text.replace("dead_letters: orders-dead\n", "").replace("dead-letter", "drop"))
+    runner.order_after = lambda event: "stop" if event["event"] == "progress" else None
+    runner.run("stop.yaml", trigger="always")
+
+    checkpoint = runner.directory / "archive.checkpoint/files"
+    batches = [
+        {one for one in os.listdir(checkpoint / kind) if one.isdigit()} for kind in ("offsets", "commits")
+    ]
+    assert batches[0] == batches[1]  # no micro-batch was left in the middle
+    assert len(batches[0]) < 4
+    runner.order_after = lambda _: None
+    runner.run("stop.yaml")
+    assert len(runner.parquet("out")) == 40
+
+
+@pytest.fixture
+def fresh_topic(bootstrap, topic):
+    Librdkafka(bootstrap).create_topic(topic)
+    return bootstrap, topic

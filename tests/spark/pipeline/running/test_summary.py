@@ -1,0 +1,78 @@
+"""Progress of a run: totals, rates, lag and its trend, as the terminal, Prometheus and JSON show it."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from odradek.spark.pipeline.running.prometheus import text
+from odradek.spark.pipeline.running.summary import RunSummary
+from odradek.spark.pipeline.running.view import line, rendered
+
+
+def progress(batch: int, rows: int, query: str = "archive") -> dict:
+    return {
+        "event": "progress",
+        "query": query,
+        "batch": batch,
+        "time": "2026-01-31T12:00:00Z",
+        "rows_in": rows,
+        "rows_out": rows // 2,
+        "batch_ms": 250,
+        "parts_ms": {"addBatch": 200, "walCommit": 20},
+        "state_rows": 7,
+        "state_bytes": 2048,
+        "late_rows": 1,
+        "watermark": None,
+        "offsets": {"orders-0": 10},
+    }
+
+
+def a_run() -> RunSummary:
+    run = RunSummary("sales", started_s=0.0)
+    run.on_event({"event": "session", "jvm_pid": 1, "master": "local[2]"}, 1.0)
+    queries = {"queries": ["archive", "dead_letters_orders"], "dead_letters": ["dead_letters_orders"]}
+    run.on_event({"event": "running", **queries}, 2.0)
+    run.on_event(progress(0, 1000), 3.0)
+    run.on_event(progress(1, 3000), 4.0)
+    run.on_event(progress(0, 8, "dead_letters_orders"), 4.0)
+    run.on_event({"event": "lag", "query": "archive", "lag": {"orders-0": 100, "orders-1": 900}}, 3.0)
+    run.on_event({"event": "lag", "query": "archive", "lag": {"orders-0": 500, "orders-1": 100}}, 4.0)
+    return run
+
+
+def test_totals_rates_and_lag_follow_from_the_events():
+    run = a_run()
+    archive = run.as_row(4.0)["queries"]["archive"]
+    assert (archive["rows_in"], archive["rows_out"], archive["lag_total"]) == (4000, 2000, 600)
+    assert (archive["rows_in_per_s"], archive["rows_out_per_s"]) == (1000.0, 500.0)
+    assert run.as_row(13.5)["queries"]["archive"]["rows_in_per_s"] == 300.0  # the first batch is too old
+    query = run.query("archive")
+    assert (query.trend("orders-0"), query.trend("orders-1")) == ("up", "down")
+    assert run.dead_letters == 4
+
+
+def test_the_terminal_shows_all_of_it():
+    console = Console(width=160, record=True, file=io.StringIO())
+    run = a_run()
+    run.on_event({"event": "failed", "error": "the disk is full", "is_permanent": False}, 5.0)
+    console.print(rendered(run, 5.0))
+    shown = console.export_text()
+    for part in ("sales", "local[2]", "dead letters 4", "4,000", "7 rows, 2 kB", "work 200", "orders-1 100↓"):
+        assert part in shown, part
+    assert "last error: the disk is full" in shown
+    assert "lag 600" in line(run, 5.0)
+
+
+def test_prometheus_gets_every_number():
+    lines = text(a_run()).splitlines()
+    assert 'odradek_pipeline_rows_in_total{pipeline="sales",query="archive"} 4000' in lines
+    assert (
+        'odradek_pipeline_lag_records{pipeline="sales",query="archive",topic="orders",partition="0"} 500'
+        in lines
+    )
+    assert 'odradek_pipeline_dead_letters_total{pipeline="sales"} 4' in lines
+    assert 'odradek_pipeline_up{pipeline="sales"} 1' in lines
+    names = [one.split()[2] for one in lines if one.startswith("# TYPE")]
+    assert len(names) == len(set(names))

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from odradek.testing.simulation.coverage import counted_transitions, every_transition
+from odradek.testing.simulation.schedules import Report, run_schedule
+
+
+def run(seed: int, directory: Path) -> tuple[Report, Counter[str]]:
+    transitions: Counter[str] = Counter()
+    with counted_transitions(transitions):
+        return run_schedule(seed, directory, faults=3), transitions
+
+
+def test_clients_survive_a_schedule_of_faults(tmp_path: Path) -> None:
+    report, transitions = run(1, tmp_path)
+    assert report.problems == []
+    assert report.acknowledged > 50
+    assert report.elections > 0
+    assert report.faults.total() == 3
+    assert set(transitions) <= set(every_transition())
+
+
+def test_a_seed_replays(tmp_path: Path) -> None:
+    first, second = (run(2, tmp_path / name) for name in ("first", "second"))
+    assert first == second

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import pytest
+
+from odradek.coordinator.result import StartTimer
+from odradek.transactions.state import CHANGES_PER_STEP, ExpiryTimer, TimeoutTimer
+from odradek.transactions.transaction import ProducerIdAndEpoch, TransactionState
+from transactions.given import PAYMENTS, Coordinator
+
+
+@pytest.mark.parametrize("transaction_version", [0, 1, 2])
+def test_the_state_survives_a_replay(transaction_version: int) -> None:
+    coordinator = Coordinator(transaction_version)
+    empty = coordinator.producer(name="empty")
+    open_one = coordinator.producer(name="open")
+    coordinator.add(open_one, PAYMENTS, name="open")
+    done = coordinator.producer(name="done")
+    coordinator.add(done, name="done")
+    coordinator.end(done, name="done")
+    coordinator.complete("done")
+
+    replayed = coordinator.restarted().state.transactions
+    assert {name: one.state.label for name, one in replayed.items()} == {
+        "empty": "Empty",
+        "open": "Ongoing",
+        "done": "CompleteCommit",
+    }
+    assert replayed["empty"].producer_id == empty.producer_id
+    assert replayed["open"].partitions == {PAYMENTS}
+    assert replayed["open"].start_ms == coordinator.now_ms
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_decided_transaction_is_finished_after_a_restart(commit: bool) -> None:
+    coordinator = Coordinator()
+    producer = coordinator.producer()
+    coordinator.add(producer)
+    coordinator.end(producer, commit=commit)
+
+    other = coordinator.restarted()
+    (pending,) = other.prepared
+    assert (pending.is_commit, pending.partitions) == (commit, coordinator.known().partitions)
+    other.complete()
+    label = "CompleteCommit" if commit else "CompleteAbort"
+    assert other.known().state.label == label
+
+
+def test_a_transaction_that_is_open_for_too_long_is_aborted_and_its_producer_fenced() -> None:
+    coordinator = Coordinator(abort_check_interval_ms=77)
+    producer = coordinator.producer(timeout_ms=500)
+    coordinator.add(producer)
+    coordinator.now_ms += 500
+    coordinator.apply(coordinator.state.on_timer(TimeoutTimer(), coordinator.now_ms))
+    assert coordinator.known().state is TransactionState.ONGOING
+
+    coordinator.now_ms += 1
+    result = coordinator.state.on_timer(TimeoutTimer(), coordinator.now_ms)
+    assert result.timers == (StartTimer(TimeoutTimer(), 77),)
+    coordinator.apply(result)
+    assert coordinator.known().state is TransactionState.PREPARE_ABORT
+    assert coordinator.known().producer_epoch == producer.producer_epoch + 1
+    assert coordinator.prepared == [coordinator.known()]
+
+
+def test_very_many_timed_out_transactions_are_aborted_step_by_step() -> None:
+    coordinator = Coordinator()
+    for number in range(CHANGES_PER_STEP + 1):
+        name = f"t{number}"
+        coordinator.add(coordinator.producer(timeout_ms=1, name=name), name=name)
+    coordinator.now_ms += 10
+    first = coordinator.state.on_timer(TimeoutTimer(), coordinator.now_ms)
+    assert (len(first.records), first.timers) == (CHANGES_PER_STEP, (StartTimer(TimeoutTimer(), 0),))
+    coordinator.apply(first)
+    second = coordinator.state.on_timer(TimeoutTimer(), coordinator.now_ms)
+    assert len(second.records) == 1
+
+
+def test_an_unused_id_expires_unless_its_transaction_is_undecided() -> None:
+    coordinator = Coordinator(expiration_ms=1000)
+    coordinator.producer(name="idle")
+    busy = coordinator.producer(name="busy")
+    coordinator.add(busy, name="busy")
+    coordinator.now_ms += 999
+    coordinator.apply(coordinator.state.on_timer(ExpiryTimer(), coordinator.now_ms))
+    assert set(coordinator.state.transactions) == {"idle", "busy"}
+    coordinator.now_ms += 1
+    coordinator.apply(coordinator.state.on_timer(ExpiryTimer(), coordinator.now_ms))
+    assert set(coordinator.state.transactions) == {"busy"}
+    assert set(coordinator.restarted().state.transactions) == {"busy"}
+    coordinator.add(ProducerIdAndEpoch(*busy), name="busy")
+
+
+def test_ends_are_counted_when_they_are_decided_and_not_when_they_are_loaded() -> None:
+    coordinator = Coordinator()
+    producer = coordinator.producer()
+    for commit in (True, False, True):
+        coordinator.add(producer)
+        coordinator.end(producer, commit=commit)
+        coordinator.complete()
+    coordinator.add(producer)
+    coordinator.end(producer)
+    assert (coordinator.counters.committed, coordinator.counters.aborted) == (3, 1)
+    assert coordinator.restarted().counters.committed == 0

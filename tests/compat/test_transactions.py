@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -11,12 +10,16 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker.wire import WireClient
+from compat.committed_readers import READERS, Reader, Values, java, librdkafka
 from compat.transactional_clients import (
+    FOREIGN_KINDS,
     JAVA_KINDS,
     KINDS,
     PATIENCE_SECONDS,
-    JavaV1,
+    FranzGo,
     JavaV2,
+    Librdkafka,
+    Ours,
     Refused,
     TransactionalProducer,
 )
@@ -46,6 +49,7 @@ def bootstrap(request: pytest.FixtureRequest) -> Iterator[str]:
     params=[
         *(pytest.param(kind, id=kind.name) for kind in KINDS),
         *(pytest.param(kind, id=kind.name, marks=pytest.mark.java) for kind in JAVA_KINDS),
+        *(pytest.param(kind, id=kind.name, marks=pytest.mark.long) for kind in FOREIGN_KINDS),
     ]
 )
 def new_producer(request: pytest.FixtureRequest, bootstrap: str) -> Iterator[NewProducer]:
@@ -66,27 +70,14 @@ def new_topic(bootstrap: str, topic: str) -> str:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     (created,) = admin.create_topics([NewTopic(topic, PARTITIONS)]).values()
     created.result(PATIENCE_SECONDS)
+    described = admin.list_topics(topic, PATIENCE_SECONDS)
+    leaders = {row.leader for row in described.topics[topic].partitions.values()}
+    assert leaders == set(described.brokers), "a transaction reaches every broker"
     return topic
 
 
-def committed_values(
-    bootstrap: str, topic: str, count: int, *, isolation: str = "read_committed"
-) -> list[list[str]]:
-    """The values in each partition, once there are so many; nothing more comes after them."""
-    consumer = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": "reader", "isolation.level": isolation, "log_level": 0}
-    )
-    consumer.assign([TopicPartition(topic, index, 0) for index in range(PARTITIONS)])
-    values: list[list[str]] = [[] for _ in range(PARTITIONS)]
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while sum(map(len, values)) < count and time.monotonic() < deadline:
-        message = consumer.poll(0.2)
-        if message is not None and message.error() is None:
-            values[message.partition()].append(message.value().decode())
-    extra = consumer.poll(0.3)
-    assert extra is None or extra.error() is not None, extra.value()
-    consumer.close()
-    return values
+def committed_values(bootstrap: str, topic: str, count: int) -> Values:
+    return librdkafka(bootstrap, topic, PARTITIONS, count)
 
 
 def group_offset(bootstrap: str, group: str, topic: str) -> int:
@@ -110,8 +101,52 @@ def test_only_committed_transactions_are_read_whole_and_in_order(
         else:
             producer.commit()
     assert committed_values(bootstrap, new_topic, 9) == [["0", "2", "4"]] * PARTITIONS
-    everything = committed_values(bootstrap, new_topic, 18, isolation="read_uncommitted")
+    everything = librdkafka(bootstrap, new_topic, PARTITIONS, 18, isolation="read_uncommitted")
     assert everything == [["0", "1", "2", "3", "4", "5"]] * PARTITIONS
+
+
+def test_every_reader_sees_whole_transactions_only(bootstrap: str, new_topic: str) -> None:
+    expect_whole_transactions(bootstrap, new_topic, READERS)
+
+
+@pytest.mark.java
+@pytest.mark.long
+def test_a_java_reader_sees_whole_transactions_only(bootstrap: str, new_topic: str) -> None:
+    expect_whole_transactions(bootstrap, new_topic, [java])
+
+
+def expect_whole_transactions(bootstrap: str, topic: str, readers: Sequence[Reader]) -> None:
+    """Transactions of two producers alternate in each partition, one of them is open at the end."""
+    for number, (commits, aborts) in enumerate([(Librdkafka, Ours), (Ours, Librdkafka)]):
+        one, other = commits(bootstrap, f"{topic}-one-{number}"), aborts(bootstrap, f"{topic}-two-{number}")
+        one.begin()
+        other.begin()
+        for place in range(2):
+            for partition in range(PARTITIONS):
+                other.send(topic, partition, b"aborted")
+                one.send(topic, partition, f"{number}.{place}".encode())
+        other.abort()
+        one.commit()
+        one.close()
+        other.close()
+    unfinished, later = Librdkafka(bootstrap, f"{topic}-open"), Ours(bootstrap, f"{topic}-later")
+    unfinished.begin()
+    unfinished.send(topic, 0, b"open")
+    later.begin()
+    for partition in range(PARTITIONS):
+        later.send(topic, partition, b"later")
+    later.commit()
+    later.close()
+
+    committed = ["0.0", "0.1", "1.0", "1.1"]
+    expected = [committed, [*committed, "later"], [*committed, "later"]]
+    for reader in readers:
+        assert reader(bootstrap, topic, PARTITIONS, 14) == expected, reader.__name__
+    unfinished.abort()
+    unfinished.close()
+    expected[0] = expected[1]
+    for reader in readers:
+        assert reader(bootstrap, topic, PARTITIONS, 15) == expected, reader.__name__
 
 
 def test_offsets_take_effect_with_their_transaction(
@@ -163,17 +198,18 @@ def test_a_transaction_that_is_open_for_too_long_is_aborted(
         slow.commit()
 
 
-@pytest.mark.java
-def test_only_clients_of_v2_get_a_new_epoch_with_each_transaction(bootstrap: str, new_topic: str) -> None:
-    for kind, epochs in ((JavaV2, [1, 2]), (JavaV1, [0, 0])):
-        transactional_id = f"{new_topic}-{kind.version}"
-        producer = kind(bootstrap, transactional_id)
-        for epoch in epochs:
-            producer.begin()
-            producer.send(new_topic, 0, b"x")
-            producer.commit()
-            assert described(bootstrap, transactional_id).producer_epoch == epoch
-        producer.close()
+V2_KINDS = (Ours, JavaV2, FranzGo)
+
+
+def test_only_clients_of_v2_get_a_new_epoch_with_each_transaction(
+    bootstrap: str, new_topic: str, new_producer: NewProducer
+) -> None:
+    producer = new_producer(f"{new_topic}-id")
+    for epoch in [1, 2] if isinstance(producer, V2_KINDS) else [0, 0]:
+        producer.begin()
+        producer.send(new_topic, 0, b"x")
+        producer.commit()
+        assert described(bootstrap, f"{new_topic}-id").producer_epoch == epoch
 
 
 def described(bootstrap: str, transactional_id: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 import subprocess
 from collections.abc import Coroutine
 from pathlib import Path
@@ -20,10 +21,14 @@ from kafka.consumer.group import ConsumerGroupMetadata
 from kafka.errors import KafkaError as PureError
 from kafka.structs import OffsetAndMetadata as PureOffset
 
+import odradek
 from compat.java_tools import NEWEST, QUICK_JVM, WITH_ZOOKEEPER
+from odradek import TransactionError
 
 PATIENCE_SECONDS = 60
-JAVA_CLIENT = Path(__file__).parent / "java" / "Transactions.java"
+HERE = Path(__file__).parent
+JAVA_CLIENT = HERE / "java" / "Transactions.java"
+PACKAGES = Path.home() / ".cache" / "peers"
 
 
 class Refused(Exception):
@@ -179,25 +184,65 @@ class KafkaPython:
         self._producer.close(timeout=5)
 
 
-KINDS: tuple[type[TransactionalProducer], ...] = (Librdkafka, Aiokafka, KafkaPython)
-
-
-class _Java:
-    """Kafka's own client in a JVM, one line a call."""
-
-    version = ""
+class Ours:
+    name = "ours"
 
     def __init__(self, bootstrap: str, transactional_id: str, timeout_ms: int = 60_000) -> None:
-        libraries = Path.home() / ".cache" / "peers" / f"kafka-{self.version}" / "libs" / "*"
-        program = ["java", *QUICK_JVM.split(), "-cp", str(libraries), str(JAVA_CLIENT)]
+        self._producer = odradek.Producer(
+            bootstrap_servers=bootstrap,
+            transactional_id=transactional_id,
+            transaction_timeout_ms=timeout_ms,
+        )
+        self._call(self._producer.init_transactions)
+
+    def _call(self, function: Any, *given: Any) -> Any:
+        try:
+            return function(*given)
+        except TransactionError as error:
+            raise Refused(repr(error)) from error
+
+    def begin(self) -> None:
+        self._call(self._producer.begin_transaction)
+
+    def send(self, topic: str, partition: int, value: bytes) -> None:
+        sent = self._call(lambda: self._producer.send(topic, value, partition=partition))
+        self._call(sent.result, PATIENCE_SECONDS)
+
+    def commit_offset(self, group: str, topic: str, offset: int) -> None:
+        offsets = {odradek.TopicPartition(topic, 0): offset}
+        self._call(self._producer.send_offsets_to_transaction, offsets, group)
+
+    def commit(self) -> None:
+        self._call(self._producer.commit_transaction)
+
+    def abort(self) -> None:
+        self._call(self._producer.abort_transaction)
+
+    def close(self) -> None:
+        self._producer.close()
+
+
+KINDS: tuple[type[TransactionalProducer], ...] = (Librdkafka, Aiokafka, KafkaPython, Ours)
+
+
+class _Lines:
+    """A program that gets one call a line and answers each with a line: `ok`, or what was refused."""
+
+    name = ""
+
+    def __init__(self, bootstrap: str, transactional_id: str, timeout_ms: int = 60_000) -> None:
         self._process = subprocess.Popen(
-            [*program, bootstrap, transactional_id, str(timeout_ms)],
+            [*self.program(), bootstrap, transactional_id, str(timeout_ms)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
         )
         self._expect_ok()
+
+    def program(self) -> list[str]:
+        """The command that starts it."""
+        raise NotImplementedError
 
     def _expect_ok(self) -> None:
         assert self._process.stdout is not None
@@ -230,6 +275,16 @@ class _Java:
         self._process.communicate()
 
 
+class _Java(_Lines):
+    """Kafka's own client in a JVM."""
+
+    version = ""
+
+    def program(self) -> list[str]:
+        libraries = PACKAGES / f"kafka-{self.version}" / "libs" / "*"
+        return ["java", *QUICK_JVM.split(), "-cp", str(libraries), str(JAVA_CLIENT)]
+
+
 class JavaV2(_Java):
     name, version = "java-4.3.1", NEWEST
 
@@ -239,3 +294,47 @@ class JavaV1(_Java):
 
 
 JAVA_KINDS: tuple[type[TransactionalProducer], ...] = (JavaV2, JavaV1)
+
+
+class FranzGo(_Lines):
+    """Built from the module proxy of Go, once on each machine."""
+
+    name, version = "franz-go", "v1.22.2"
+
+    def program(self) -> list[str]:
+        source = HERE / "franz_go" / "transactions.go"
+        home = PACKAGES / f"franz-go-{self.version}"
+        built = home / "transactions"
+        if not built.exists() or built.stat().st_mtime < source.stat().st_mtime:
+            home.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, home / "main.go")
+            if not (home / "go.mod").exists():
+                _run_in(home, "go", "mod", "init", "transactions")
+            _run_in(home, "go", "get", f"github.com/twmb/franz-go@{self.version}")
+            _run_in(home, "go", "mod", "tidy")
+            _run_in(home, "go", "build", "-o", built.name, ".")
+        return [str(built)]
+
+
+class Kafkajs(_Lines):
+    """Installed from npm, once on each machine."""
+
+    name, version = "kafkajs", "2.2.4"
+
+    def program(self) -> list[str]:
+        home = PACKAGES / f"kafkajs-{self.version}"
+        if not (home / "node_modules" / "kafkajs").exists():
+            home.mkdir(parents=True, exist_ok=True)
+            _run_in(home, "npm", "install", "--prefix", str(home), f"kafkajs@{self.version}")
+        shutil.copy(HERE / "kafkajs" / "transactions.js", home)
+        return ["node", str(home / "transactions.js")]
+
+
+def _run_in(directory: Path, *command: str) -> None:
+    subprocess.run(command, cwd=directory, check=True, capture_output=True, timeout=300)
+
+
+# Their languages come with the system or not at all (docs/compatibility.md).
+FOREIGN_KINDS: tuple[type[TransactionalProducer], ...] = tuple(
+    kind for kind, program in ((FranzGo, "go"), (Kafkajs, "npm")) if shutil.which(program)
+)

@@ -12,6 +12,13 @@ from typing import Protocol
 from confluent_kafka import KafkaException
 
 from faults.cluster.brokers import Brokers
+from faults.cluster.end_checks import (
+    compare_with_restarted,
+    dump_problems,
+    unserved,
+    verify_problems,
+    wait_for_preferred_leaders,
+)
 from faults.cluster.java_workers import VerifiableConsumer, VerifiableProducer
 from faults.cluster.kinds import KINDS, ZOOKEEPER_KINDS, Scene
 from faults.cluster.producers import PRODUCERS
@@ -48,6 +55,8 @@ class Plan:
     rate: int = 100
     java: bool = False
     in_groups: bool = True
+    is_kafka: bool = False
+    """Memory, open files and `odradek log verify` are asked of our brokers only."""
     hold_seconds: tuple[float, float] = (1.0, 5.0)
     pause_between_seconds: tuple[float, float] = (0.5, 2.0)
 
@@ -61,6 +70,8 @@ class Result:
     failures: list[str] = field(default_factory=list)
     online_seconds: dict[str, list[float]] = field(default_factory=dict)
     in_sync_seconds: dict[str, list[float]] = field(default_factory=dict)
+    end_notes: list[str] = field(default_factory=list)
+    """What the checks at the end measured."""
 
     @property
     def is_good(self) -> bool:
@@ -72,7 +83,13 @@ class Result:
             for kind, times in self.in_sync_seconds.items()
         ]
         compared = [f"replicas differ: {line}" for line in self.differences]
-        return [*self.verdict.lines(), *healing, *(compared or ["replicas are the same"]), *self.failures]
+        return [
+            *self.verdict.lines(),
+            *healing,
+            *(compared or ["replicas are the same"]),
+            *self.end_notes,
+            *self.failures,
+        ]
 
 
 def _list(seconds: Sequence[float]) -> str:
@@ -100,6 +117,7 @@ class FaultRun:
         self._online: dict[str, list[float]] = {}
         self._in_sync: dict[str, list[float]] = {}
         self._failures: list[str] = []
+        self._notes: list[str] = []
 
     def run(self) -> Result:
         """All of it; the brokers are stopped afterwards, because their files are compared."""
@@ -118,9 +136,12 @@ class FaultRun:
             self._stop(readers)
         self._start_the_rest()
         self._read_everything()
-        verdict = check(load(self._directory), seed=plan.seed, duration_ms=now_ms() - began)
-        differences = self._compare_replicas()
-        return Result(verdict, differences, self._failures, self._online, self._in_sync)
+        history = load(self._directory)
+        verdict = check(history, seed=plan.seed, duration_ms=now_ms() - began)
+        self._failures += unserved(history, "ZooKeeper away")
+        self._end_cluster()
+        differences = self._compare_files()
+        return Result(verdict, differences, self._failures, self._online, self._in_sync, self._notes)
 
     def _clients(self) -> tuple[list[Client], list[Client]]:
         kinds = [*PRODUCERS]
@@ -195,18 +216,33 @@ class FaultRun:
         if reader.failure:
             self._failures.append(f"final reader: {reader.failure}")
 
-    def _compare_replicas(self) -> list[str]:
+    def _end_cluster(self) -> None:
+        """Wait until all is as before the faults, and stop the brokers."""
         try:
             self._brokers.wait_in_sync([TOPIC])
+            topics = sorted(self._brokers.metadata().topics)
+            seconds = wait_for_preferred_leaders(self._brokers, topics)
+            self._notes.append(f"preferred replicas led after {seconds:.1f} s")
+            if not self._plan.is_kafka:
+                notes, leaks = compare_with_restarted(self._brokers, topics)
+                self._notes += notes
+                self._failures += leaks
             self._brokers.stop_all()
-        except AssertionError as error:
+        except (AssertionError, KafkaException) as error:
             self._failures.append(f"at the end: {error}")
             self._brokers.end()
+
+    def _compare_files(self) -> list[str]:
         log_dirs = {str(node.broker_id): node.log_dir for node in self._brokers.nodes.values()}
+        if not self._plan.is_kafka:
+            self._failures += verify_problems(log_dirs.values())
+        if self._plan.java:
+            self._failures += dump_problems(log_dirs.values())
+        partitions = {path.name for home in log_dirs.values() for path in home.glob(f"{TOPIC}*-[0-9]*")}
         return [
             difference
-            for number in range(self._plan.partitions)
-            for difference in partition_differences(log_dirs, f"{TOPIC}-{number}")
+            for partition in sorted(partitions)
+            for difference in partition_differences(log_dirs, partition)
         ]
 
 

@@ -11,6 +11,7 @@ import shutil
 import sys
 import tempfile
 import time
+from itertools import product
 from pathlib import Path
 
 import click
@@ -35,7 +36,9 @@ STORES = ("embedded", "zookeeper", "zookeeper3", "kafka")
 @click.option("--seed", type=int, default=None, help="The time by default.")
 @click.option("--rate", type=int, default=100, show_default=True, help="Records a second and producer.")
 @click.option("--replicas", type=int, default=3, show_default=True)
-@click.option("--min-insync-replicas", type=int, default=2, show_default=True)
+@click.option(
+    "--min-insync-replicas", "min_insync", type=int, multiple=True, default=(2, 1), show_default=True
+)
 @click.option("--java/--no-java", default=True, show_default=True, help="Java's verifiable clients too.")
 @click.option(
     "--directory", type=click.Path(path_type=Path), default=None, help="Kept; temporary by default."
@@ -48,7 +51,7 @@ def main(
     seed: int | None,
     rate: int,
     replicas: int,
-    min_insync_replicas: int,
+    min_insync: tuple[int, ...],
     java: bool,
     directory: Path | None,
 ) -> None:
@@ -57,33 +60,35 @@ def main(
     first_seed = int(time.time()) if seed is None else seed
     home = directory or Path(tempfile.mkdtemp(prefix="odradek-faults-"))
     good = True
-    for store in stores:
-        for count in broker_counts:
-            plan = Plan(
-                first_seed,
-                schedule(first_seed, fault_count, kinds or _kinds_for(store)),
-                replicas=min(replicas, count),
-                rate=rate,
-                min_insync_replicas=min(min_insync_replicas, replicas, count),
-                java=java,
-            )
-            place = home / f"{store}-{count}-{first_seed}"
-            shutil.rmtree(place, ignore_errors=True)
-            result = run_store(store, count, plan, place, console)
-            good = good and result.is_good
-            report = [f"{store}, {count} brokers, RF {plan.replicas}, min ISR {min_insync_replicas}"]
-            report += result.lines()
-            (place / "report.txt").write_text("\n".join(report) + "\n")
-            for line in report:
-                console.print(line, highlight=False)
+    for store, count, least in product(stores, broker_counts, min_insync):
+        plan = Plan(
+            first_seed,
+            schedule(first_seed, fault_count, kinds or kinds_for(store, least)),
+            replicas=min(replicas, count),
+            rate=rate,
+            min_insync_replicas=min(least, replicas, count),
+            java=java,
+            is_kafka=store == "kafka",
+        )
+        place = home / f"{store}-{count}-{least}-{first_seed}"
+        shutil.rmtree(place, ignore_errors=True)
+        result = run_store(store, count, plan, place, console)
+        good = good and result.is_good
+        report = [f"{store}, {count} brokers, RF {plan.replicas}, min ISR {plan.min_insync_replicas}"]
+        report += result.lines()
+        (place / "report.txt").write_text("\n".join(report) + "\n")
+        for line in report:
+            console.print(line, highlight=False)
     console.print(f"histories, logs and reports: {home}")
     sys.exit(0 if good else 1)
 
 
-def _kinds_for(store: str) -> list[str]:
+def kinds_for(store: str, min_insync_replicas: int) -> list[str]:
+    """What nothing may be lost by: with min ISR 1, a wiped disk may have held the only acknowledged copy."""
+    kinds = [kind for kind in KINDS if kind != "wipe" or min_insync_replicas > 1]
     if store == "zookeeper":
-        return [*KINDS, "ZooKeeper away"]
-    return [*KINDS, *(ZOOKEEPER_KINDS if store == "zookeeper3" else ())]
+        return [*kinds, "ZooKeeper away"]
+    return [*kinds, *(ZOOKEEPER_KINDS if store == "zookeeper3" else ())]
 
 
 def run_store(store: str, count: int, plan: Plan, place: Path, console: Console) -> Result:

@@ -87,7 +87,13 @@ class Scene:
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
-    def end(self, *partitions: TopicPartition, producer_id: int = 7, state_partition: int = 0) -> None:
+    def end(
+        self,
+        *partitions: TopicPartition,
+        producer_id: int = 7,
+        state_partition: int = 0,
+        coordinator_epoch: int = 5,
+    ) -> None:
         transaction = Transaction(
             f"t{producer_id}",
             producer_id,
@@ -97,7 +103,7 @@ class Scene:
             partitions=frozenset(partitions),
         )
         done: Callable[[], None] = lambda: self.completed.append(producer_id)  # noqa: E731
-        self.writer.write(PendingEnd(transaction, state_partition, 5, done))
+        self.writer.write(PendingEnd(transaction, state_partition, coordinator_epoch, done))
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(20):
@@ -197,6 +203,28 @@ def test_a_leader_that_knows_a_newer_epoch_ends_the_attempts() -> None:
         assert (scene.completed, len(scene.brokers.sent)) == ([], 1)
 
     run(scenario, {A: 1, B: 1})
+
+
+def test_an_end_of_an_older_coordinator_epoch_does_not_replace_a_newer_one() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.end(A, coordinator_epoch=6)
+        scene.end(A, coordinator_epoch=5)
+        await scene.until(lambda: scene.completed == [7])
+        epochs = [one.coordinator_epoch for _, request in scene.brokers.sent for one in request.markers]
+        assert epochs == [6]
+
+    run(scenario, {A: 1})
+
+
+def test_a_marker_that_is_fenced_by_a_newer_one_of_the_same_end_stops_only_the_older_one() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.brokers.codes[A] = [ErrorCode.TRANSACTION_COORDINATOR_FENCED]
+        scene.end(A, coordinator_epoch=5)
+        await asyncio.sleep(0)  # it is being sent
+        scene.end(A, coordinator_epoch=6)
+        await scene.until(lambda: scene.completed == [7])
+
+    run(scenario, {A: 1})
 
 
 def test_markers_of_a_partition_that_is_coordinated_elsewhere_are_dropped() -> None:

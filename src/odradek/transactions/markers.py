@@ -93,7 +93,13 @@ class MarkerWriter:
         return sum(len(end.left) for end in self._pending.values())
 
     def write(self, end: PendingEnd) -> None:
-        """Write the markers of a transaction, then call its `on_written`."""
+        """Write the markers of a transaction, then call its `on_written`.
+
+        It takes the place of the same end in an older coordinator epoch, never of one in a newer epoch.
+        """
+        known = self._pending.get(end.key)
+        if known is not None and known.coordinator_epoch > end.coordinator_epoch:
+            return
         self._pending[end.key] = end
         if end.left:
             self._queue((end.key, partition) for partition in end.left)
@@ -159,6 +165,7 @@ class MarkerWriter:
         """Write these markers; the ones to be tried again."""
         if not wanted:
             return []
+        asked = {key: self._pending[key] for key, _ in wanted}
         try:
             response = await self._cluster.write_markers(broker_id, self._request(wanted))
         except OdradekError as error:
@@ -172,7 +179,8 @@ class MarkerWriter:
                 self._done(key, partition)
             elif code in _TAKEN_OVER:
                 logger.warning("%s: %s refused the marker: %s", key.transactional_id, partition, code.name)
-                self._pending.pop(key, None)
+                if self._pending.get(key) is asked[key]:
+                    del self._pending[key]
             else:
                 retried.append((key, partition))
         return retried

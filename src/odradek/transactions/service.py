@@ -139,17 +139,16 @@ class TransactionService:
         def is_current(state: TransactionsState, _: int) -> bool:
             return state.find(transaction.transactional_id) == transaction
 
-        while True:
+        while self._leads(partition, leader_epoch):
             try:
-                if self.runtime.leader_epoch(partition) != leader_epoch:
-                    return
                 if not await self.runtime.read(partition, is_current):
                     return
                 break
-            except KafkaError as error:
-                if error.error_code is ErrorCode.NOT_COORDINATOR:
-                    return
+            except KafkaError:
                 await asyncio.sleep(RETRY_S)
+        # If a new leader epoch has begun meanwhile, the markers are written in that one.
+        if not self._leads(partition, leader_epoch):
+            return
         written = PendingEnd(
             transaction,
             partition,
@@ -161,19 +160,22 @@ class TransactionService:
     async def _complete(self, partition: int, leader_epoch: int, transaction: Transaction) -> None:
         producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
         transactional_id = transaction.transactional_id
-        while True:
+        while self._leads(partition, leader_epoch):
             try:
-                if self.runtime.leader_epoch(partition) != leader_epoch:
-                    return
                 await self.runtime.run(
                     partition, lambda state, now: operations.complete(state, transactional_id, producer, now)
                 )
                 return
             except KafkaError as error:
-                if error.error_code is ErrorCode.NOT_COORDINATOR:
-                    return
                 logger.warning("%s: its completion is written again: %s", transactional_id, error)
                 await asyncio.sleep(RETRY_S)
+
+    def _leads(self, partition: int, leader_epoch: int) -> bool:
+        """Whether this broker coordinates the partition, in that leader epoch."""
+        try:
+            return self.runtime.leader_epoch(partition) == leader_epoch
+        except KafkaError:
+            return False
 
     # Shards
 

@@ -155,6 +155,32 @@ async def test_a_write_whose_answer_is_lost_is_told_as_unsure(zookeeper_servers:
             await writing
 
 
+async def test_the_last_contact_is_when_the_server_was_heard_and_not_when_it_was_asked(
+    zookeeper_servers: str,
+) -> None:
+    async with a_line(zookeeper_servers, "contact") as line:
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        await line.store.exists("/")
+        assert began_s <= line.store.last_contact_s <= loop.time()
+
+        line.proxy.swallows_answers = True
+        heard_s = line.store.last_contact_s
+        asking = [asyncio.create_task(line.store.exists("/"))]
+        while loop.time() < began_s + 3:  # longer than kazoo waits for the answer to a ping
+            await asyncio.sleep(0.2)
+            asking.append(asyncio.create_task(line.store.exists("/")))
+        assert line.states == []
+        assert line.store.last_contact_s == heard_s
+
+        line.proxy.cut()
+        await eventually(lambda: line.states == [SUSPENDED])
+        assert line.store.last_contact_s == heard_s
+        line.proxy.restore()
+        await asyncio.gather(*asking)
+        assert line.store.last_contact_s > heard_s
+
+
 async def test_a_read_waits_for_the_connection(zookeeper_servers: str) -> None:
     async with a_line(zookeeper_servers, "waits") as line:
         await line.direct.create("/a", b"1")

@@ -133,6 +133,13 @@ class Store(ABC):
 
     @property
     @abstractmethod
+    def last_contact_s(self) -> float:
+        """When the store was last heard, by the clock of the event loop: the session ran out no sooner than
+        a session time-out after that. SUSPENDED may be noticed much later than the last contact.
+        """
+
+    @property
+    @abstractmethod
     def crash_detection_ms(self) -> int:
         """How long at most the ephemeral nodes of a process remain after it was killed."""
 

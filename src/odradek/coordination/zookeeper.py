@@ -9,7 +9,9 @@ fires those whose node changed before any read continues.
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -84,15 +86,42 @@ class _AtOnce:
 
 
 class _InOrderHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
-    """Calls back in the connection's own thread, in order of arrival; callbacks only schedule on the loop."""
+    """Calls back in the connection's own thread, in order of arrival; callbacks only schedule on the loop.
+
+    `last_contact_s`: when a server last sent anything. kazoo does not keep it, and while requests are sent
+    it never notices that no answers come.
+    """
 
     queue_impl = _AtOnce
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last_contact_s = time.monotonic()
+        self._server: socket.socket | None = None
+
+    def create_connection(self, *arguments: Any, **options: Any) -> socket.socket:
+        self._server = super().create_connection(*arguments, **options)
+        return self._server
+
+    def select(self, *arguments: Any, **options: Any) -> Any:
+        ready = super().select(*arguments, **options)
+        if self._server in ready[0] and _has_bytes(self._server):
+            self.last_contact_s = time.monotonic()
+        return ready
 
     def start(self) -> None:
         self._running = True
 
     def stop(self) -> None:
         self._running = False
+
+
+def _has_bytes(connection: socket.socket | None) -> bool:
+    """A closed or broken connection is readable too."""
+    try:
+        return connection is not None and bool(connection.recv(1, socket.MSG_PEEK))
+    except OSError:
+        return False
 
 
 class ZooKeeperStore(Store):
@@ -102,8 +131,9 @@ class ZooKeeperStore(Store):
         self._loop = asyncio.get_running_loop()
         self._hosts = hosts
         self._session_timeout_ms = session_timeout_ms
+        self._handler = _InOrderHandler()
         self._client = KazooClient(
-            hosts=hosts, timeout=session_timeout_ms / 1000, handler=_InOrderHandler(), randomize_hosts=True
+            hosts=hosts, timeout=session_timeout_ms / 1000, handler=self._handler, randomize_hosts=True
         )
         self._session_id = 0
         self._state = SessionState.CONNECTED
@@ -144,6 +174,11 @@ class ZooKeeperStore(Store):
     def state(self) -> SessionState:
         """The state of the session."""
         return self._state
+
+    @property
+    def last_contact_s(self) -> float:
+        """When a server last sent anything; pings are answered even while nothing else is asked."""
+        return self._handler.last_contact_s
 
     @property
     def crash_detection_ms(self) -> int:

@@ -94,6 +94,7 @@ class MemoryStore(Store):
         self._is_connected = asyncio.Event()
         self._is_connected.set()
         self._ended: StoreError | None = None
+        self._contact_lost_s: float | None = None
         # In a simulation a session belongs to one process, whoever calls it.
         self._context = copy_context()
 
@@ -106,6 +107,11 @@ class MemoryStore(Store):
     def state(self) -> SessionState:
         """As the test set it last."""
         return self._state
+
+    @property
+    def last_contact_s(self) -> float:
+        """Now, or when it was suspended."""
+        return self._loop.time() if self._contact_lost_s is None else self._contact_lost_s
 
     @property
     def crash_detection_ms(self) -> int:
@@ -163,14 +169,21 @@ class MemoryStore(Store):
 
     # Called by tests
 
+    def lose_contact(self) -> None:
+        """The store is not heard any more, and nobody has noticed: calls and watches wait."""
+        self._is_connected.clear()
+        if self._contact_lost_s is None:
+            self._contact_lost_s = self._loop.time()
+
     def suspend(self) -> None:
         """Suspend the connection: calls and watches wait."""
-        self._is_connected.clear()
+        self.lose_contact()
         self._change(SessionState.SUSPENDED)
 
     def resume(self) -> None:
         """Restore the connection."""
         self._is_connected.set()
+        self._contact_lost_s = None
         self._change(SessionState.CONNECTED)
         self._loop.call_soon(self._deliver, context=self._context.copy())
 

@@ -212,6 +212,44 @@ def test_a_controller_without_contact_for_two_thirds_of_its_session_resigns():
     run_in_virtual_time(scenario())
 
 
+def test_the_time_to_resign_counts_from_the_last_contact_and_not_from_when_it_was_noticed():
+    async def scenario() -> None:
+        cluster = await a_cluster(2)
+        old = controller_of(cluster)
+        old.store.lose_contact()
+        await asyncio.sleep(3.0)
+        old.store.suspend()
+        await asyncio.sleep(0.9)
+        assert old.node.controller.is_active
+        await asyncio.sleep(0.2)
+        assert not old.node.controller.is_active
+
+        old.store.resume()
+        await cluster.settle()
+        assert controller_of(cluster).node.controller.context.epoch == 2
+        await cluster.stop()
+
+    run_in_virtual_time(scenario())
+
+
+def test_a_controller_resigns_though_its_store_has_noticed_nothing():
+    async def scenario() -> None:
+        cluster = await a_cluster(2)
+        old = controller_of(cluster)
+        old.store.lose_contact()
+        await asyncio.sleep(3.9)
+        assert old.node.controller.is_active
+        await asyncio.sleep(0.2)
+        assert not old.node.controller.is_active
+
+        old.store.resume()
+        await cluster.settle()
+        assert controller_of(cluster).node.controller.context.epoch == 2
+        await cluster.stop()
+
+    run_in_virtual_time(scenario())
+
+
 def test_an_expired_broker_registers_again_with_a_new_epoch():
     async def scenario() -> None:
         cluster = await a_cluster(2, NewTopic("t", assignment={0: [1, 0]}))

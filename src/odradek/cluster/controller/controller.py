@@ -4,7 +4,7 @@ The first to create the ephemeral /controller wins; in the same transaction it r
 every write of a predecessor, which checks that node's version, fails from then on.
 
     SUSPENDED   no event is handled, no request is sent
-    ... for 2/3 of the session time-out: the controller resigns
+    2/3 of the session time-out after the last contact with the store: the controller resigns
     CONNECTED   continues if /controller is still ours, else takes part in the election
     EXPIRED     resigned; a new Controller on a new session takes part in the election
 """
@@ -115,7 +115,7 @@ class Controller:
         self._term: ActiveController | None = None
         self._task: asyncio.Task[None] | None = None
         self._rebalance_timer: asyncio.TimerHandle | None = None
-        self._resign_timer: asyncio.TimerHandle | None = None
+        self._contact_timer: asyncio.TimerHandle | None = None
         self._is_handling = False
         self._on_elected = on_controller
         self._elections = elections or ElectionCounters()
@@ -318,12 +318,13 @@ class Controller:
         channels = Channels(self._connect, self._on_response)
         session = ControllerSession(context, fenced, batch, channels, transitions, self._events.put_nowait)
         self._term = ActiveController(session, settings.term, self._new_topic_id)
+        self._check_contact()
         await self._term.begin()
         self._schedule_rebalance()
 
     def _give_up(self, reason: str) -> None:
         """Stop acting at once: no write and no request of this term can follow."""
-        for timer in (self._rebalance_timer, self._resign_timer):
+        for timer in (self._rebalance_timer, self._contact_timer):
             if timer is not None:
                 timer.cancel()
         if self._term is None:
@@ -343,6 +344,23 @@ class Controller:
         self._events.put_nowait(events.RebalanceDue())
         self._schedule_rebalance()
 
+    def _check_contact(self) -> None:
+        """Resign before the session can have expired: its time-out counts from the last contact.
+
+        The store may notice later than that, so the time is checked while nothing seems wrong, too.
+        """
+        if self._contact_timer is not None:
+            self._contact_timer.cancel()
+        if self._term is None:
+            return
+        loop = asyncio.get_running_loop()
+        resigns_at_s = self._store.last_contact_s + self._session_timeout_ms * 2 / 3 / 1000
+        if loop.time() < resigns_at_s:
+            self._contact_timer = loop.call_at(resigns_at_s, self._check_contact)
+            return
+        self._give_up("no contact with the store for too long")
+        self._events.put_nowait(events.ElectController())  # for when the store is heard again
+
     # Callbacks
 
     def _on_controller(self, _: WatchEvent) -> None:
@@ -356,12 +374,8 @@ class Controller:
             self._is_connected.clear()
             if self._term is not None:
                 self._term.session.channels.pause()
-            delay_s = self._session_timeout_ms * 2 / 3 / 1000
-            reason = "no contact with the store for too long"
-            self._resign_timer = asyncio.get_running_loop().call_later(delay_s, self._give_up, reason)
+            self._check_contact()
         elif state is SessionState.CONNECTED:
-            if self._resign_timer is not None:
-                self._resign_timer.cancel()
             self._events.put_nowait(events.ElectController())
             self._is_connected.set()
         else:

@@ -88,6 +88,11 @@ class SqliteStore(Store):
         return self._state
 
     @property
+    def last_contact_s(self) -> float:
+        """When the thread last read or wrote the database."""
+        return self._worker.contact_ms / 1000
+
+    @property
     def crash_detection_ms(self) -> int:
         """The kernel reports the exit of a process at once."""
         return CRASH_DETECTION_MS

@@ -161,31 +161,3 @@ def test_what_cannot_run_is_one_sentence_before_spark_starts(terminal, tmp_path,
     assert (code, out) == (0, "")
     code, _, errors = terminal.run("status", "archive")
     assert (code, errors.startswith("Error: the pipeline archive has never been run here")) == (1, True)
-
-
-def test_ctrl_c_is_a_stop_that_lets_the_batch_end(runner, fresh_topic):
-    """In the shared session: the order `stop` while a micro-batch runs."""
-    bootstrap, topic = fresh_topic
-    Librdkafka(bootstrap).produce(topic, [Record(b'{"id": 1}')] * 40)
-    text = (
-        PIPELINE.format(bootstrap=bootstrap).replace("topic: orders", f"topic: {topic}").replace("300", "10")
-    )
-    runner.write("stop.yaml", text.replace("dead_letters: orders-dead\n", "").replace("dead-letter", "drop"))
-    runner.order_after = lambda event: "stop" if event["event"] == "progress" else None
-    runner.run("stop.yaml", trigger="always")
-
-    checkpoint = runner.directory / "archive.checkpoint/files"
-    batches = [
-        {one for one in os.listdir(checkpoint / kind) if one.isdigit()} for kind in ("offsets", "commits")
-    ]
-    assert batches[0] == batches[1]  # no micro-batch was left in the middle
-    assert len(batches[0]) < 4
-    runner.order_after = lambda _: None
-    runner.run("stop.yaml")
-    assert len(runner.parquet("out")) == 40
-
-
-@pytest.fixture
-def fresh_topic(bootstrap, topic):
-    Librdkafka(bootstrap).create_topic(topic)
-    return bootstrap, topic

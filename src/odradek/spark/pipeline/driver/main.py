@@ -26,12 +26,13 @@ from odradek.spark.pipeline.driver.frames import frames_of
 from odradek.spark.pipeline.driver.progress import LagWatch, QueryWatch
 from odradek.spark.pipeline.driver.session import driver_jvm_pid, new_session
 from odradek.spark.pipeline.driver.sinks import PlannedQuery, planned_queries, start
-from odradek.spark.pipeline.driver.stopping import end_after_batch, has_ended
+from odradek.spark.pipeline.driver.stopping import BatchEnd, has_ended
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOOK_SECONDS = 0.25
+STOPPING_LOOK_SECONDS = 0.02
 LAG_SECONDS = 1.0
 START_SECONDS = 60.0
 START_ATTEMPTS = 5
@@ -158,7 +159,7 @@ class _Run:
         self._orders = orders
         self._queries: dict[str, Any] = {}
         self._read: dict[str, dict[str, int]] = {}
-        self._is_stopping = False
+        self._ends: list[BatchEnd] = []
         self._is_over = threading.Event()
 
     def run(self) -> None:
@@ -208,18 +209,21 @@ class _Run:
             self._obey()
 
     def _obey(self) -> None:
+        for end in self._ends:
+            end.look()
         try:
-            order = self._orders.get(timeout=LOOK_SECONDS)
+            order = self._orders.get(timeout=STOPPING_LOOK_SECONDS if self._ends else LOOK_SECONDS)
         except queue.Empty:
             return
-        if order == "stop" and not self._is_stopping:
-            self._is_stopping = True
+        if order == "stop" and not self._ends:
+            self._ends = [BatchEnd(query) for query in self._queries.values()]
+            for end in self._ends:
+                end.look()
             self._report({"event": "stopping"})
-            for query in self._queries.values():
-                if not end_after_batch(query):
-                    query.stop()
 
     def _stop_now(self) -> None:
+        for end in self._ends:
+            end.release()
         for query in self._queries.values():
             if not has_ended(query):
                 query.stop()

@@ -92,7 +92,7 @@ def test_the_official_stream_goes_on_where_it_stopped(spark, bootstrap, librdkaf
         writer = writer.option("kafka.bootstrap.servers", bootstrap).option("topic", target)
         writer = writer.option("includeHeaders", True).option("checkpointLocation", str(tmp_path))
         query = writer.trigger(availableNow=True).start()
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(200)
         assert query.exception() is None
 
     for half in (RECORDS[:50], RECORDS[50:]):
@@ -110,7 +110,7 @@ def test_a_stream_finds_topics_by_pattern_and_starts_by_time(spark, bootstrap, l
     reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", bootstrap)
     frame = reader.option("subscribePattern", f"{topic}-.*").option("startingTimestamp", BEGIN_MS + 90).load()
     query = frame.writeStream.format("memory").queryName("found").trigger(availableNow=True)
-    assert query.option("checkpointLocation", str(tmp_path)).start().awaitTermination(120)
+    assert query.option("checkpointLocation", str(tmp_path)).start().awaitTermination(200)
 
     found = spark.sql("SELECT topic, count(*) AS records, min(timestamp) AS first FROM found GROUP BY topic")
     rows = sorted((row.topic, row.records, row["first"]) for row in found.collect())

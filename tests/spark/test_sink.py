@@ -140,7 +140,7 @@ def stream_through(spark: Any, bootstrap: str, librdkafka: Librdkafka, topic: st
         frame = reader.option("maxOffsetsPerTrigger", 40).load().select("key", "value", "headers")
         writer = frame.writeStream.format("odradek").option("kafka.bootstrap.servers", bootstrap)
         writer = writer.option("topic", target).option("checkpointLocation", checkpoint)
-        assert writer.trigger(availableNow=True).start().awaitTermination(120)
+        assert writer.trigger(availableNow=True).start().awaitTermination(200)
     assert without_time(librdkafka.consume(target, 100)) == RECORDS
     assert librdkafka.first_and_next_offset(target) == (0, 100)
 
@@ -218,7 +218,7 @@ def test_the_streams_batch_id_is_known_in_tasks(spark):
 
     query = frame.mapInArrow(with_id, "id string").writeStream.format("memory").queryName("batch_ids")
     query = query.trigger(availableNow=True).start()
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(200)
     ids = {row.id for row in spark.sql("SELECT id FROM batch_ids").collect()}
     assert ids
     assert all(one.isdigit() for one in ids)

@@ -12,7 +12,12 @@ import pytest
 from odradek.common.error_codes import ErrorCode
 from odradek.log.files.file_system import OpenFile
 from odradek.protocol.api_key import ApiKey
-from odradek.protocol.messages import ApiVersionsRequest, CreateTopicsRequest, DeleteTopicsRequest
+from odradek.protocol.messages import (
+    ApiVersionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    LeaderAndIsrRequest,
+)
 from odradek.testing.faulty_files import FaultyFiles
 
 from ..conftest import Wire
@@ -101,6 +106,33 @@ def test_a_disk_that_cannot_take_a_new_partition_goes_offline_and_the_broker_liv
             other.writer.transport.abort()
 
     run(main)
+
+
+def test_a_name_that_no_topic_has_is_refused_and_the_others_are_hosted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    states = LeaderAndIsrRequest.TopicStates
+    names = ["", "..", "a/b", "orders"]
+
+    async def main() -> None:
+        async with a_broker(tmp_path) as (server, wire):
+            topics = [
+                states(
+                    topic_name=name,
+                    topic_id=bytes([number]) * 16,
+                    partition_states=[states.PartitionStates(leader=0, isr=[0], replicas=[0])],
+                )
+                for number, name in enumerate(names, 1)
+            ]
+            request = LeaderAndIsrRequest(controller_epoch=99, topic_states=topics)
+            answer = await wire.ask(ApiKey.LEADER_AND_ISR, 6, request)
+            assert answer.error_code == 0
+            codes = [topic.partition_errors[0].error_code for topic in answer.topics]
+            assert codes == [ErrorCode.INVALID_TOPIC_EXCEPTION] * 3 + [0]
+            assert server.services.replicas.get("orders", 0).is_leader
+
+    run(main)
+    assert not [one for one in caplog.records if one.levelno >= logging.ERROR]
 
 
 def test_a_stop_waits_for_the_request_under_way(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from odradek.cluster.metadata import UPDATE_TYPE_FULL, MetadataImage
 from odradek.common.clock import Clock
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
-from odradek.common.ids import TopicPartition, uuid_to_text
+from odradek.common.ids import TopicPartition, topic_name_problem, uuid_to_text
 from odradek.coordination.errors import StoreUnavailable
 from odradek.coordination.store import Store
 from odradek.log.errors import StorageError
@@ -118,8 +118,11 @@ class ControlRequestHandler:
             return LeaderAndIsrResponse(topics=topics)
 
     async def _load_settings(self, request: LeaderAndIsrRequest) -> None:
-        """Read the settings of topics that are new to this broker."""
-        unknown = [one.topic_name for one in request.topic_states if not self._settings.knows(one.topic_name)]
+        """Read the settings of topics that are new to this broker; names that no topic has are refused later."""
+        names = (one.topic_name for one in request.topic_states)
+        unknown = [
+            name for name in names if topic_name_problem(name) is None and not self._settings.knows(name)
+        ]
         await asyncio.gather(*(self._settings.load(self._store(), name) for name in unknown))
 
     async def _host_topic(self, topic: LeaderAndIsrRequest.TopicStates) -> _LeaderTopic:

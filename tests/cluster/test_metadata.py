@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
+import pytest
+
 from odradek.cluster.brokers import Endpoint, SecurityProtocol
 from odradek.cluster.metadata import (
     LEADER_DURING_DELETE,
@@ -9,6 +11,8 @@ from odradek.cluster.metadata import (
     ImageChange,
     MetadataImage,
 )
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.protocol.messages import UpdateMetadataRequest
 
@@ -53,6 +57,16 @@ def test_live_brokers_are_replaced_as_a_whole_and_keep_their_epochs():
     image.update(UpdateMetadataRequest(controller_id=1, live_brokers=[Live(id=1)]))
     assert list(image.brokers) == [1]
     assert image.brokers[1].epoch == -1
+
+
+def test_an_unknown_security_protocol_is_refused_and_nothing_changes():
+    image = MetadataImage("cluster")
+    image.update(an_update())
+    live = Live(id=1, endpoints=[Live.Endpoints(port=9092, host="h", listener="X", security_protocol=100)])
+    with pytest.raises(KafkaError, match="security protocol 100") as refused:
+        image.update(UpdateMetadataRequest(controller_id=1, live_brokers=[live]))
+    assert refused.value.error_code == ErrorCode.INVALID_REQUEST
+    assert (image.controller_id, list(image.brokers), image.version) == (0, [0], 1)
 
 
 def test_a_partition_led_during_delete_goes_and_the_topic_with_its_last():

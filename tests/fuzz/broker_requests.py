@@ -35,12 +35,19 @@ MAX_NUMBERS = {"int8": 2**7, "int16": 2**15, "int32": 2**31, "uint16": 2**16, "u
 HEADER_BYTES = 4
 
 
-def choices() -> list[tuple[ApiKey, int]]:
-    """Every API and version that is served."""
+# A valid one changes which partitions a broker leads, whoever sends it.
+CONTROL = frozenset(
+    {ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA, ApiKey.CONTROLLED_SHUTDOWN}
+)
+
+
+def choices(*, control: bool) -> list[tuple[ApiKey, int]]:
+    """Every API and version that is served: control requests, or all others."""
     return [
         (api_key, version)
         for api_key, (low, high) in sorted(SERVED.items())
         for version in range(low, high + 1)
+        if (api_key in CONTROL) is control
     ]
 
 

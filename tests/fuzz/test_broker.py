@@ -19,6 +19,7 @@ from odradek.protocol.messages import ResponseHeader
 
 SECONDS = float(os.environ.get("ODRADEK_FUZZ_SECONDS", "25"))
 SEED = os.environ.get("ODRADEK_FUZZ_SEED", "odradek")
+CONTROL_ROUNDS = 30
 FRAMES_PER_CONNECTION = 20
 MAX_GROWTH_BYTES = 150 << 20
 SIGNS_OF_A_BUG = ("a bug in", "Traceback", "was never retrieved", "never awaited", "Exception in callback")
@@ -29,17 +30,34 @@ def test_no_request_breaks_a_running_broker(tmp_path: Path) -> None:
     random = Random(SEED)
     with BrokerProcess(tmp_path) as broker, Neighbour(broker.address) as neighbour:
         maker = RequestMaker(random, make_topics(broker.address))
-        send_to_all(broker, maker, random)  # so that everything is loaded that ever will be
+        apis = choices(control=False)
+        send_to_all(apis, broker, maker, random)  # so that everything is loaded that ever will be
         before = broker.resident_bytes()
         deadline, rounds = time.monotonic() + SECONDS, 0
         while time.monotonic() < deadline:
-            send_to_all(broker, maker, random)
+            send_to_all(apis, broker, maker, random)
             rounds += 1
             assert_no_bug(broker)
         neighbour.assert_undisturbed(60)
         assert broker.resident_bytes() - before < MAX_GROWTH_BYTES
         assert broker.terminate() == 0
     assert rounds > 0
+    assert_no_bug(broker)
+    with BrokerProcess(tmp_path, port=broker.port) as again:
+        assert again.is_ready
+
+
+@pytest.mark.fuzz
+def test_no_control_request_breaks_a_running_broker(tmp_path: Path) -> None:
+    """Whoever may send them takes partitions from clients, so that no client is served beside."""
+    random = Random(SEED)
+    with BrokerProcess(tmp_path) as broker:
+        maker = RequestMaker(random, make_topics(broker.address))
+        for _ in range(CONTROL_ROUNDS):
+            send_to_all(choices(control=True), broker, maker, random)
+            assert_no_bug(broker)
+        assert broker.is_running
+        assert broker.terminate() == 0
     assert_no_bug(broker)
     with BrokerProcess(tmp_path, port=broker.port) as again:
         assert again.is_ready
@@ -56,9 +74,11 @@ def make_topics(address: str) -> list[bytes]:
     return [row.topic_id for row in rows]
 
 
-def send_to_all(broker: BrokerProcess, maker: RequestMaker, random: Random) -> None:
+def send_to_all(
+    apis: list[tuple[ApiKey, int]], broker: BrokerProcess, maker: RequestMaker, random: Random
+) -> None:
     """One connection for each API and version, with frames of which most are bad."""
-    for api_key, version in choices():
+    for api_key, version in apis:
         assert broker.is_running, broker.log()[-5000:]
         frames = [
             maker.valid(api_key, version) if random.random() < 0.3 else maker.mutated(api_key, version)

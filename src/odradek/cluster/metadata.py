@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from odradek.cluster.brokers import UNKNOWN_BROKER_EPOCH, Broker, Endpoint, SecurityProtocol
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
 from odradek.common.ids import ZERO_UUID, TopicPartition
 from odradek.protocol.messages import UpdateMetadataRequest
 
@@ -92,9 +94,12 @@ class MetadataImage:
         self.brokers = {id_: self._with_epoch(broker) for id_, broker in self.brokers.items()}
 
     def update(self, request: UpdateMetadataRequest) -> ImageChange:
-        """Apply the controller's request; the caller has checked its epoch."""
-        self.controller_id = request.controller_id
+        """Apply the controller's request; the caller has checked its epoch.
+
+        Raises KafkaError if the request names an unknown security protocol; nothing is changed then.
+        """
         self.brokers = {one.id: self._with_epoch(_broker(one)) for one in request.live_brokers}
+        self.controller_id = request.controller_id
         topics = {topic.topic_name: topic for topic in request.topic_states}
         deleted: set[TopicPartition] = set()
         if request.type == UPDATE_TYPE_FULL:
@@ -148,10 +153,19 @@ def _is_another(known_id: bytes, new_id: bytes) -> bool:
 
 def _broker(row: UpdateMetadataRequest.LiveBrokers) -> Broker:
     endpoints = (
-        Endpoint(one.listener, one.host, one.port, SecurityProtocol(one.security_protocol))
+        Endpoint(one.listener, one.host, one.port, _security_protocol(one.security_protocol))
         for one in row.endpoints
     )
     return Broker(row.id, tuple(endpoints), row.rack)
+
+
+def _security_protocol(number: int) -> SecurityProtocol:
+    try:
+        return SecurityProtocol(number)
+    except ValueError:
+        raise KafkaError(
+            f"there is no security protocol {number}", error_code=ErrorCode.INVALID_REQUEST
+        ) from None
 
 
 def _partition(state: UpdateMetadataRequest.TopicStates.PartitionStates) -> PartitionMetadata:

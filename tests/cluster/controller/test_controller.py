@@ -420,7 +420,7 @@ def test_a_leader_gets_its_followers_back_into_the_isr():
     run_in_virtual_time(scenario())
 
 
-def test_wishes_from_an_earlier_life_or_to_the_wrong_broker_are_refused():
+def test_alter_partition_requests_with_wrong_epochs_or_values_are_refused():
     async def scenario() -> None:
         cluster = await a_cluster(2, NewTopic("t", assignment={0: [0, 1]}))
         request = AlterPartitionRequest(broker_id=0, broker_epoch=1)
@@ -437,6 +437,10 @@ def test_wishes_from_an_earlier_life_or_to_the_wrong_broker_are_refused():
         request = AlterPartitionRequest(broker_id=0, broker_epoch=epoch, topics=[unknown])
         response = await cluster.brokers[0].node.controller.alter_partition(request)
         assert response.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+        rows = [AlterPartitionRequest.Topics.Partitions(leader_recovery_state=4)]
+        request.topics = [AlterPartitionRequest.Topics(topic_name="t", partitions=rows)]
+        response = await cluster.brokers[0].node.controller.alter_partition(request)
+        assert response.topics[0].partitions[0].error_code == ErrorCode.INVALID_REQUEST
         await cluster.stop()
         response = await cluster.brokers[0].node.controller.alter_partition(request)
         assert response.error_code == ErrorCode.NOT_CONTROLLER

@@ -118,7 +118,7 @@ class ControlRequestHandler:
             return LeaderAndIsrResponse(topics=topics)
 
     async def _load_settings(self, request: LeaderAndIsrRequest) -> None:
-        """Read the settings of topics that are new to this broker; names that no topic has are refused later."""
+        """Read the settings of topics that are new to this broker; skip impossible names."""
         names = (one.topic_name for one in request.topic_states)
         unknown = [
             name for name in names if topic_name_problem(name) is None and not self._settings.knows(name)

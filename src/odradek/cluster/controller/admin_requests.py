@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 # No topic has this name, so its partitions are unknown.
 UNKNOWN_NAME = ""
 
+_RECOVERY_STATES = frozenset(LeaderRecoveryState)
+
 _RequestRow = AlterPartitionRequest.Topics.Partitions
 _ResponseRow = AlterPartitionResponse.Topics.Partitions
 
@@ -48,8 +50,11 @@ class AdminRequests:
         for topic in request.topics:
             for row in topic.partitions:
                 partition = TopicPartition(self._name(topic), row.partition_index)
-                decisions[partition] = decide_isr_change(
-                    self._context, partition, _isr_change(request.broker_id, row)
+                change = _isr_change(request.broker_id, row)
+                decisions[partition] = (
+                    IsrDecision(ErrorCode.INVALID_REQUEST)
+                    if change is None
+                    else decide_isr_change(self._context, partition, change)
                 )
         await self._write(decisions)
         response = AlterPartitionResponse()
@@ -153,7 +158,10 @@ class AdminRequests:
         return ErrorCode.ELECTION_NOT_NEEDED if is_fine else ErrorCode.NONE
 
 
-def _isr_change(broker_id: int, row: _RequestRow) -> IsrChange:
+def _isr_change(broker_id: int, row: _RequestRow) -> IsrChange | None:
+    """None if the row holds a recovery state that does not exist."""
+    if row.leader_recovery_state not in _RECOVERY_STATES:
+        return None
     epochs = {one.broker_id: one.broker_epoch for one in row.new_isr_with_epochs}
     return IsrChange(
         leader=broker_id,

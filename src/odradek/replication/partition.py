@@ -97,7 +97,8 @@ class Partition:
     `led_since`: the leader epoch in which this broker became the leader; it may have led in later ones since,
     without the log being truncated in between, so that an append of then is still there.
     `epoch_start_offset`: where the present leader epoch of this leader began.
-    `is_suspended`: a new leader epoch is being written to the disk, and appends are refused until it begins.
+    `is_suspended`: a new leader epoch is being written to the disk, and nothing is appended until it begins;
+    requests of clients wait for that (`ReplicaManager.beginning`).
     `awaits_flush`: `flush.messages` requires a sync before the last append may be answered or read.
     """
 

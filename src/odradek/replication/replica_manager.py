@@ -16,6 +16,7 @@ from odradek.log.directories.log_manager import LogManager
 from odradek.log.errors import StorageError
 from odradek.log.partition.partition_log import PartitionLog
 from odradek.metrics.counters import TopicTraffic
+from odradek.replication.beginning_epochs import BeginningEpochs
 from odradek.replication.counters import ReplicationCounters
 from odradek.replication.fetcher_manager import FetcherManager
 from odradek.replication.isr_changes import IsrChanges
@@ -63,6 +64,7 @@ class ReplicaManager:
     """The partitions of this broker. Owned by the broker, on the loop.
 
     `partitions` are found by topic and index, `topic_names` by topic id; only the methods here change them.
+    `beginning`: the partitions that this broker is about to lead in a new epoch, which is being written.
     `isr_changes` and `fetchers` are set by `replicate_with`; without them nothing is replicated.
     """
 
@@ -74,6 +76,7 @@ class ReplicaManager:
         self.topic_names: dict[bytes, str] = {}
         self.traffic: dict[str, TopicTraffic] = {}
         self.counters = ReplicationCounters()
+        self.beginning = BeginningEpochs()
         self.isr_changes: IsrChanges | None = None
         self.fetchers: FetcherManager | None = None
 
@@ -150,8 +153,8 @@ class ReplicaManager:
     ) -> ReplicaSetup:
         """Decide what a replica in this state needs on the disk; `run` writes it where blocking is allowed.
 
-        If a new leader epoch has to be written, it begins at the log end of this moment: appends are refused
-        until `complete_hosting`, or `cancel_hosting` if the disk failed.
+        If a new leader epoch has to be written, it begins at the log end of this moment: nothing is appended
+        until `complete_hosting`, or `cancel_hosting` if it cannot be written.
         """
         partition = self.partitions.get(topic_partition)
         log = partition.log if partition is not None else self.logs.get(topic_partition)
@@ -164,16 +167,18 @@ class ReplicaManager:
         start_offset = None
         if log is not None and led_epoch > log.epochs.latest:
             start_offset = log.log_end_offset if partition is None else partition.suspend_appends()
+            self.beginning.add(topic_partition)
         if led_epoch != NO_EPOCH and self.fetchers is not None:
             self.fetchers.unfollow(topic_partition)
         return ReplicaSetup(topic_partition, topic_id, state, log, creation, led_epoch, start_offset, now_ms)
 
     def cancel_hosting(self, hosting: ReplicaSetup) -> None:
-        """The disk failed: keep the old state."""
+        """It cannot be written: keep the old state."""
         partition = self.partitions.get(hosting.topic_partition)
         if partition is not None:
             partition.resume_appends()
             self._follow_or_not(partition)
+        self.beginning.discard(hosting.topic_partition)
 
     def complete_hosting(self, hosting: ReplicaSetup) -> Partition:
         """The disk is ready: serve the partition, in the state that the controller decided."""
@@ -192,6 +197,7 @@ class ReplicaManager:
             self.topic_names[topic_id] = topic_partition.topic
         partition.become(hosting.state, hosting.now_ms)
         self._follow_or_not(partition)
+        self.beginning.discard(topic_partition)
         return partition
 
     def _follow_or_not(self, partition: Partition) -> None:

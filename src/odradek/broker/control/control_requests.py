@@ -169,7 +169,7 @@ class ControlRequestHandler:
     async def _run(self, hosting: ReplicaSetup) -> None:
         try:
             await self._in_pool(hosting.run)
-        except StorageError:
+        except BaseException:
             self._replicas.cancel_hosting(hosting)
             raise
 

@@ -80,6 +80,9 @@ def fetch(context: RequestContext, request: FetchRequest) -> Answer:
     except FetchSessionError as error:
         return FetchResponse(error_code=error.error_code)
     fetching = DelayedFetch(context, request, session, is_incremental)
+    if not services.replicas.beginning.is_empty and fetching.replica_id < 0:
+        context.connection.pause()
+        return fetching.answer_after_beginnings()
     if len(session.wanted) > _STEPS_PER_TURN:
         return fetching.answer_in_turns()
     return fetching.answer_or_wait()
@@ -162,6 +165,30 @@ class DelayedFetch(Waiter):
         if cold:
             return self._warm_up_and_answer(cold)
         return self._answer_or_park()
+
+    async def answer_after_beginnings(self) -> FetchResponse | None:
+        """The same once no partition is about to be led by this broker in a new epoch.
+
+        The client may know of the new epoch already, and would be refused until it is written.
+        """
+        beginning = self.services.replicas.beginning
+        try:
+            await beginning.ended(self._named())
+        finally:
+            self.context.connection.resume()
+        if len(self.session.wanted) > _STEPS_PER_TURN:
+            return await self.answer_in_turns()
+        answer = self.answer_or_wait()
+        return answer if answer is None or isinstance(answer, FetchResponse) else await answer
+
+    def _named(self) -> list[TopicPartition]:
+        """The partitions by their names; those of unknown topics are left out."""
+        found = []
+        for wanted in self.session.wanted.values():
+            topic = self._topic_names.get(wanted.topic_id) if self.session.uses_topic_ids else wanted.topic
+            if topic is not None:
+                found.append(TopicPartition(topic, wanted.partition))
+        return found
 
     async def _warm_up_and_answer(self, cold: list[ColdRead]) -> FetchResponse | None:
         """Have a thread wait for the disk, then read what is in the page cache."""

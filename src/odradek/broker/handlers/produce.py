@@ -6,7 +6,8 @@ Versions 3-13 (0-2 are advertised, because older librdkafka otherwise stops comp
 response.  12: transactions v2, the leader adds the partition.  13: topic ids.
 
 A batch with which a transaction begins in a partition waits until the transaction coordinator has confirmed
-that the partition is part of it; the requests that follow on the connection wait as well.
+that the partition is part of it. A batch for a partition whose new leader epoch is being written waits until
+it is. The requests that follow on the connection wait as well.
 
 Compiled by Cython (produce.pxd has the C types), or interpreted as is.
 """
@@ -92,12 +93,16 @@ def produce(context: RequestContext, request: ProduceRequest) -> Answer:
     """Append what can be appended; each partition has its own outcome."""
     if request.transactional_id is not None and context.services.authorizer is not None:
         _authorize_transaction(context, request)
-    appending = Appending(context, request)
     if _partition_count(request) > _STEPS_PER_TURN:
         _keep_records(request)
         # What the client sends next must not overtake it.
         context.connection.pause()
-        return _produce_in_turns(appending)
+        return _produce_in_turns(context, request)
+    if not context.services.replicas.beginning.is_empty and _beginning(context, request):
+        _keep_records(request)
+        context.connection.pause()
+        return _produce_in_turns(context, request)
+    appending = Appending(context, request)
     appending.deadline = monotonic_seconds() + _MAX_SECONDS
     for topic in request.topic_data:
         appending.begin_topic(topic)
@@ -118,18 +123,37 @@ async def _produce_verified(appending: Appending) -> ProduceResponse | None:
     return appending.answer()
 
 
-async def _produce_in_turns(appending: Appending) -> ProduceResponse | None:
-    """The same for very many partitions, while others are served."""
+async def _produce_in_turns(context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
+    """The same for very many partitions, or when leader epochs begin, while others are served."""
     turns = CooperativeYield(BATCHES_PER_TURN)
+    beginning = context.services.replicas.beginning
     try:
-        for topic in appending.request.topic_data:
-            appending.begin_topic(topic)
+        await beginning.ended(_beginning(context, request))
+        appending = Appending(context, request)
+        for topic in request.topic_data:
+            name = appending.begin_topic(topic)
             async for part in turns.over(topic.partition_data):
+                if not beginning.is_empty:
+                    await beginning.ended([TopicPartition(name, part.index)])
                 appending.append(part)
         await appending.append_unverified()
     finally:
-        appending.context.connection.resume()
+        context.connection.resume()
     return appending.answer()
+
+
+def _beginning(context: RequestContext, request: ProduceRequest) -> list[TopicPartition]:
+    """The partitions of the request whose new leader epoch is being written at this moment."""
+    replicas = context.services.replicas
+    has_ids = context.version >= _TOPIC_IDS_FROM
+    found = []
+    for topic in request.topic_data:
+        name = replicas.topic_names.get(topic.topic_id, "") if has_ids else topic.name
+        for part in topic.partition_data:
+            partition = TopicPartition(name, part.index)
+            if partition in replicas.beginning:
+                found.append(partition)
+    return found
 
 
 def _partition_count(request: ProduceRequest) -> int:
@@ -197,8 +221,8 @@ class Appending:
         self._waiter: DelayedProduce | None = None
         self.unverified: list[UnverifiedBatch] = []
 
-    def begin_topic(self, topic: Any) -> None:
-        """The partitions that follow are of this topic."""
+    def begin_topic(self, topic: Any) -> str:
+        """The partitions that follow are of this topic; its name, empty if no topic has the id."""
         answered = new_struct(_TOPIC)
         self.response.responses.append(answered)
         self._rows = answered.partition_responses
@@ -210,7 +234,7 @@ class Appending:
             if name is None:
                 self._name = ""
                 self._refusal = ErrorCode.UNKNOWN_TOPIC_ID
-                return
+                return ""
         else:
             answered.name = name = topic.name
         self._name = name
@@ -220,6 +244,7 @@ class Appending:
             self._refusal = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif name in _INTERNAL_TOPICS and context.client_id != ADMIN_CLIENT_ID:
             self._refusal = ErrorCode.INVALID_TOPIC_EXCEPTION
+        return self._name
 
     def append(self, part: Any) -> None:
         """Append the batch of one partition, if it may be."""

@@ -41,22 +41,22 @@ class Shape:
 def write_payloads(directory: Path, record_bytes: int) -> Path:
     """A file of records that look like events: lz4 shrinks them about as it does real ones."""
     path = directory / f"payload-{record_bytes}"
-    dice = random.Random(record_bytes)
+    rng = random.Random(record_bytes)
     with path.open("w") as lines:
         for _ in range(PAYLOADS):
             text = ""
             while len(text) < record_bytes:
-                text += json.dumps(_event(dice), separators=(",", ":"))
+                text += json.dumps(_event(rng), separators=(",", ":"))
             lines.write(text[:record_bytes] + "\n")
     return path
 
 
-def _event(dice: random.Random) -> dict[str, object]:
+def _event(rng: random.Random) -> dict[str, object]:
     return {
-        "user": f"u{dice.randrange(10**6):06d}",
-        "event": dice.choice(("view", "click", "order", "return")),
-        "session": dice.randbytes(8).hex(),
-        "price": dice.randrange(10**5) / 100,
+        "user": f"u{rng.randrange(10**6):06d}",
+        "event": rng.choice(("view", "click", "order", "return")),
+        "session": rng.randbytes(8).hex(),
+        "price": rng.randrange(10**5) / 100,
     }
 
 

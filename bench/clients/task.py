@@ -34,8 +34,8 @@ class Task:
 
     def values(self) -> list[bytes]:
         """As many values as records, made of a thousand different ones: making them is not measured."""
-        dice = random.Random(1)
-        some = [dice.randbytes(self.record_bytes // 2).hex().encode() for _ in range(1000)]
+        rng = random.Random(1)
+        some = [rng.randbytes(self.record_bytes // 2).hex().encode() for _ in range(1000)]
         return (some * (self.records // len(some) + 1))[: self.records]
 
 

@@ -71,15 +71,15 @@ def reading(scratch: Path, report: Report) -> None:
     for _ in range(5000):
         log.append_as_leader(bytearray(batch), 0, now_ms=NOW_MS)
     log.update_high_watermark(log.log_end_offset)
-    dice = random.Random(0)
+    rng = random.Random(0)
 
     def read() -> bytes:
-        found = log.read(dice.randrange(log.log_end_offset), 1 << 20).range
+        found = log.read(rng.randrange(log.log_end_offset), 1 << 20).range
         assert found is not None
         return found.read()
 
     def find() -> object:
-        return log.read(dice.randrange(log.log_end_offset), 1 << 20)
+        return log.read(rng.randrange(log.log_end_offset), 1 << 20)
 
     report.add("read 1 MiB at a random offset", measure({"odradek": read}), items=1 << 20, unit="B")
     report.add("find 1 MiB at a random offset (a file range)", measure({"odradek": find}))
@@ -106,8 +106,8 @@ def _lookup(directory: Path, config: LogConfig, batch: bytes, count: int) -> lis
     log.update_high_watermark(log.log_end_offset)
     # Entries that wait in memory would flatter the small case.
     log.segments.active.offset_index.write_pending()
-    dice = random.Random(0)
-    measured = measure({"odradek": lambda: log.read(dice.randrange(count), 1)})
+    rng = random.Random(0)
+    measured = measure({"odradek": lambda: log.read(rng.randrange(count), 1)})
     log.release()
     shutil.rmtree(directory)
     return measured

@@ -81,14 +81,14 @@ def write_log(path: Path, kind: Kind, megabytes: int) -> Checkpoints:
     """Fill a directory with closed segments; what a broker would know of it."""
     path.mkdir(parents=True)
     log = open_log(path, Checkpoints())
-    dice = random.Random(1)
+    rng = random.Random(1)
     count = megabytes * 2**20 // (kind.value_bytes + 30)
     keys = max(1, int(count * kind.keys_per_record))
     size = kind.records_per_batch
     while log.size_in_bytes < megabytes * 2**20:
         batch = build_batch_from_columns(
-            [b"key-%012d" % dice.randrange(keys) for _ in range(size)],
-            [dice.randbytes(kind.value_bytes // 2).hex().encode() for _ in range(size)],
+            [b"key-%012d" % rng.randrange(keys) for _ in range(size)],
+            [rng.randbytes(kind.value_bytes // 2).hex().encode() for _ in range(size)],
             [now_ms()] * size,
             codec=kind.codec,
         )

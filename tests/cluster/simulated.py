@@ -88,7 +88,7 @@ class SimulatedBroker:
         return store
 
     async def _open_store(self) -> MemoryStore:
-        await asyncio.sleep(self.cluster.dice.random() / 10)
+        await asyncio.sleep(self.cluster.rng.random() / 10)
         return self.cluster.ensemble.open_session()
 
     def _registered(self, epoch: int) -> None:
@@ -106,7 +106,7 @@ class SimulatedBroker:
         return RemoteChannel(self.cluster, broker.broker_id)
 
     async def handle_request(self, request: ControlRequest) -> ControlResponse:
-        await asyncio.sleep(self.cluster.dice.random() / 100)
+        await asyncio.sleep(self.cluster.rng.random() / 100)
         refused = self.fence.admit(request.controller_epoch, request.broker_epoch)
         if isinstance(request, UpdateMetadataRequest):
             if not refused:
@@ -183,16 +183,16 @@ class RemoteChannel:
     broker_id: int
 
     async def send(self, request: ControlRequest) -> ControlResponse:
-        dice = self.cluster.dice
-        await asyncio.sleep(dice.random() / 20)
+        rng = self.cluster.rng
+        await asyncio.sleep(rng.random() / 20)
         broker = self.cluster.brokers[self.broker_id]
-        if not broker.is_alive or dice.random() < self.cluster.loss:
+        if not broker.is_alive or rng.random() < self.cluster.loss:
             raise DeliveryFailed(f"broker {self.broker_id} does not answer")
         version = request.SPEC.versions[1]
         decoded, _ = type(request).decode(request.encode(version), version)
         response = await broker.local.send(decoded)
-        await asyncio.sleep(dice.random() / 20)
-        if dice.random() < self.cluster.loss:
+        await asyncio.sleep(rng.random() / 20)
+        if rng.random() < self.cluster.loss:
             raise DeliveryFailed("the answer got lost")
         return response
 
@@ -204,7 +204,7 @@ class RemoteChannel:
 class SimulatedCluster:
     """Brokers by id, dead or alive."""
 
-    dice: random.Random
+    rng: random.Random
     ensemble: MemoryEnsemble
     loss: float = 0.0
     unclean_topics: set[str] = field(default_factory=set)
@@ -237,4 +237,4 @@ class SimulatedCluster:
         """Administers through the first live broker whose session is sure."""
         broker = self.live()[0]
         sites = [BrokerLocation(one.broker_id) for one in self.live()]
-        return TopicAdmin(lambda: broker.node.store, lambda: sites, dice=self.dice)
+        return TopicAdmin(lambda: broker.node.store, lambda: sites, rng=self.rng)

@@ -73,11 +73,11 @@ class Life:
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self.cluster = cluster
-        self.dice = cluster.dice
+        self.rng = cluster.rng
         self.wanted: set[str] = set()
 
     async def step(self) -> None:
-        action = self.dice.choice(
+        action = self.rng.choice(
             [
                 self.create,
                 self.create,
@@ -101,49 +101,49 @@ class Life:
                 await action()
         except (KafkaError, StoreError, TimeoutError):
             pass  # refused or stuck, as an administrator's wish may be
-        await asyncio.sleep(self.dice.choice([0.0, 0.001, 0.02, 0.3]))
+        await asyncio.sleep(self.rng.choice([0.0, 0.001, 0.02, 0.3]))
 
     async def create(self) -> None:
-        factor = self.dice.randint(1, len(self.cluster.live()))
-        name = self.dice.choice(NAMES)
-        await self.cluster.admin().create_topic(NewTopic(name, self.dice.randint(1, 3), factor))
+        factor = self.rng.randint(1, len(self.cluster.live()))
+        name = self.rng.choice(NAMES)
+        await self.cluster.admin().create_topic(NewTopic(name, self.rng.randint(1, 3), factor))
 
     async def delete(self) -> None:
-        await self.cluster.admin().delete_topic(self.dice.choice(NAMES))
+        await self.cluster.admin().delete_topic(self.rng.choice(NAMES))
 
     async def grow(self) -> None:
-        await self.cluster.admin().create_partitions(self.dice.choice(NAMES), self.dice.randint(2, 5))
+        await self.cluster.admin().create_partitions(self.rng.choice(NAMES), self.rng.randint(2, 5))
 
     async def kill(self) -> None:
         if len(self.cluster.live()) > 1:
-            await self.dice.choice(self.cluster.live()).stop()
+            await self.rng.choice(self.cluster.live()).stop()
 
     async def revive(self) -> None:
         dead = [broker for broker in self.cluster.brokers.values() if not broker.is_alive]
         if dead:
-            await self.dice.choice(dead).start()
+            await self.rng.choice(dead).start()
 
     async def expire(self) -> None:
-        store = self.dice.choice(self.cluster.live()).store
+        store = self.rng.choice(self.cluster.live()).store
         if store.state is not SessionState.EXPIRED:
             store.expire()
 
     async def hang(self) -> None:
-        store = self.dice.choice(self.cluster.live()).store
+        store = self.rng.choice(self.cluster.live()).store
         if store.state is SessionState.CONNECTED:
             store.suspend()
 
     async def wake(self) -> None:
         for broker in self.cluster.live():
             if broker.store.state is SessionState.SUSPENDED:
-                broker.store.resume() if self.dice.random() < 0.5 else broker.store.expire()
+                broker.store.resume() if self.rng.random() < 0.5 else broker.store.expire()
 
     async def depose(self) -> None:
         await self.intrude().delete(paths.CONTROLLER)
 
     async def foreign_topic(self) -> None:
         ids = [broker.broker_id for broker in self.cluster.live()]
-        self.dice.shuffle(ids)
+        self.rng.shuffle(ids)
         await self.intrude().create(
             paths.topic("foreign"), b'{"version":1,"partitions":{"0":%s}}' % str(ids).encode()
         )
@@ -153,7 +153,7 @@ class Life:
         await self.intrude().create(paths.PREFERRED_REPLICA_ELECTION, encode_partitions(wished))
 
     async def propose(self) -> None:
-        await self.dice.choice(self.cluster.live()).propose_isrs()
+        await self.rng.choice(self.cluster.live()).propose_isrs()
 
     def intrude(self):
         return self.cluster.ensemble.open_session()

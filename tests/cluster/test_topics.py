@@ -34,7 +34,7 @@ def with_admin(
             lambda: [BrokerLocation(id_) for id_ in range(3)],
             defaults=defaults,
             check_configs=refuse_unknown,
-            dice=random.Random(1),
+            rng=random.Random(1),
         )
         await scenario(admin, store)
 

@@ -97,7 +97,7 @@ class Librdkafka:
 
     def close(self) -> None:
         self._producer.purge()
-        with contextlib.suppress(KafkaException):  # raised for ever by a producer that was fenced
+        with contextlib.suppress(KafkaException):  # raised forever by a producer that was fenced
             self._producer.flush(1)
 
 

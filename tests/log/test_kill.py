@@ -20,11 +20,11 @@ WRITER = TESTS / "log" / "writer_process.py"
 
 @pytest.mark.slow
 def test_a_killed_writer_loses_nothing_that_it_had_told_of(tmp_path: Path) -> None:
-    dice = random.Random(20)
+    rng = random.Random(20)
     told = 0
     for life in range(12):
-        told = max(told, write_until_killed(tmp_path / "log", life, after_s=dice.uniform(0.05, 0.6)))
-        recovery_point = dice.randrange(told + 1)
+        told = max(told, write_until_killed(tmp_path / "log", life, after_s=rng.uniform(0.05, 0.6)))
+        recovery_point = rng.randrange(told + 1)
         log = open_log(
             tmp_path / "log",
             SMALL.replace(internal_segment_bytes=20_000),

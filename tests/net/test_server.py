@@ -74,17 +74,17 @@ def test_large_and_small_requests_follow_one_another_in_any_pieces(run):
         serve(listener)
         reader, writer = await connect(listener)
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        dice = random.Random(7)
+        rng = random.Random(7)
         sizes = [300_000, 5, 300_000, 70_000, 0, 4_092, 4_093, 200_000, 100_000, 3, 500_000, 66_000, 65_537]
-        payloads = [dice.randbytes(size) for size in dice.choices(sizes, k=60)]
+        payloads = [rng.randbytes(size) for size in rng.choices(sizes, k=60)]
         answers = asyncio.create_task(read_all(reader, len(payloads)))
         unsent = b"".join(map(framed, payloads))
         while unsent:
-            count = dice.choice((1, 2, 3, 4, 5, 4_095, 4_096, 4_100, 60_000, 300_000, 700_000))
+            count = rng.choice((1, 2, 3, 4, 5, 4_095, 4_096, 4_100, 60_000, 300_000, 700_000))
             writer.write(unsent[:count])
             unsent = unsent[count:]
             await writer.drain()
-            await asyncio.sleep(dice.choice((0, 0, 0.002)))
+            await asyncio.sleep(rng.choice((0, 0, 0.002)))
         assert await answers == payloads
         writer.close()
         listener.close()

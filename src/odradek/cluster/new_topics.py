@@ -52,7 +52,7 @@ def assign_new_topic(
     *,
     default_partitions: int,
     default_factor: int,
-    dice: PlacementSeed,
+    seed: PlacementSeed,
 ) -> Assignment:
     """The replicas of each partition: those asked for, or placed by the rule."""
     available = list(sites)
@@ -66,7 +66,7 @@ def assign_new_topic(
         return _check_manual(topic.assignment, available)
     count = default_partitions if topic.partition_count == UNSPECIFIED else topic.partition_count
     factor = default_factor if topic.replication_factor == UNSPECIFIED else topic.replication_factor
-    return place_replicas(available, count, factor, start_index=dice.start_index, shift=dice.shift)
+    return place_replicas(available, count, factor, start_index=seed.start_index, shift=seed.shift)
 
 
 def assign_more_partitions(

@@ -65,14 +65,14 @@ class TopicAdmin:
         *,
         defaults: TopicDefaults | None = None,
         check_configs: CheckConfigs = accept_any_configs,
-        dice: random.Random | None = None,
+        rng: random.Random | None = None,
         new_topic_id: Callable[[], UUID] = random_uuid,
     ) -> None:
         self._store = store
         self._sites = sites
         self._defaults = defaults or TopicDefaults()
         self._check_configs = check_configs
-        self._dice = dice or random.Random(random.getrandbits(64))
+        self._rng = rng or random.Random(random.getrandbits(64))
         self._new_topic_id = new_topic_id
 
     async def create_topic(self, topic: NewTopic, *, validate_only: bool = False) -> CreatedTopic:
@@ -111,7 +111,7 @@ class TopicAdmin:
             sites,
             default_partitions=self._defaults.num_partitions,
             default_factor=self._defaults.default_replication_factor,
-            dice=PlacementSeed(self._dice.randrange(bound), self._dice.randrange(bound)),
+            seed=PlacementSeed(self._rng.randrange(bound), self._rng.randrange(bound)),
         )
 
     async def _config_write(self, topic: NewTopic) -> Operation:

@@ -17,27 +17,27 @@ from odradek.protocol.messages import ConsumerGroupHeartbeatResponse
 
 
 def heartbeat(
-    state: GroupsState, group_id: str, beat: ConsumerHeartbeat, now_ms: int
+    state: GroupsState, group_id: str, request: ConsumerHeartbeat, now_ms: int
 ) -> Result[ConsumerGroupHeartbeatResponse]:
     """Handle a heartbeat of a member that joins, stays or leaves."""
     if not state.settings.is_consumer_protocol_enabled:
         raise KafkaError("the consumer protocol is disabled", error_code=ErrorCode.UNSUPPORTED_VERSION)
-    consumer_protocol.check(group_id, beat, state.settings.consumer_assignors)
-    if beat.is_leaving:
-        return _leave(state, group_id, beat, now_ms)
-    transition = _transition_for(state, group_id, beat, now_ms)
-    response = consumer_protocol.heartbeat(transition, beat)
+    consumer_protocol.check(group_id, request, state.settings.consumer_assignors)
+    if request.is_leaving:
+        return _leave(state, group_id, request, now_ms)
+    transition = _transition_for(state, group_id, request, now_ms)
+    response = consumer_protocol.heartbeat(transition, request)
     return transition.result(state.keep, response)
 
 
 def _transition_for(
-    state: GroupsState, group_id: str, beat: ConsumerHeartbeat, now_ms: int
+    state: GroupsState, group_id: str, request: ConsumerHeartbeat, now_ms: int
 ) -> ConsumerGroupTransition:
     """The member's group; a joining member creates it, or upgrades a classic one."""
     group = state.find(group_id)
     if isinstance(group, ConsumerGroup):
         return state.consumer_transition(group, now_ms)
-    if beat.member_epoch != JOIN_EPOCH:
+    if request.member_epoch != JOIN_EPOCH:
         raise GroupIdNotFound(f"Group {group_id} not found.")
     if isinstance(group, Group) and group.members:
         return migration.upgrade(group, state.settings_of(group_id), state.topics, now_ms)
@@ -48,14 +48,14 @@ def _transition_for(
 
 
 def _leave(
-    state: GroupsState, group_id: str, beat: ConsumerHeartbeat, now_ms: int
+    state: GroupsState, group_id: str, request: ConsumerHeartbeat, now_ms: int
 ) -> Result[ConsumerGroupHeartbeatResponse]:
     group = state.find(group_id)
     if not isinstance(group, ConsumerGroup):
         raise GroupIdNotFound(f"Group {group_id} not found.")
-    member = consumer_protocol.leaving_member(group, beat)
-    response = ConsumerGroupHeartbeatResponse(member_id=beat.member_id, member_epoch=beat.member_epoch)
-    if beat.member_epoch == LEAVE_STATIC_EPOCH:
+    member = consumer_protocol.leaving_member(group, request)
+    response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
+    if request.member_epoch == LEAVE_STATIC_EPOCH:
         transition = state.consumer_transition(group, now_ms)
         consumer_protocol.leave_temporarily(transition, member)
         return transition.result(state.keep, response)

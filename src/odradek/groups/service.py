@@ -91,10 +91,10 @@ class GroupService:
     # The consumer protocol
 
     async def consumer_heartbeat(
-        self, group_id: str, beat: ConsumerHeartbeat
+        self, group_id: str, request: ConsumerHeartbeat
     ) -> ConsumerGroupHeartbeatResponse:
         """Join, stay, get an assignment, or leave."""
-        return await self._run(group_id, lambda state, now: consumer.heartbeat(state, group_id, beat, now))
+        return await self._run(group_id, lambda state, now: consumer.heartbeat(state, group_id, request, now))
 
     async def describe_consumer_group(self, group_id: str) -> ConsumerGroupDescribeResponse.Groups:
         """One group of the consumer protocol with its members."""

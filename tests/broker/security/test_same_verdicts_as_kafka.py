@@ -35,40 +35,40 @@ ROUNDS, QUESTIONS = 300, 60
 class Round:
     """Some ACLs, and questions about them."""
 
-    def __init__(self, dice: random.Random) -> None:
-        self.dice = dice
-        self.super_users = dice.choice(("", "User:alice", "User:root;User:bob"))
-        self.allows_everyone = dice.random() < 0.3
-        self.acls = [self.an_acl() for _ in range(dice.choice((0, 1, 2, 4, 8)))]
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.super_users = rng.choice(("", "User:alice", "User:root;User:bob"))
+        self.allows_everyone = rng.random() < 0.3
+        self.acls = [self.an_acl() for _ in range(rng.choice((0, 1, 2, 4, 8)))]
         self.questions = [self.a_question() for _ in range(QUESTIONS)]
 
     def an_acl(self) -> tuple[ResourcePattern, AccessControlEntry]:
-        dice, kind = self.dice, self.a_type()
-        is_literal = kind is ResourceType.CLUSTER or dice.random() < 0.5
+        rng, kind = self.rng, self.a_type()
+        is_literal = kind is ResourceType.CLUSTER or rng.random() < 0.5
         name = (
-            CLUSTER_NAME if kind is ResourceType.CLUSTER else dice.choice(NAMES if is_literal else NAMES[:-1])
+            CLUSTER_NAME if kind is ResourceType.CLUSTER else rng.choice(NAMES if is_literal else NAMES[:-1])
         )
         pattern = ResourcePattern(kind, name, PatternType.LITERAL if is_literal else PatternType.PREFIXED)
         return pattern, AccessControlEntry(
-            dice.choice(PRINCIPALS),
-            dice.choice(HOSTS),
+            rng.choice(PRINCIPALS),
+            rng.choice(HOSTS),
             self.an_operation(kind, AclOperation.ALL),
-            dice.choice((AclPermissionType.ALLOW, AclPermissionType.ALLOW, AclPermissionType.DENY)),
+            rng.choice((AclPermissionType.ALLOW, AclPermissionType.ALLOW, AclPermissionType.DENY)),
         )
 
     def a_type(self) -> ResourceType:
         # Mostly topics, so that several ACLs meet at one.
-        return ResourceType.TOPIC if self.dice.random() < 0.7 else self.dice.choice(RESOURCE_TYPES)
+        return ResourceType.TOPIC if self.rng.random() < 0.7 else self.rng.choice(RESOURCE_TYPES)
 
     def an_operation(self, kind: ResourceType, *more: AclOperation) -> AclOperation:
-        return self.dice.choice((*OPERATIONS[kind], *more))
+        return self.rng.choice((*OPERATIONS[kind], *more))
 
     def a_question(self) -> tuple[str, str, AclOperation, ResourceType, str]:
         kind = self.a_type()
-        name = CLUSTER_NAME if kind is ResourceType.CLUSTER else self.dice.choice((*NAMES[:-1], "abcd", "z"))
+        name = CLUSTER_NAME if kind is ResourceType.CLUSTER else self.rng.choice((*NAMES[:-1], "abcd", "z"))
         return (
-            self.dice.choice(("User:alice", "User:bob", "User:eve", "Group:alice")),
-            self.dice.choice(HOSTS[:-1]),
+            self.rng.choice(("User:alice", "User:bob", "User:eve", "Group:alice")),
+            self.rng.choice(HOSTS[:-1]),
             self.an_operation(kind),
             kind,
             name,
@@ -105,8 +105,8 @@ class Round:
 
 
 def test_kafka_decides_the_same(tmp_path: Path) -> None:
-    dice = random.Random(19)
-    rounds = [Round(dice) for _ in range(ROUNDS)]
+    rng = random.Random(19)
+    rounds = [Round(rng) for _ in range(ROUNDS)]
     asked = [line for one in rounds for line in one.lines()]
     (tmp_path / "cases").write_text("\n".join(asked))
     theirs = kafka_decides(tmp_path / "cases")

@@ -8,7 +8,7 @@ from odradek.client.network.backoff import JITTER, Backoff
 
 def test_pauses_double_up_to_the_limit():
     backoff = Backoff(100, 1000)
-    assert [backoff.pause_ms(failures, dice=0.5) for failures in (1, 2, 3, 4, 5, 6)] == [
+    assert [backoff.pause_ms(failures, random_value=0.5) for failures in (1, 2, 3, 4, 5, 6)] == [
         100,
         200,
         400,
@@ -18,7 +18,7 @@ def test_pauses_double_up_to_the_limit():
     ]
 
 
-@given(failures=st.integers(1, 10**9), dice=st.floats(0, 1, exclude_max=True))
-def test_a_pause_is_never_far_from_its_limit(failures, dice):
-    pause_ms = Backoff(100, 1000).pause_ms(failures, dice)
+@given(failures=st.integers(1, 10**9), random_value=st.floats(0, 1, exclude_max=True))
+def test_a_pause_is_never_far_from_its_limit(failures, random_value):
+    pause_ms = Backoff(100, 1000).pause_ms(failures, random_value)
     assert 100 * (1 - JITTER) <= pause_ms <= 1000 * (1 + JITTER)

@@ -38,12 +38,12 @@ CONFIG = COMPACTED.replace(internal_segment_bytes=1 << 20)
 
 def write_everything(log: PartitionLog, seed: int, batches: int) -> None:
     """All codecs, tombstones, idempotent producers, commits and aborts, in several segments."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     for number in range(batches):
-        producer_id = dice.choice([-1, 5, 8, 9])
+        producer_id = rng.choice([-1, 5, 8, 9])
         pairs = [
-            (b"key%d" % dice.randrange(150), None if dice.random() < 0.1 else b"%d" % number * 9)
-            for _ in range(dice.randrange(1, 8))
+            (b"key%d" % rng.randrange(150), None if rng.random() < 0.1 else b"%d" % number * 9)
+            for _ in range(rng.randrange(1, 8))
         ]
         known = log.producers.entries.get(producer_id)
         sequence = known.last_sequence + 1 if known is not None else 0
@@ -55,8 +55,8 @@ def write_everything(log: PartitionLog, seed: int, batches: int) -> None:
             is_transactional=producer_id >= 8,
             now_ms=NOW_MS + number,
         )
-        if producer_id >= 8 and dice.random() < 0.4:
-            end_transaction(log, producer_id, is_commit=dice.random() < 0.5)
+        if producer_id >= 8 and rng.random() < 0.4:
+            end_transaction(log, producer_id, is_commit=rng.random() < 0.5)
         if number % 60 == 59:
             roll(log)
     for producer_id in (8, 9):

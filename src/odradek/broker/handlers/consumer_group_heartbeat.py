@@ -28,7 +28,7 @@ async def consumer_group_heartbeat(
     names, owned = request.subscribed_topic_names, request.topic_partitions
     for name in names or ():
         context.authorize(Operation.DESCRIBE, Resource.topic(name))
-    beat = ConsumerHeartbeat(
+    heartbeat = ConsumerHeartbeat(
         member_id=member_id,
         member_epoch=request.member_epoch,
         instance_id=request.instance_id,
@@ -46,4 +46,4 @@ async def consumer_group_heartbeat(
         client_host=context.client_host,
         may_describe=lambda name: context.is_allowed(Operation.DESCRIBE, Resource.topic(name)),
     )
-    return await context.services.groups.consumer_heartbeat(request.group_id, beat)
+    return await context.services.groups.consumer_heartbeat(request.group_id, heartbeat)

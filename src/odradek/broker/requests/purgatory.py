@@ -309,7 +309,7 @@ class CommitPurgatory:
 
 
 def _close(connection: Connection | None) -> None:
-    """A waiting request failed by a bug: its client must not wait for ever, and the others go on."""
+    """A waiting request failed by a bug: its client must not wait forever, and the others go on."""
     log.exception(
         "a bug in a waiting request, requested by %s", connection.peer if connection else "this broker"
     )

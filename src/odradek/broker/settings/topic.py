@@ -79,7 +79,7 @@ def _topic_defaults(broker_values: Mapping[str, Value]) -> LogConfig:
     for name, synonyms in TOPIC_SYNONYMS.items():
         if name in catalog.TOPIC:
             values[_field(catalog.TOPIC[name])] = _first_value(broker_values, synonyms)
-    # Kafka treats any negative age as "keep for ever".
+    # Kafka treats any negative age as "keep forever".
     values["retention_ms"] = max(values["retention_ms"], -1)
     return LogConfig(**values)
 

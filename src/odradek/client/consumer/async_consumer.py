@@ -225,7 +225,7 @@ class AsyncConsumer(Generic[Key, Value]):
             raise problem.with_traceback(None)
 
     async def __aiter__(self) -> AsyncIterator[ConsumerRecord[Key, Value]]:
-        """Records one by one, for ever; ends when the consumer is closed."""
+        """Records one by one, forever; ends when the consumer is closed."""
         leftover = self._reader.leftover
         while not self._is_closed:
             leftover.extend(await self.poll(LONGEST_SLICE_S))

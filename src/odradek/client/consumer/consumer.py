@@ -221,7 +221,7 @@ class Consumer(PollPath[Key, Value]):
                 self._background.call_soon(self._engine.commit_soon, offsets, None)
 
     def __iter__(self) -> Iterator[ConsumerRecord[Key, Value]]:
-        """Records one by one, for ever; ends when the consumer is closed."""
+        """Records one by one, forever; ends when the consumer is closed."""
         leftover = self._reader.leftover
         while self._is_open:
             leftover.extend(self.poll(LONGEST_SLICE_S))

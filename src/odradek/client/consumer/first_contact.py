@@ -1,6 +1,6 @@
 """How long a consumer that has never connected retries before it reports an error. No I/O, no clock.
 
-After the first success a consumer retries for ever, as Kafka's own does. Before that it is more likely
+After the first success a consumer retries forever, as Kafka's own does. Before that it is more likely
 that an address or a setting is wrong, and an error is raised after `default_api_timeout_ms`.
 """
 

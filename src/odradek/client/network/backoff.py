@@ -17,8 +17,8 @@ class Backoff:
     base_ms: int
     max_ms: int
 
-    def pause_ms(self, failures: int, dice: float) -> float:
-        """The pause after so many failures in a row, from 1 on; `dice` is a random number in [0, 1)."""
+    def pause_ms(self, failures: int, random_value: float) -> float:
+        """The pause after so many failures in a row, from 1 on; `random_value` is in [0, 1)."""
         # 2**30 times any base is beyond every limit, and later powers only cost time.
         doubled = self.base_ms * 2 ** min(failures - 1, 30)
-        return float(min(doubled, self.max_ms) * (1 - JITTER + 2 * JITTER * dice))
+        return float(min(doubled, self.max_ms) * (1 - JITTER + 2 * JITTER * random_value))

@@ -223,7 +223,7 @@ class BrokerConnection(DirectReadOwner):
                 if answer.handle(frame):
                     return
             except BaseException as error:
-                # KeyboardInterrupt, for example: the waiting caller must not wait for ever.
+                # KeyboardInterrupt, for example: the waiting caller must not wait forever.
                 self._loop.call_soon_threadsafe(answer.set_exception, error)
                 raise
         self._loop.call_soon_threadsafe(self._complete_on_loop, answer, frame)

@@ -186,7 +186,7 @@ class DirectRead:
         try:
             handler.run_deferred(is_direct)
         except BaseException as error:
-            # KeyboardInterrupt, for example: the waiting caller must not wait for ever.
+            # KeyboardInterrupt, for example: the waiting caller must not wait forever.
             self._loop.call_soon_threadsafe(handler.set_exception, error)
             raise
 

@@ -33,7 +33,7 @@ def make_accumulator(config: ProducerConfig) -> Accumulator:
         batch_size=config.batch_size,
         buffer_memory=config.buffer_memory,
         max_request_size=config.max_request_size,
-        dice=random.randrange,
+        randrange=random.randrange,
         now_ms=lambda: time.monotonic() * 1000,
     )
     accumulator.hashes_keys = not config.partitioner_ignore_keys

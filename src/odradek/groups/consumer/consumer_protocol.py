@@ -82,33 +82,37 @@ class ConsumerHeartbeat:
         )
 
 
-def check(group_id: str, beat: ConsumerHeartbeat, assignors: Collection[str]) -> None:
+def check(group_id: str, request: ConsumerHeartbeat, assignors: Collection[str]) -> None:
     """Raise if the heartbeat is not valid."""
-    for name, text in (("GroupId", group_id), ("InstanceId", beat.instance_id), ("RackId", beat.rack_id)):
+    for name, text in (
+        ("GroupId", group_id),
+        ("InstanceId", request.instance_id),
+        ("RackId", request.rack_id),
+    ):
         if text is not None and not text.strip():
             _refuse(f"{name} can't be empty.")
-    if not beat.member_id:
+    if not request.member_id:
         _refuse("MemberId can't be empty.")
-    if beat.member_epoch == JOIN_EPOCH:
-        _check_joining(beat)
-    elif beat.member_epoch < LEAVE_STATIC_EPOCH:
-        _refuse(f"MemberEpoch {beat.member_epoch} is invalid.")
-    elif beat.member_epoch == LEAVE_STATIC_EPOCH and beat.instance_id is None:
+    if request.member_epoch == JOIN_EPOCH:
+        _check_joining(request)
+    elif request.member_epoch < LEAVE_STATIC_EPOCH:
+        _refuse(f"MemberEpoch {request.member_epoch} is invalid.")
+    elif request.member_epoch == LEAVE_STATIC_EPOCH and request.instance_id is None:
         _refuse("InstanceId can't be null.")
-    if beat.server_assignor is not None and beat.server_assignor not in assignors:
+    if request.server_assignor is not None and request.server_assignor not in assignors:
         raise KafkaError(
-            f"ServerAssignor {beat.server_assignor} is not supported. "
+            f"ServerAssignor {request.server_assignor} is not supported. "
             f"Supported assignors: {', '.join(assignors)}.",
             error_code=ErrorCode.UNSUPPORTED_ASSIGNOR,
         )
 
 
-def _check_joining(beat: ConsumerHeartbeat) -> None:
-    if beat.rebalance_timeout_ms == -1:
+def _check_joining(request: ConsumerHeartbeat) -> None:
+    if request.rebalance_timeout_ms == -1:
         _refuse("RebalanceTimeoutMs must be provided in first request.")
-    if beat.owned is None or beat.owned:
+    if request.owned is None or request.owned:
         _refuse("TopicPartitions must be empty when (re-)joining.")
-    if beat.topics is None and beat.regex is None:
+    if request.topics is None and request.regex is None:
         _refuse("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.")
 
 
@@ -119,20 +123,22 @@ def _refuse(problem: str) -> None:
 # Staying
 
 
-def heartbeat(transition: ConsumerGroupTransition, beat: ConsumerHeartbeat) -> ConsumerGroupHeartbeatResponse:
+def heartbeat(
+    transition: ConsumerGroupTransition, request: ConsumerHeartbeat
+) -> ConsumerGroupHeartbeatResponse:
     """Handle a heartbeat of a member that joins or stays."""
-    check_group_size(transition, beat.member_id)
-    member = _find_member(transition, beat)
-    updated = _updated(member, beat)
-    bring_up_to_date(transition, member, updated, beat.may_describe)
-    now = step(transition, transition.group.members[beat.member_id], beat.owned)
+    check_group_size(transition, request.member_id)
+    member = _find_member(transition, request)
+    updated = _updated(member, request)
+    bring_up_to_date(transition, member, updated, request.may_describe)
+    now = step(transition, transition.group.members[request.member_id], request.owned)
     transition.start_session(now)
     response = ConsumerGroupHeartbeatResponse(
         member_id=now.member_id,
         member_epoch=now.member_epoch,
         heartbeat_interval_ms=transition.settings.consumer_heartbeat_interval_ms,
     )
-    if beat.is_full or now.assigned.keys() != member.assigned.keys():
+    if request.is_full or now.assigned.keys() != member.assigned.keys():
         response.assignment = _assignment_of(now)
     return response
 
@@ -147,37 +153,37 @@ def check_group_size(transition: ConsumerGroupTransition, member_id: str) -> Non
         )
 
 
-def _find_member(transition: ConsumerGroupTransition, beat: ConsumerHeartbeat) -> ConsumerMember:
+def _find_member(transition: ConsumerGroupTransition, request: ConsumerHeartbeat) -> ConsumerMember:
     """The member that sent the heartbeat, or a new one if it joins; its epoch is checked."""
-    if beat.instance_id is not None:
-        return _find_static(transition, beat, beat.instance_id)
-    member = transition.group.members.get(beat.member_id)
+    if request.instance_id is not None:
+        return _find_static(transition, request, request.instance_id)
+    member = transition.group.members.get(request.member_id)
     if member is None:
-        if beat.member_epoch != JOIN_EPOCH:
-            raise UnknownMemberId(f"{beat.member_id} is not a member of {transition.group.group_id}")
-        return ConsumerMember(beat.member_id)
-    _check_epoch(member, beat)
+        if request.member_epoch != JOIN_EPOCH:
+            raise UnknownMemberId(f"{request.member_id} is not a member of {transition.group.group_id}")
+        return ConsumerMember(request.member_id)
+    _check_epoch(member, request)
     return member
 
 
 def _find_static(
-    transition: ConsumerGroupTransition, beat: ConsumerHeartbeat, instance_id: str
+    transition: ConsumerGroupTransition, request: ConsumerHeartbeat, instance_id: str
 ) -> ConsumerMember:
     holder = transition.group.static_member(instance_id)
-    if beat.member_epoch == JOIN_EPOCH:
+    if request.member_epoch == JOIN_EPOCH:
         if holder is None:
-            return ConsumerMember(beat.member_id)
-        if holder.member_id == beat.member_id:
+            return ConsumerMember(request.member_id)
+        if holder.member_id == request.member_id:
             return holder
         if holder.classic is None and holder.member_epoch != LEAVE_STATIC_EPOCH:
             raise KafkaError(
-                f"Static member {beat.member_id} with instance id {instance_id} cannot join the group "
+                f"Static member {request.member_id} with instance id {instance_id} cannot join the group "
                 f"because the instance id is owned by {holder.member_id} member.",
                 error_code=ErrorCode.UNRELEASED_INSTANCE_ID,
             )
-        return replace_static(transition, holder, beat.member_id)
-    member = static_member(transition.group, beat.member_id, instance_id)
-    _check_epoch(member, beat)
+        return replace_static(transition, holder, request.member_id)
+    member = static_member(transition.group, request.member_id, instance_id)
+    _check_epoch(member, request)
     return member
 
 
@@ -211,13 +217,13 @@ def replace_static(
     return replacement
 
 
-def _check_epoch(member: ConsumerMember, beat: ConsumerHeartbeat) -> None:
-    known, sent = member.member_epoch, beat.member_epoch
+def _check_epoch(member: ConsumerMember, request: ConsumerHeartbeat) -> None:
+    known, sent = member.member_epoch, request.member_epoch
     if sent in (known, JOIN_EPOCH):
         return
     # The response with the new epoch may have got lost: then the member owns no more than it was assigned.
     is_behind = sent == member.previous_member_epoch and sent < known
-    if is_behind and beat.owned is not None and beat.owned <= member.assigned.keys():
+    if is_behind and request.owned is not None and request.owned <= member.assigned.keys():
         return
     raise KafkaError(
         f"The consumer group member has another member epoch ({sent}) than the one known by the group "
@@ -226,21 +232,25 @@ def _check_epoch(member: ConsumerMember, beat: ConsumerHeartbeat) -> None:
     )
 
 
-def _updated(member: ConsumerMember, beat: ConsumerHeartbeat) -> ConsumerMember:
-    if beat.regex:
-        compiled(beat.regex)
+def _updated(member: ConsumerMember, request: ConsumerHeartbeat) -> ConsumerMember:
+    if request.regex:
+        compiled(request.regex)
     return replace(
         member,
-        instance_id=member.instance_id if beat.instance_id is None else beat.instance_id,
-        rack_id=member.rack_id if beat.rack_id is None else beat.rack_id,
+        instance_id=member.instance_id if request.instance_id is None else request.instance_id,
+        rack_id=member.rack_id if request.rack_id is None else request.rack_id,
         rebalance_timeout_ms=(
-            member.rebalance_timeout_ms if beat.rebalance_timeout_ms == -1 else beat.rebalance_timeout_ms
+            member.rebalance_timeout_ms
+            if request.rebalance_timeout_ms == -1
+            else request.rebalance_timeout_ms
         ),
-        server_assignor=member.server_assignor if beat.server_assignor is None else beat.server_assignor,
-        topics=member.topics if beat.topics is None else beat.topics,
-        regex=member.regex if beat.regex is None else beat.regex,
-        client_id=beat.client_id,
-        client_host=beat.client_host,
+        server_assignor=member.server_assignor
+        if request.server_assignor is None
+        else request.server_assignor,
+        topics=member.topics if request.topics is None else request.topics,
+        regex=member.regex if request.regex is None else request.regex,
+        client_id=request.client_id,
+        client_host=request.client_host,
         classic=None,
     )
 
@@ -364,13 +374,13 @@ def _assignment_of(member: ConsumerMember) -> _Assignment:
 # Leaving
 
 
-def leaving_member(group: ConsumerGroup, beat: ConsumerHeartbeat) -> ConsumerMember:
+def leaving_member(group: ConsumerGroup, request: ConsumerHeartbeat) -> ConsumerMember:
     """The member that leaves; raises if there is none."""
-    if beat.instance_id is not None:
-        return static_member(group, beat.member_id, beat.instance_id)
-    if beat.member_id not in group.members:
-        raise UnknownMemberId(f"{beat.member_id} is not a member of {group.group_id}")
-    return group.members[beat.member_id]
+    if request.instance_id is not None:
+        return static_member(group, request.member_id, request.instance_id)
+    if request.member_id not in group.members:
+        raise UnknownMemberId(f"{request.member_id} is not a member of {group.group_id}")
+    return group.members[request.member_id]
 
 
 def leave_temporarily(transition: ConsumerGroupTransition, member: ConsumerMember) -> None:

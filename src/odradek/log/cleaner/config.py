@@ -20,7 +20,7 @@ class CleanerConfig:
         "log.cleaner.enable",
         Kind.BOOLEAN,
         True,
-        "Whether compaction runs; without it compacted topics grow for ever.",
+        "Whether compaction runs; without it compacted topics grow forever.",
         is_dynamic=False,
     )
     log_cleaner_threads: int = setting(

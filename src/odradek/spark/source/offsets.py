@@ -66,7 +66,7 @@ def from_json(found: Mapping[str, Mapping[str, int]]) -> Offsets:
 def limited(start: Mapping[TopicPartition, int], latest: Offsets, most: int) -> Offsets:
     """Where a micro-batch of about `most` offsets ends: each partition gives in proportion to what it has.
 
-    At least one offset of each partition that has any, so that none is left behind for ever.
+    At least one offset of each partition that has any, so that none is left behind forever.
     """
     sizes = {partition: max(0, end - start.get(partition, end)) for partition, end in latest.items()}
     total = sum(sizes.values())

@@ -48,7 +48,9 @@ class Clock:
 def an_accumulator(way: ModuleType, clock: Clock | None = None, **settings: Any) -> Any:
     usual = {"batch_size": 1000, "buffer_memory": 100_000, "max_request_size": 50_000}
     time = clock or Clock()
-    return way.Accumulator(**{**usual, **settings}, dice=lambda sides: sides - 1, now_ms=lambda: time.now_ms)
+    return way.Accumulator(
+        **{**usual, **settings}, randrange=lambda sides: sides - 1, now_ms=lambda: time.now_ms
+    )
 
 
 def send(accumulator: Any, value: bytes, key: bytes | None = None, partition: int | None = None) -> Any:

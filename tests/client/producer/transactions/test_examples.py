@@ -30,12 +30,12 @@ def test_output_equals_input_although_the_program_is_killed(
             producer.send(made_topic, b"record %d" % number, key=b"%d" % (number % 7))
     expected = sorted(b"RECORD %d" % number for number in range(RECORDS))
     command = [sys.executable, str(EXAMPLES / name), bootstrap, made_topic, target]
-    dice, deadline, kills = random.Random(5), time.monotonic() + MAX_SECONDS, 0
+    rng, deadline, kills = random.Random(5), time.monotonic() + MAX_SECONDS, 0
     found: list[bytes] = []
     while len(found) < RECORDS:
         assert time.monotonic() < deadline, f"{len(found)} of {RECORDS} records after {kills} kills"
         with subprocess.Popen(command) as process:
-            time.sleep(dice.uniform(0.4, 1.4) if kills < KILLS else 8)
+            time.sleep(rng.uniform(0.4, 1.4) if kills < KILLS else 8)
             process.kill()
         kills += 1
         found = values(bootstrap, target)

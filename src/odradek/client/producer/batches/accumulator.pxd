@@ -45,7 +45,7 @@ cdef class Accumulator:
     cdef public bint hashes_keys
     cdef public object wake
     cdef public object on_memory
-    cdef object _dice
+    cdef object _randrange
     cdef object _now_ms
     cdef object _memory_waiters
 

@@ -96,7 +96,7 @@ class Accumulator:
         batch_size: int,
         buffer_memory: int,
         max_request_size: int,
-        dice: Callable[[int], int],
+        randrange: Callable[[int], int],
         now_ms: Callable[[], float],
     ) -> None:
         self.topics: dict[str, TopicQueues] = {}
@@ -126,7 +126,7 @@ class Accumulator:
         self.hashes_keys = True
         self.wake: Callable[[], object] = _nothing
         self.on_memory: Callable[[], object] = _nothing
-        self._dice = dice
+        self._randrange = randrange
         self._now_ms = now_ms
         self._memory_waiters = threading.Condition(self.lock)
 
@@ -263,8 +263,8 @@ class Accumulator:
     def _switch(self, topic: TopicQueues) -> None:
         """Stick to another partition: of two at random, the one that has less to send."""
         choices: list[int] = topic.available or list(range(len(topic.queues)))
-        one = choices[self._dice(len(choices))]
-        other = choices[self._dice(len(choices))]
+        one = choices[self._randrange(len(choices))]
+        other = choices[self._randrange(len(choices))]
         fewer = len(topic.queues[other].closed) < len(topic.queues[one].closed)
         topic.sticky = other if fewer or one == topic.sticky else one
         topic.sticky_bytes = 0

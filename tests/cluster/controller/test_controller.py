@@ -288,6 +288,32 @@ def test_a_broker_that_bounced_unseen_is_told_everything_in_its_new_life():
     run_in_virtual_time(scenario())
 
 
+def test_a_controller_that_restarted_before_anybody_noticed_leads_nothing_by_its_old_life():
+    async def scenario() -> None:
+        cluster = await a_cluster(
+            3, NewTopic("t", assignment={0: [0, 1, 2]}), NewTopic("u", assignment={0: [0]})
+        )
+        old = controller_of(cluster)
+        assert old.broker_id == 0
+        others = [broker for broker in cluster.live() if broker is not old]
+        for broker in others:
+            broker.store.suspend()
+        await old.stop()
+        await old.start()
+        for broker in others:
+            broker.store.resume()
+        await cluster.settle()
+
+        state = await state_of(cluster)
+        assert (state.leader, state.isr) == (1, (1, 2))
+        assert all(broker.image.partition("t", 0).leader == 1 for broker in cluster.live())
+        alone = await state_of(cluster, TopicPartition("u", 0))
+        assert (alone.leader, alone.isr) == (0, (0,))
+        await cluster.stop()
+
+    run_in_virtual_time(scenario())
+
+
 def test_a_broker_that_dies_while_it_deletes_halts_the_deletion_until_it_is_back():
     async def scenario() -> None:
         cluster = await a_cluster(2, NewTopic("t", assignment={0: [1, 0]}))

@@ -6,7 +6,7 @@ import gc
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -119,19 +119,32 @@ def verify_problems(log_dirs: Iterable[Path]) -> list[str]:
     return [] if done.returncode == 0 else [f"log verify: {(done.stdout + done.stderr)[:3000]}"]
 
 
-def dump_problems(log_dirs: Iterable[Path]) -> list[str]:
-    """What Kafka's DumpLogSegments complains about in segments, indexes and snapshots."""
-    files = [
+def dump_problems(log_dirs: Sequence[Path]) -> list[str]:
+    """What Kafka's DumpLogSegments complains about in segments and their indexes."""
+    return [
+        *_dump_problems(_partition_files(log_dirs, "*.log")),
+        *_dump_problems(_partition_files(log_dirs, "*index"), "--index-sanity-check"),
+    ]
+
+
+def _partition_files(log_dirs: Sequence[Path], pattern: str) -> list[str]:
+    return [
         str(path)
         for log_dir in log_dirs
-        for path in sorted(log_dir.glob("*-[0-9]*/*"))
-        if path.suffix in (".log", ".index", ".timeindex") and path.stat().st_size
+        for path in sorted(log_dir.glob(f"*-[0-9]*/{pattern}"))
+        if path.stat().st_size
     ]
-    done = run_tool("DumpLogSegments", "--files", ",".join(files))
+
+
+def _dump_problems(files: list[str], *flags: str) -> list[str]:
+    if not files:
+        return []
+    done = run_tool("DumpLogSegments", *flags, "--files", ",".join(files))
     printed = (done.stdout + done.stderr).splitlines()
     found = [line for line in printed if SEGMENT_PROBLEMS.search(line)]
     if done.returncode:
         found.append(f"ended with {done.returncode}: {done.stderr[-500:]}")
-    if sum(line.startswith("Dumping ") for line in printed) != len(files):
-        found.append(f"{len(files)} files were given, but not as many dumped")
+    dumped = sum(line.startswith("Dumping ") for line in printed)
+    if dumped != len(files):
+        found.append(f"{dumped} of {len(files)} files were dumped")
     return [f"DumpLogSegments: {line}" for line in found[:10]]

@@ -237,7 +237,7 @@ class FaultRun:
         if not self._plan.is_kafka:
             self._failures += verify_problems(log_dirs.values())
         if self._plan.java:
-            self._failures += dump_problems(log_dirs.values())
+            self._failures += dump_problems([*log_dirs.values()])
         partitions = {path.name for home in log_dirs.values() for path in home.glob(f"{TOPIC}*-[0-9]*")}
         return [
             difference

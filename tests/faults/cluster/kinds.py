@@ -103,12 +103,20 @@ def bounce(scene: Scene) -> str:
 
 def wipe(scene: Scene) -> str:
     """The broker comes back under its old id with an empty disk."""
-    leader = scene.a_leader()
-    scene.brokers.kill(leader)
-    scene.brokers.wipe(leader)
+    return _wipe(scene, scene.a_leader())
+
+
+def wipe_controller(scene: Scene) -> str:
+    """On ZooKeeper it is registered again in the moment in which it ceases to be the controller."""
+    return _wipe(scene, scene.brokers.controller)
+
+
+def _wipe(scene: Scene, victim: int) -> str:
+    scene.brokers.kill(victim)
+    scene.brokers.wipe(victim)
     scene.hold()
-    scene.brokers.start(leader)
-    return str(leader)
+    scene.brokers.start(victim)
+    return str(victim)
 
 
 def pause_leader(scene: Scene) -> str:
@@ -242,6 +250,7 @@ KINDS: dict[str, Kind] = {
     "restart": restart,
     "bounce": bounce,
     "wipe": wipe,
+    "wipe controller": wipe_controller,
     "pause leader": pause_leader,
     "pause controller": pause_controller,
     "two elections": two_elections,

@@ -85,7 +85,7 @@ def main(
 
 def kinds_for(store: str, min_insync_replicas: int) -> list[str]:
     """What nothing may be lost by: with min ISR 1, a wiped disk may have held the only acknowledged copy."""
-    kinds = [kind for kind in KINDS if kind != "wipe" or min_insync_replicas > 1]
+    kinds = [kind for kind in KINDS if not kind.startswith("wipe") or min_insync_replicas > 1]
     if store == "zookeeper":
         return [*kinds, "ZooKeeper away"]
     return [*kinds, *(ZOOKEEPER_KINDS if store == "zookeeper3" else ())]

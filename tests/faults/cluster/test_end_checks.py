@@ -5,7 +5,17 @@ from __future__ import annotations
 import os
 from types import SimpleNamespace
 
-from faults.cluster.end_checks import Resources, growth, not_preferred, resources, unserved, verify_problems
+import pytest
+
+from faults.cluster.end_checks import (
+    Resources,
+    dump_problems,
+    growth,
+    not_preferred,
+    resources,
+    unserved,
+    verify_problems,
+)
 from faults.cluster.main import kinds_for
 from log.given_logs import NOW_MS, a_batch, open_log
 from odradek.testing.history.operations import Fault, History, Outcome, Poll, Read, Send
@@ -80,6 +90,22 @@ def test_a_changed_byte_of_a_log_is_found(tmp_path):
     assert "log verify" in verify_problems([tmp_path / "t-0"])[0]
 
 
+@pytest.mark.java
+@pytest.mark.slow
+def test_a_changed_byte_of_a_log_is_found_by_kafka_too(tmp_path):
+    log = open_log(tmp_path / "t-0")
+    log.append_as_leader(a_batch(3), 0, now_ms=NOW_MS)
+    log.close(NOW_MS)
+    assert dump_problems([tmp_path]) == []
+
+    (segment,) = (tmp_path / "t-0").glob("*.log")
+    content = bytearray(segment.read_bytes())
+    content[-1] ^= 1
+    segment.write_bytes(content)
+    assert "isvalid: false" in "".join(dump_problems([tmp_path]))
+
+
 def test_a_disk_is_wiped_only_where_another_replica_has_everything():
-    assert "wipe" in kinds_for("embedded", min_insync_replicas=2)
-    assert "wipe" not in kinds_for("embedded", min_insync_replicas=1)
+    wipes = {"wipe", "wipe controller"}
+    assert wipes <= set(kinds_for("embedded", min_insync_replicas=2))
+    assert wipes.isdisjoint(kinds_for("embedded", min_insync_replicas=1))

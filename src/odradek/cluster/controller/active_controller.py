@@ -17,7 +17,8 @@ from odradek.cluster.controller.reassignments import Reassignments
 from odradek.cluster.controller.state.context import PartitionReplica, PartitionState, ReplicaState
 from odradek.cluster.controller.state.election import Election
 from odradek.cluster.controller.state.rebalance import imbalanced_partitions
-from odradek.cluster.controller.state.state_nodes import read_states
+from odradek.cluster.controller.state.restarts import replicas_of_restarted_brokers
+from odradek.cluster.controller.state.state_nodes import read_state_nodes
 from odradek.cluster.controller.topic_changes import TopicChanges
 from odradek.cluster.controller.topic_deletion_manager import TopicDeletionManager
 from odradek.common.error_codes import ErrorCode
@@ -62,7 +63,10 @@ class ActiveController:
         for broker in self.context.brokers.values():
             self.session.channels.add(broker)
         partitions = await self._topics.load_topics(await self._topics.read_names())
-        self.context.leadership.update(await read_states(self.session.store, partitions))
+        nodes = await read_state_nodes(self.session.store, partitions)
+        self.context.leadership.update((one, node.state) for one, node in nodes.items())
+        epochs = {broker_id: broker.epoch for broker_id, broker in self.context.brokers.items()}
+        restarted = replicas_of_restarted_brokers(nodes, epochs)
         self._set_initial_states()
         self.session.batch.add_full_state(self.context.brokers)
         dead = [
@@ -71,6 +75,7 @@ class ActiveController:
             if state is ReplicaState.DELETION_INELIGIBLE
         ]
         await self._brokers.replicas_failed(dead)
+        await self._brokers.restarted_unseen(restarted)
         await self._deleting.deletions_changed()
         await self._notes.preferred_election_changed(self._admin_requests)
         await self._reassignments.resume()

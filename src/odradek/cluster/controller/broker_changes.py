@@ -50,6 +50,24 @@ class BrokerChanges:
             await self.brokers_started([registered[id_] for id_ in sorted(come)])
         return bool(come)
 
+    async def restarted_unseen(self, replicas: Iterable[PartitionReplica]) -> None:
+        """Replicas that are in sync only by an earlier life of their broker: a failure and a start."""
+        stale = [one for one in replicas if not self._is_queued(one.partition)]
+        if not stale:
+            return
+        broker_ids = sorted({one.broker_id for one in stale})
+        logger.info(
+            "brokers %s have restarted; %d replicas have to come in sync again", broker_ids, len(stale)
+        )
+        offline = self._context.offline_directories
+        for partition, broker_id in stale:
+            offline.setdefault(broker_id, set()).add(partition)
+        await self.replicas_failed(stale)
+        for partition, broker_id in stale:
+            offline[broker_id].discard(partition)
+        await self._session.transitions.move_replicas(stale, ReplicaState.ONLINE)
+        await self.elect_where_possible()
+
     async def broker_changed(self, broker_id: int) -> None:
         """A registration was changed: send the broker's new endpoints to all brokers."""
         watcher = self._session.watcher(BrokerChanged(broker_id))

@@ -36,9 +36,23 @@ class Written(NamedTuple):
     conflicts: list[TopicPartition]
 
 
+class ReadState(NamedTuple):
+    """A state as it was read, and the transaction that wrote it."""
+
+    state: LeaderAndIsr
+    zxid: int
+
+
 async def read_states(store: Store, partitions: Iterable[TopicPartition]) -> States:
     """The state nodes that are there."""
-    found: States = {}
+    return {one: read.state for one, read in (await read_state_nodes(store, partitions)).items()}
+
+
+async def read_state_nodes(
+    store: Store, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, ReadState]:
+    """The state nodes that are there, with the transactions that wrote them."""
+    found: dict[TopicPartition, ReadState] = {}
     for chunk in _chunks(partitions, READS_AT_ONCE):
         states = await asyncio.gather(*(_read_state(store, partition) for partition in chunk))
         found.update((one, state) for one, state in zip(chunk, states, strict=True) if state is not None)
@@ -108,7 +122,7 @@ async def _create_what_is_missing(
     return True
 
 
-async def _read_state(store: Store, partition: TopicPartition) -> LeaderAndIsr | None:
+async def _read_state(store: Store, partition: TopicPartition) -> ReadState | None:
     try:
         node = await store.get(paths.partition_state(partition))
         found = PartitionStateNode.decode(node.payload)
@@ -118,7 +132,7 @@ async def _read_state(store: Store, partition: TopicPartition) -> LeaderAndIsr |
         # Without an ISR no leader can be elected; it stays offline until the node is repaired.
         logger.error("the state of %s cannot be read: %s", partition, damage)
         return None
-    return LeaderAndIsr(
+    state = LeaderAndIsr(
         leader=found.leader,
         leader_epoch=found.leader_epoch,
         isr=found.isr,
@@ -126,6 +140,7 @@ async def _read_state(store: Store, partition: TopicPartition) -> LeaderAndIsr |
         recovery_state=LeaderRecoveryState(found.is_recovering),
         partition_epoch=node.stat.version,
     )
+    return ReadState(state, node.stat.mzxid)
 
 
 def _encode(state: LeaderAndIsr) -> bytes:

@@ -43,9 +43,10 @@ faults: $(DEV) ## kill, stop and wipe brokers of clusters under load for an hour
 	cd tests && ../$(BIN)/python -m faults.cluster.main $(FAULTS)
 	cd tests && ../$(BIN)/python -m faults.copier.main $(COPIER)
 
-long: $(DEV) ## the longest comparisons with Apache Kafka: transactions, reassignments
+long: $(DEV) $(SPARK) ## the longest comparisons with Apache Kafka: transactions, reassignments, pipelines on Spark
 	bench/peers/setup > /dev/null
 	$(BIN)/pytest -q -m long --timeout 900
+	$(SPARK_VENV)/bin/python -m pytest -q -m 'spark and long' --timeout 900 tests/spark
 
 planted-bugs: $(DEV) ## plant known bugs in the brokers; the simulation must find each
 	$(BIN)/python tests/simulation/run.py --every-bug --schedules 200 --faults 5

@@ -1,27 +1,22 @@
 """`odradek pipeline run` as a process: killed, refused, stopped from another terminal.
 
 The test with kills starts three JVMs, and is a command of its own:
-.venv-spark/bin/python -m pytest -m "spark and slow" tests/spark/pipeline
+make long, or .venv-spark/bin/python -m pytest -m "spark and long" tests/spark/pipeline
 """
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet
 import pytest
 
 from compat.clients.face import Record
 from compat.clients.librdkafka import Librdkafka
-from odradek.spark.pipeline.running.state_directory import KILLED, RUNNING, StateDirectory
+from odradek.spark.pipeline.running.state_directory import KILLED, RUNNING
 from odradek.testing import Cluster
+from spark.pipeline.terminal import Terminal, a_terminal, ends, has_read, until
 
 PIPELINE = """\
 name: archive
@@ -38,61 +33,19 @@ sinks:
   files: {{from: orders, parquet: out}}
 dead_letters: orders-dead
 """
-PATIENCE_S = 200
-
-
-class Terminal:
-    """Runs commands with a state directory of their own."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.environment = os.environ | {"ODRADEK_PIPELINE_STATE": str(directory / "state")}
-        self.started: list[subprocess.Popen[str]] = []
-
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "odradek.cli.main", "pipeline", *arguments]
-        process = subprocess.Popen(
-            command,
-            cwd=self.directory,
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self.started.append(process)
-        return process
-
-    def run(self, *arguments: str) -> tuple[int, str, str]:
-        process = self.start(*arguments)
-        out, errors = process.communicate(timeout=PATIENCE_S)
-        return process.returncode, out, errors
-
-    def status(self) -> Any:
-        return StateDirectory("archive", self.directory / "state").read()
 
 
 @pytest.fixture
 def terminal(tmp_path):
-    terminal = Terminal(tmp_path)
-    yield terminal
-    for process in terminal.started:
-        if process.poll() is None:
-            process.kill()  # its driver ends when its standard input closes
-            process.communicate()
-
-
-def until(is_true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_true():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    with a_terminal(tmp_path) as terminal:
+        yield terminal
 
 
 def rows_out(terminal: Terminal) -> int:
-    return int(terminal.status().progress["queries"].get("files", {}).get("rows_out", 0))
+    return int(terminal.status("archive").progress["queries"].get("files", {}).get("rows_out", 0))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_row_is_there_once_after_kills_of_driver_and_broker(terminal, tmp_path):
     good = [Record(json.dumps({"id": number}).encode()) for number in range(3000)]
     bad = [Record(b"bad %d" % number) for number in range(6)]
@@ -105,7 +58,7 @@ def test_every_row_is_there_once_after_kills_of_driver_and_broker(terminal, tmp_
 
         run = terminal.start("run", "archive.yaml", "--master", "local[2]", "-o", "json")
         until((tmp_path / "state/archive/status.json").exists)
-        until(lambda: terminal.status().state == RUNNING and rows_out(terminal) > 0)
+        until(lambda: terminal.status("archive").state == RUNNING and rows_out(terminal) > 0)
 
         code, _, errors = terminal.run("run", "archive.yaml")
         assert (code, errors) == (
@@ -114,22 +67,21 @@ def test_every_row_is_there_once_after_kills_of_driver_and_broker(terminal, tmp_
             "`odradek pipeline stop archive` stops it\n",
         )
 
-        jvm = terminal.status().jvm_pid
-        run.kill()
-        run.communicate()
-        assert terminal.status().state == KILLED
-        until(lambda: not Path(f"/proc/{jvm}").exists())
+        terminal.kill_driver("archive", run)
+        assert terminal.status("archive").state == KILLED
         (tmp_path / "out/part-00000-00000000-0000-0000-0000-000000000000-c000.snappy.parquet").write_bytes(
             b"torn"
         )
 
         librdkafka.produce("orders", good[1500:] + bad[3:])
         run = terminal.start("run", "archive.yaml", "--master", "local[2]", "-o", "json")
-        until(lambda: terminal.status().state == RUNNING and rows_out(terminal) > 0)
+        until(lambda: terminal.status("archive").state == RUNNING and rows_out(terminal) > 0)
         cluster.kill()
         time.sleep(1)
         cluster.start()
-        until(lambda: sum(terminal.status().progress["queries"]["files"]["lag"].values()) == 0)
+        written = ends(cluster.bootstrap, "orders")
+        for query in ("files", "dead_letters_orders"):
+            until(lambda query=query: has_read(tmp_path / "archive.checkpoint" / query, written))
         code, out, errors = terminal.run("stop", "archive")
         assert (code, out) == (0, "archive has ended.\n"), errors
         out, errors = run.communicate()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "pipelines"
 
-collect_ignore = [] if importlib.util.find_spec("pyspark") else ["driver"]
+collect_ignore = [] if importlib.util.find_spec("pyspark") else ["driver", "jobs"]
 
 
 @dataclass

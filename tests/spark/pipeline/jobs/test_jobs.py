@@ -11,25 +11,40 @@ import pytest
 from compat.clients.face import Record
 from compat.clients.librdkafka import Librdkafka
 from kafka_peer import running_kafka
+from odradek import Admin
 from spark.pipeline.conftest import EXAMPLES, Runner
+from spark.pipeline.terminal import until
 
 
 def lines(name: str) -> list[bytes]:
     return (EXAMPLES / "sample" / name).read_bytes().splitlines()
 
 
-@pytest.fixture
-def fresh(bootstrap, monkeypatch):
-    """Our broker without the topics of the jobs."""
-    monkeypatch.setenv("BROKERS", bootstrap)
-    from odradek import Admin
+TOPICS = {
+    "orders",
+    "orders-dead",
+    "payments",
+    "paid-orders",
+    "clicks",
+    "customers",
+    "products",
+    "orders-unique",
+}
 
-    admin = Admin(bootstrap_servers=bootstrap)
-    names = {"orders", "orders-dead", "payments", "paid-orders", "clicks", "customers", "products"}
-    there = [one.name for one in admin.list_topics() if one.name in {*names, "orders-unique"}]
-    if there:
-        admin.delete_topics(there)
-    admin.close()
+
+@pytest.fixture(params=["odradek", pytest.param("kafka", marks=pytest.mark.long)])
+def fresh(request, monkeypatch):
+    """A broker without the topics of the jobs: odradek, or Apache Kafka."""
+    kind = request.param
+    bootstrap = (
+        request.getfixturevalue("bootstrap") if kind == "odradek" else request.getfixturevalue("kafka")[0]
+    )
+    monkeypatch.setenv("BROKERS", bootstrap)
+    with Admin(bootstrap_servers=bootstrap) as admin:
+        there = TOPICS & {one.name for one in admin.list_topics()}
+        if there:
+            admin.delete_topics(sorted(there))
+        until(lambda: not TOPICS & {one.name for one in admin.list_topics()})
     return bootstrap
 
 
@@ -58,18 +73,13 @@ def check_archive(runner: Runner, bootstrap: str) -> None:
     }
 
 
+@pytest.mark.parametrize("fresh", ["odradek", "kafka"], indirect=True)
 def test_archive(runner, fresh):
     check_archive(runner, fresh)
     progress = [event for event in runner.events if event["event"] == "progress"]
     assert sum(event["rows_in"] for event in progress if event["query"] == "archive") == 42
     assert sum(event["rows_out"] for event in progress if event["query"] == "archive") == 40
     assert sum(event["rows_out"] for event in progress if event["query"] == "dead_letters_orders") == 2
-
-
-def test_archive_of_apache_kafka(runner, tmp_path, monkeypatch):
-    with running_kafka(tmp_path / "kafka") as address:
-        monkeypatch.setenv("BROKERS", address)
-        check_archive(runner, address)
 
 
 def test_backfill(runner, fresh):

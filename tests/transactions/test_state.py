@@ -62,6 +62,17 @@ def test_a_transaction_that_is_open_for_too_long_is_aborted_and_its_producer_fen
     assert coordinator.prepared == [coordinator.known()]
 
 
+def test_time_outs_are_checked_as_soon_as_another_broker_is_the_coordinator() -> None:
+    coordinator = Coordinator()
+    coordinator.add(coordinator.producer(timeout_ms=500))
+    coordinator.now_ms += 501
+    other = coordinator.restarted()
+    due = [timer for timer in other.state.on_loaded(other.now_ms).timers if timer.delay_ms == 0]
+    for timer in due:
+        other.apply(other.state.on_timer(timer.key, other.now_ms))
+    assert other.known().state is TransactionState.PREPARE_ABORT
+
+
 def test_very_many_timed_out_transactions_are_aborted_step_by_step() -> None:
     coordinator = Coordinator()
     for number in range(CHANGES_PER_STEP + 1):

@@ -114,7 +114,8 @@ class TransactionsState:
         for transaction in self.transactions.values():
             if transaction.is_prepared:
                 self._on_prepared(transaction)
-        return Result(timers=(self._next_timeout_check(), self._next_expiry()))
+        # At once, because a coordinator that keeps moving would never come to its first check.
+        return Result(timers=(StartTimer(TimeoutTimer(), 0), self._next_expiry()))
 
     def on_timer(self, key: TimeoutTimer | ExpiryTimer, now_ms: int) -> Result[None]:
         """Abort transactions that are open for too long, or remove unused ids."""

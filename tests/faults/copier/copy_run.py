@@ -159,24 +159,26 @@ class CopyRun:
                 "bootstrap.servers": self._brokers.bootstrap,
                 "group.id": "compare",
                 "isolation.level": "read_committed",
-                "enable.partition.eof": True,
             }
         )
         place = TopicPartition(OUTPUT, partition, 0)
         consumer.assign([place])
+        end = self._high_watermark(place)
         found: list[bytes] = []
         deadline = time.monotonic() + PATIENCE_SECONDS
-        # At the end of what is committed the position is the end of the log only if no transaction is open.
-        while self._is_before_end(consumer, place):
+        while consumer.position([place])[0].offset < end:
             assert time.monotonic() < deadline, f"partition {partition} has an open transaction"
             found += [message.value() for message in consumer.consume(10_000, 1) if not message.error()]
         consumer.close()
         return found
 
-    def _is_before_end(self, consumer: Consumer, place: TopicPartition) -> bool:
-        (position,) = consumer.position([place])
+    def _high_watermark(self, place: TopicPartition) -> int:
+        """The end also of what is undecided, which only read_uncommitted asks for."""
+        settings = {"group.id": "end", "isolation.level": "read_uncommitted"}
+        consumer = Consumer({"bootstrap.servers": self._brokers.bootstrap, **settings})
         _, end = consumer.get_watermark_offsets(place, PATIENCE_SECONDS)
-        return bool(position.offset < end)
+        consumer.close()
+        return int(end)
 
 
 def difference(expected: list[bytes], found: list[bytes]) -> str:

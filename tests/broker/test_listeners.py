@@ -146,9 +146,6 @@ def test_requests_beyond_the_queue_wait_and_are_all_answered(tmp_path: Path) -> 
             asked = DescribeConfigsRequest.Resources(resource_type=4, resource_name="0")
             request = DescribeConfigsRequest(resources=[asked])
             clients = [wire, *[await connect(server) for _ in range(3)]]
-            for one in clients:
-                # The first request of a connection is always read: it could be the controller's.
-                await one.ask(ApiKey.API_VERSIONS, 0, ApiVersionsRequest())
             waiting = [asyncio.create_task(one.ask(ApiKey.DESCRIBE_CONFIGS, 4, request)) for one in clients]
             await until(lambda: request_limit.is_full)
             is_open.set()

@@ -101,18 +101,22 @@ def test_a_connection_that_closes_while_it_is_stalled_is_forgotten() -> None:
     run(scenario())
 
 
+CONTROL = b"\x00\x04control"
+"""It begins with its API key."""
+
+
 def test_control_connections_are_read_while_the_broker_has_enough_to_do() -> None:
     request_limit, handled = RequestLimit(max_requests=1), []
 
     def handle(connection: Connection, frame: memoryview, exchange: Exchange) -> None:
-        connection.is_exempt = bytes(frame) == b"control"
+        connection.is_exempt = bytes(frame) == CONTROL
         if not connection.is_exempt:
             request_limit.enter(len(frame))
         handled.append(bytes(frame))
         exchange.answer([framed(b"done")])
 
     async def scenario() -> None:
-        listener = Listener(handle, request_limit=request_limit, exempts_first_requests=True)
+        listener = Listener(handle, request_limit=request_limit, exempt_api_keys=frozenset({4}))
         serve(listener)
         _, client = await asyncio.open_connection(HOST, listener.port)
         client.write(framed(b"client"))
@@ -121,13 +125,20 @@ def test_control_connections_are_read_while_the_broker_has_enough_to_do() -> Non
         client.write(framed(b"client"))
         reader, controller = await asyncio.open_connection(HOST, listener.port)
         for _ in range(3):
-            controller.write(framed(b"control"))
+            controller.write(framed(CONTROL))
             assert await reader.readexactly(8) == framed(b"done")
-        assert handled == [b"client", b"control", b"control", b"control"]
-        request_limit.leave(1)
-        while handled[-1] != b"client":
+        _, newcomer = await asyncio.open_connection(HOST, listener.port)
+        newcomer.write(framed(b"newcomer"))
+        while len(request_limit._stalled) < 2:
             await asyncio.sleep(0.001)
-        for writer in (client, controller):
+        assert handled == [b"client", CONTROL, CONTROL, CONTROL]
+        request_limit.leave(1)
+        while handled[4:] != [b"client"]:
+            await asyncio.sleep(0.001)
+        request_limit.leave(1)
+        while handled[4:] != [b"client", b"newcomer"]:
+            await asyncio.sleep(0.001)
+        for writer in (client, controller, newcomer):
             writer.close()
         listener.close()
 

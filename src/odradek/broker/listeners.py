@@ -6,16 +6,18 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from odradek.broker.requests.dispatch import Dispatcher
+from odradek.broker.requests.served_apis import CONTROL
 from odradek.broker.requests.services import Services
 from odradek.broker.requests.start_gate import StartGate
 from odradek.broker.settings.broker_config import BrokerConfig
 from odradek.coordination.payloads import Listener as RegisteredListener
 from odradek.net.admission import Admission, AdmissionLimits
-from odradek.net.connection import ConnectionLimits
+from odradek.net.connection import NO_API_KEYS, ConnectionLimits
 from odradek.net.listening import SocketOptions
 from odradek.net.request_limit import UNBOUNDED, RequestLimit
 from odradek.net.server import Listener, ListenerLimits
 
+CONTROL_KEYS = frozenset(map(int, CONTROL))
 ANY_INTERFACE = "0.0.0.0"
 
 
@@ -57,8 +59,7 @@ class Listeners:
                     config.socket_receive_buffer_bytes,
                     config.socket_listen_backlog_size,
                 ),
-                # The first request shows whether it is a connection of the controller.
-                exempts_first_requests=config.is_for_brokers(endpoint.listener),
+                exempt_api_keys=CONTROL_KEYS if config.is_for_brokers(endpoint.listener) else NO_API_KEYS,
             )
             listener.listen(endpoint.host or ANY_INTERFACE, endpoint.port)
             self._listeners[endpoint.listener] = listener

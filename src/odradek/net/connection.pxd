@@ -27,6 +27,7 @@ cdef class Connection:
     cdef bint _is_writing
     cdef bint _closed
     cdef public bint is_exempt
+    cdef frozenset _exempt_api_keys
     cdef public double last_active
     cdef readonly str host
     cdef readonly str peer
@@ -40,6 +41,7 @@ cdef class Connection:
     cdef _write(self, bint wanted)
     @cython.locals(count=Py_ssize_t, is_first_piece=bint)
     cpdef _readable(self)
+    cdef bint _is_exempt_next(self) except -1
     cdef _received(self, Py_ssize_t count)
     cdef _serve_one(self, frame)
     @cython.locals(index=Py_ssize_t)

@@ -29,6 +29,9 @@ else:
 
 log = logging.getLogger(__name__)
 
+SIZE_BYTES = 4
+API_KEY_END = 6
+NO_API_KEYS: frozenset[int] = frozenset()
 FIRST_PIECE_BYTES = 4096
 """Read first of a frame that is expected to be large, so that the rest needs no copy."""
 
@@ -56,6 +59,7 @@ class Connection:
         "_assembler",
         "_closed",
         "_exchanges",
+        "_exempt_api_keys",
         "_fd",
         "_handle",
         "_held",
@@ -90,7 +94,7 @@ class Connection:
         frame_buffers: BufferPool,
         limits: ConnectionLimits,
         request_limit: RequestLimit,
-        is_exempt: bool = False,
+        exempt_api_keys: frozenset[int] = NO_API_KEYS,
     ) -> None:
         self._loop = loop
         self._socket = sock
@@ -111,9 +115,10 @@ class Connection:
         self._is_serving = False  # several frames at once: their responses are sent together
         self._is_writing = False
         self._closed = False
-        # Read even if the request limit is reached. The handler sets it with each request: those of the
-        # controller must not wait behind clients' requests.
-        self.is_exempt = is_exempt
+        # Read even if the request limit is reached: requests of the controller must not wait behind those of
+        # clients. The handler sets it with each request; a new connection shows it by its first bytes.
+        self.is_exempt = False
+        self._exempt_api_keys = exempt_api_keys
         self.last_active = monotonic_seconds()  # the loop's clock
         self.host: str = _peer_host(sock)  # the client's address, as ACLs name it
         self.peer: str = _peer_name(sock)
@@ -170,7 +175,7 @@ class Connection:
     def _readable(self) -> None:
         if self._closed:
             return
-        if self._request_limit.is_full and not self.is_exempt:
+        if self._request_limit.is_full and not self.is_exempt and not self._is_exempt_next():
             self._stall()
             return
         free_space = self._assembler.free_space()
@@ -197,6 +202,18 @@ class Connection:
         if frame is not None:
             self._serve_one(frame)
             self._assembler.done()
+
+    def _is_exempt_next(self) -> bool:
+        """Whether the next request is one that the limit is not for; nothing is taken from the socket."""
+        if not self._exempt_api_keys or self._held or self._assembler.is_mid_frame:
+            return False
+        try:
+            start = self._socket.recv(API_KEY_END, socket.MSG_PEEK)
+        except OSError:
+            return False
+        api_key = int.from_bytes(start[SIZE_BYTES:], "big", signed=True)
+        self.is_exempt = len(start) == API_KEY_END and api_key in self._exempt_api_keys
+        return self.is_exempt
 
     def _received(self, count: int) -> None:
         """Handle the first `count` bytes of the shared buffer."""

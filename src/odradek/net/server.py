@@ -9,7 +9,7 @@ import socket
 from typing import NamedTuple
 
 from odradek.net.admission import UNLIMITED, Admission, CreationRate
-from odradek.net.connection import Connection, ConnectionLimits, Handler
+from odradek.net.connection import NO_API_KEYS, Connection, ConnectionLimits, Handler
 from odradek.net.frames import BufferPool
 from odradek.net.listening import SocketOptions, listen, make_ready
 from odradek.net.request_limit import RequestLimit
@@ -45,10 +45,10 @@ class Listener:
         admission: Admission | None = None,
         request_limit: RequestLimit | None = None,
         socket_options: SocketOptions | None = None,
-        exempts_first_requests: bool = False,
+        exempt_api_keys: frozenset[int] = NO_API_KEYS,
     ) -> None:
-        """`exempts_first_requests`: the handler decides which connections the request limit is for."""
-        self._exempts_first_requests = exempts_first_requests
+        """`exempt_api_keys`: a connection that begins with one of these is read beyond the request limit."""
+        self._exempt_api_keys = exempt_api_keys
         self._handle = handle
         self._connection_limits = connection_limits or ConnectionLimits()
         self.limits = limits or ListenerLimits()
@@ -163,7 +163,7 @@ class Listener:
             frame_buffers=self._frame_buffers,
             limits=self._connection_limits,
             request_limit=self._request_limit,
-            is_exempt=self._exempts_first_requests,
+            exempt_api_keys=self._exempt_api_keys,
         )
         self._connections.add(connection)
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from odradek.broker.control.control_requests import ControlRequestHandler
 from odradek.common.error_codes import ErrorCode
+from odradek.common.ids import TopicPartition
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import (
     AllocateProducerIdsRequest,
@@ -134,7 +140,7 @@ def test_the_controller_elects_and_reassigns_on_request_and_others_name_it(tmp_p
             (result,) = response.replica_election_results
             codes = {row.partition_id: row.error_code for row in result.partition_result}
             assert codes == {0: ErrorCode.NONE, 7: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-            await until(lambda: brokers.leader("orders") == 2)
+            assert brokers.leader("orders") == 2
 
             response = await brokers.ask(1, ApiKey.ALTER_PARTITION_REASSIGNMENTS, 1, to_replicas([3, 1]))
             assert response.responses[0].partitions[0].error_code == ErrorCode.NONE
@@ -146,6 +152,49 @@ def test_the_controller_elects_and_reassigns_on_request_and_others_name_it(tmp_p
             assert (response.error_code, response.topics) == (ErrorCode.NONE, [])
 
     run(main)
+
+
+def test_an_election_is_answered_late_or_as_timed_out_if_the_metadata_is_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_told = asyncio.Event()
+    is_told.set()
+    apply = ControlRequestHandler.apply
+
+    async def apply_late(self: ControlRequestHandler, request: Any) -> Any:
+        if isinstance(request, UpdateMetadataRequest):
+            await is_told.wait()
+        return await apply(self, request)
+
+    async def main() -> None:
+        monkeypatch.setattr(ControlRequestHandler, "apply", apply_late)
+        async with brokers_together(tmp_path, 2, "auto.leader.rebalance.enable=false") as brokers:
+            for name in ("late", "later"):
+                await brokers.create_topic(name, {0: [2, 1]})
+            await brokers.stop(2)
+            await brokers.start(2)
+            await until(lambda: set(isr_of(brokers, "late")) == set(isr_of(brokers, "later")) == {1, 2})
+
+            is_told.clear()
+            assert await elected(brokers, "late", timeout_ms=50) == ErrorCode.REQUEST_TIMED_OUT
+            answer = asyncio.create_task(elected(brokers, "later", timeout_ms=60_000))
+            node = brokers.controller().node
+            await until(lambda: node.controller.context.leadership[TopicPartition("later", 0)].leader == 2)
+            assert not answer.done()
+            is_told.set()
+            assert await answer == ErrorCode.NONE
+            assert brokers.leader("later") == 2
+
+    run(main)
+
+
+async def elected(brokers: Brokers, topic: str, timeout_ms: int) -> int:
+    """The error code of a preferred election of partition 0."""
+    asked = ElectLeadersRequest.TopicPartitions(topic=topic, partitions=[0])
+    request = ElectLeadersRequest(election_type=0, topic_partitions=[asked], timeout_ms=timeout_ms)
+    response = await brokers.ask(1, ApiKey.ELECT_LEADERS, 2, request)
+    (result,) = response.replica_election_results
+    return int(result.partition_result[0].error_code)
 
 
 def isr_of(brokers: Brokers, topic: str) -> tuple[int, ...]:

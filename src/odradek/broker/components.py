@@ -150,7 +150,9 @@ def connect_to_brokers(services: Services, node: ClusterNode) -> None:
 
     services.connections = BrokerConnections(address_of, f"broker-{node.broker_id}")
     services.send_to_broker = services.connections.send
-    services.controller_requests = ControllerRequestHandler(node, services.producer_ids)
+    services.controller_requests = ControllerRequestHandler(
+        node, services.producer_ids, services.image, services.state_changes
+    )
     services.controller_channel = ControllerChannel(
         node.broker_id,
         lambda: node.controller_id,

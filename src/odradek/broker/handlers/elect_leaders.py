@@ -14,5 +14,5 @@ from odradek.protocol.structs import Message
 
 @handles(ApiKey.ELECT_LEADERS, versions=(0, 2))
 async def elect_leaders(context: RequestContext, request: ElectLeadersRequest) -> Message:
-    """Answered by the controller when the new leaders are written."""
+    """Answered by the controller when the new leaders are written and in its broker's metadata."""
     return await context.services.controller_requests.handle(request)

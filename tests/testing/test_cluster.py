@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import os
 import signal
@@ -98,6 +99,14 @@ def test_a_killed_broker_comes_back_with_what_it_acknowledged():
         assert is_refused(cluster.bootstrap)
         cluster.restart()
         assert consume(cluster.bootstrap, 1) == [b"one"]
+
+
+def test_a_broker_starts_where_a_thousand_descriptors_are_open():
+    with contextlib.ExitStack() as files:
+        for _ in range(1100):
+            files.enter_context(open(os.devnull, "rb"))
+        with Cluster(process=True) as cluster:
+            produce(cluster.bootstrap, b"x")
 
 
 @KINDS

@@ -57,7 +57,9 @@ class BrokerProcess:
         stdout = self.process.stdout
         assert stdout is not None
         said = ""
-        if select.select([stdout], [], [], PATIENCE_SECONDS)[0]:
+        waiting = select.poll()  # select() cannot wait for descriptors above 1,023
+        waiting.register(stdout, select.POLLIN)
+        if waiting.poll(1000 * PATIENCE_SECONDS):
             said = stdout.readline().strip()
         if not said.startswith(READY):
             self._end(signal.SIGKILL)

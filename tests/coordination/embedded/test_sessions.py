@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import signal
@@ -58,6 +59,28 @@ def test_time_in_which_we_were_stopped_ourselves_counts_little(tmp_path: Path, p
     peers.refresh({7: TIMEOUT_MS})
     peers.find_dead(0)
     assert peers.find_dead(1_000_000) == set()
+    own.close()
+    peers.close()
+
+
+def test_others_see_the_file_of_a_session_only_when_it_is_locked(
+    tmp_path: Path, peers: Peers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    lock = fcntl.flock
+
+    def flock(fd: int, operation: int) -> None:
+        if operation & fcntl.LOCK_EX:
+            remove_orphans(tmp_path, set())
+            peers.add_unknown(own_id=1)
+            seen.append(len(peers))
+        lock(fd, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    own = OwnSession(tmp_path, 7, TIMEOUT_MS)
+    peers.add_unknown(own_id=1)
+    assert (seen, len(peers)) == ([0], 1)
+    assert peers.find_dead(0) == set()
     own.close()
     peers.close()
 

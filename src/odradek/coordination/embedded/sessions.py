@@ -57,14 +57,17 @@ class OwnSession:
         _own_sessions.add(self)
 
     def _make_file(self) -> int:
-        fd = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        # Other processes read only names that are session ids, so that they see the file locked and complete.
+        unnamed = self.path.with_suffix(".new")
+        fd = os.open(unnamed, os.O_CREAT | os.O_TRUNC | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         owner = this_process()
         os.pwrite(fd, _BEATS.pack(0) + _OWNER.pack(*owner, self._timeout_ms), 0)
+        unnamed.rename(self.path)
         return fd
 
     def keep_file(self) -> None:
-        """Make the file again if another process took it for an orphan before it was locked.
+        """Make the file again if another process removed it, because this one stood still for too long.
 
         Call it with the write lock of the database held: nobody removes orphans without it.
         """

@@ -109,7 +109,7 @@ def test_a_row_that_cannot_be_written_says_where_and_why(spark, bootstrap, librd
     with pytest.raises(Exception, match="null in the column topic"):
         write(spark.sql("SELECT 'a' AS value, CAST(NULL AS STRING) AS topic"), bootstrap)
     write(spark.sql("SELECT 'a' AS value, 0 AS partition"), bootstrap, topic=topic)  # the worker goes on
-    assert librdkafka.first_and_next_offset(topic) == (0, 1)
+    assert librdkafka.first_and_next_offset(topic) == (0, 2)  # the record, and the end of its transaction
 
 
 def test_what_cannot_work_is_refused_before_any_task(spark, bootstrap, topic):
@@ -139,10 +139,11 @@ def stream_through(spark: Any, bootstrap: str, librdkafka: Librdkafka, topic: st
         reader = reader.option("subscribe", source).options(startingOffsets="earliest", includeHeaders=True)
         frame = reader.option("maxOffsetsPerTrigger", 40).load().select("key", "value", "headers")
         writer = frame.writeStream.format("odradek").option("kafka.bootstrap.servers", bootstrap)
-        writer = writer.option("topic", target).option("checkpointLocation", checkpoint)
+        writer = writer.option("topic", target).option("checkpointLocation", checkpoint).queryName(topic)
         assert writer.trigger(availableNow=True).start().awaitTermination(200)
     assert without_time(librdkafka.consume(target, 100)) == RECORDS
-    assert librdkafka.first_and_next_offset(target) == (0, 100)
+    # With the end of a transaction for each micro-batch: 40, 10, 40 and 10 records.
+    assert librdkafka.first_and_next_offset(target) == (0, 104)
 
 
 # Without one.
@@ -152,7 +153,12 @@ def stream_through(spark: Any, bootstrap: str, librdkafka: Librdkafka, topic: st
     ("options", "problem"),
     [
         ({}, "the option kafka.bootstrap.servers is missing"),
-        ({**SERVERS, "delivery": "exactly-once"}, "at-least-once is the only delivery"),
+        ({**SERVERS, "delivery": "at-most-once"}, "it must be exactly-once or at-least-once"),
+        (
+            {**SERVERS, "kafka.acks": "1"},
+            "exactly once contradicts acks=1: it needs acks=all; or set delivery",
+        ),
+        ({**SERVERS, "kafka.transactional.id": "a"}, "the name of the query is its transactional id"),
         ({**SERVERS, "topics": "a"}, "did you mean topic?"),
         ({**SERVERS, "includeTimestamp": "yes"}, "it must be true or false"),
         ({**SERVERS, "kafka.key.serializer": "x"}, "cast key and value"),
@@ -167,6 +173,7 @@ def test_wrong_options_are_named(options, problem):
 
 def test_options_of_readers_may_be_there_as_well():
     given = {**SERVERS, "subscribe": "a", "kafka.group.id": "g", "kafka.acks": "1", "TOPIC": "t"}
+    given["delivery"] = "at-least-once"
     options = sink_options(given)
     assert dict(options.producer) == {"bootstrap_servers": "localhost:9092", "acks": "1"}
     assert options.topic == "t"

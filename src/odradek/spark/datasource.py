@@ -46,12 +46,14 @@ class OdradekSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """For `df.write`."""
+        from odradek.spark.deliveries import new_delivery  # noqa: PLC0415
         from odradek.spark.sink.batch import new_writer  # noqa: PLC0415
 
-        return new_writer(self.options, schema, overwrite)
+        return new_writer(self.options, schema, overwrite, new_delivery)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802
         """For `df.writeStream`."""
+        from odradek.spark.deliveries import new_delivery  # noqa: PLC0415
         from odradek.spark.sink.stream import new_stream_writer  # noqa: PLC0415
 
-        return new_stream_writer(self.options, schema, overwrite)
+        return new_stream_writer(self.options, schema, overwrite, new_delivery)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from odradek.common.errors import ConfigError
-from odradek.spark.sink.delivery import Delivery, new_delivery
+from odradek.spark.sink.delivery import Delivery, NewDelivery
 from odradek.spark.sink.options import sink_options
 from odradek.spark.sink.rows import row_layout
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-def new_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> BatchWriter:
+def new_writer(
+    options: Mapping[str, str], schema: StructType, overwrite: bool, new_delivery: NewDelivery
+) -> BatchWriter:
     """What Spark asks the data source for; a ConfigError or WrongRows stops the job before any task."""
     if overwrite:
         raise ConfigError('a topic cannot be overwritten, only appended to: use mode("append")')

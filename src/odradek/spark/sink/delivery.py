@@ -1,7 +1,7 @@
 """How rows get into topics: what a task does with them, and what the driver does when all tasks have ended.
 
-Both faces of the sink, batch.py and stream.py, only call a Delivery; another guarantee than at least once is
-another class here and another value of the option `delivery`.
+Both faces of the sink, batch.py and stream.py, only call a Delivery; the option `delivery` chooses which
+(odradek/spark/deliveries.py). Exactly once is in transactions/by_commit.py.
 
 At least once: a task ends when the last of its rows is acknowledged by the brokers. A task, a job or a
 micro-batch that is repeated writes its rows again.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -26,6 +26,7 @@ from odradek.spark.sink.rows import RowLayout, WrongRows, tables_by_topic
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from odradek.client.producer.producer import Producer
     from odradek.client.producer.tables import TableDelivery
 
 _MOST_PENDING = 64
@@ -57,6 +58,9 @@ class Delivery(ABC):
         """On the driver: some task has failed for good."""
 
 
+NewDelivery = Callable[[SinkOptions, RowLayout], Delivery]
+
+
 class AtLeastOnce(Delivery):
     """Every row is in its topic when the task ends, and may be there twice after a repetition."""
 
@@ -66,38 +70,51 @@ class AtLeastOnce(Delivery):
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> WrittenRows:
         """Send all rows and wait for the acknowledgements."""
-        pending: deque[tuple[str, TableDelivery]] = deque()
-        rows = 0
+        settings, sender, rows = self.options.producer, None, 0
         try:
-            producer = None
             for topic, table in tables_by_topic(self.layout, batches):
-                with _named(topic):
-                    producer = producer or producer_for(self.options)
-                    pending.append((topic, producer.send_table(topic, table)))
+                if sender is None:
+                    with named(topic):
+                        sender = TableSender(producer_for(settings))
+                sender.send(topic, table)
                 rows += table.num_rows
-                _settle(pending, _MOST_PENDING)
-            _settle(pending, 0)
+            if sender is not None:
+                sender.finish()
         except BaseException:
-            drop_producer(self.options)
+            drop_producer(settings)
             raise
         return WrittenRows(rows)
 
 
-def new_delivery(options: SinkOptions, layout: RowLayout) -> Delivery:
-    """The delivery that the options ask for."""
-    return AtLeastOnce(options, layout)
+class TableSender:
+    """Sends tables with one producer, and knows of which topic an error is."""
 
+    def __init__(self, producer: Producer[bytes, bytes]) -> None:
+        self._producer = producer
+        self._pending: deque[tuple[str, TableDelivery]] = deque()
 
-def _settle(pending: deque[tuple[str, TableDelivery]], most: int) -> None:
-    """Wait until no more than `most` tables are on their way; an early failure is met early."""
-    while pending and (len(pending) > most or pending[0][1].done()):
-        topic, delivery = pending.popleft()
-        with _named(topic):
-            delivery.result()
+    def send(self, topic: str, table: pa.Table) -> None:
+        """Send rows of one topic; WriteFailed, also for rows that were sent before."""
+        with named(topic):
+            self._pending.append((topic, self._producer.send_table(topic, table)))
+        self._settle(_MOST_PENDING)
+
+    def finish(self) -> None:
+        """Wait until all rows are acknowledged."""
+        self._settle(0)
+
+    def _settle(self, most: int) -> None:
+        """Wait until no more than `most` tables are on their way; an early failure is met early."""
+        pending = self._pending
+        while pending and (len(pending) > most or pending[0][1].done()):
+            topic, delivery = pending.popleft()
+            with named(topic):
+                delivery.result()
 
 
 @contextmanager
-def _named(topic: str) -> Iterator[None]:
+def named(topic: str) -> Iterator[None]:
+    """An error within the block becomes WriteFailed with the topic's name."""
     try:
         yield
     except WrongRows:

@@ -11,21 +11,23 @@ import os
 from typing import Any
 
 from odradek.client.producer.producer import Producer
-from odradek.spark.sink.options import SinkOptions
 
 _MOST_KEPT = 4
 _CLOSE_SECONDS = 1.0
 
-_Key = tuple[int, tuple[tuple[str, str], ...]]
+Settings = tuple[tuple[str, str], ...]
+"""Keyword and text of each setting of a producer, sorted."""
+
+_Key = tuple[int, Settings]
 _kept: dict[_Key, Producer[bytes, bytes]] = {}
 
 
-def producer_for(options: SinkOptions) -> Producer[bytes, bytes]:
+def producer_for(wanted: Settings) -> Producer[bytes, bytes]:
     """A producer with these settings, new or kept. One task at a time runs in a worker."""
-    key = _key(options)
+    key = _key(wanted)
     producer = _kept.pop(key, None)
     if producer is None:
-        settings: dict[str, Any] = dict(options.producer)
+        settings: dict[str, Any] = dict(wanted)
         producer = Producer(**settings)
         while len(_kept) >= _MOST_KEPT:
             _close(next(iter(_kept)))
@@ -33,13 +35,13 @@ def producer_for(options: SinkOptions) -> Producer[bytes, bytes]:
     return producer
 
 
-def drop_producer(options: SinkOptions) -> None:
+def drop_producer(wanted: Settings) -> None:
     """Keep a producer no longer: after an error the next task begins with a new one."""
-    _close(_key(options))
+    _close(_key(wanted))
 
 
-def _key(options: SinkOptions) -> _Key:
-    return os.getpid(), options.producer  # a producer does not survive a fork
+def _key(wanted: Settings) -> _Key:
+    return os.getpid(), wanted  # a producer does not survive a fork
 
 
 def _close(key: _Key) -> None:

@@ -85,12 +85,17 @@ def _check_type(name: str, found: str) -> None:
         raise WrongRows(f"the column {name} is of type {found}; it must be {wanted}: cast it")
 
 
-def tables_by_topic(layout: RowLayout, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
+def tables_by_topic(
+    layout: RowLayout, batches: Iterable[pa.RecordBatch], *, keeps_topic: bool = False
+) -> Iterator[tuple[str, pa.Table]]:
     """The rows as tables of records, each for one topic; the rows of a topic keep their order."""
+    columns = list(layout.columns)
+    if keeps_topic and layout.topic_place is not None:
+        columns.append(("topic", layout.topic_place))
     for rows in _gathered(batches):
         for topic, of_topic in _topics(layout, rows):
-            table = of_topic.select([place for _, place in layout.columns])
-            table = table.rename_columns([name for name, _ in layout.columns])
+            table = of_topic.select([place for _, place in columns])
+            table = table.rename_columns([name for name, _ in columns])
             for part in _with_and_without_partition(table):
                 yield topic, part
 

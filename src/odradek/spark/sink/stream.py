@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
-from odradek.spark.sink.delivery import Delivery, new_delivery
+from odradek.spark.sink.delivery import Delivery, NewDelivery
 from odradek.spark.sink.options import sink_options
 from odradek.spark.sink.rows import row_layout
 
@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-def new_stream_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> StreamWriter:
+def new_stream_writer(
+    options: Mapping[str, str], schema: StructType, overwrite: bool, new_delivery: NewDelivery
+) -> StreamWriter:
     """What Spark asks the data source for; a ConfigError or WrongRows stops the query before any task."""
-    checked = sink_options(options)
+    checked = sink_options(options, for_stream=True)
     return StreamWriter(new_delivery(checked, row_layout(schema, checked)))
 
 

@@ -109,14 +109,14 @@ class GroupOffsets:
 
     async def fetch(
         self,
-        partitions: Iterable[TopicPartition],
+        partitions: Iterable[TopicPartition] | None,
         identity: Callable[[], MemberIdentity] = MemberIdentity,
         *,
         timeout_ms: int | None = None,
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What is committed of these partitions; those without are not in the answer."""
-        wanted = sorted(set(partitions))
-        if not wanted:
+        """What is committed of these partitions, or of all; those without are not in the answer."""
+        wanted = None if partitions is None else sorted(set(partitions))
+        if wanted == []:
             return {}
 
         return await self._retry(
@@ -124,7 +124,7 @@ class GroupOffsets:
         )
 
     async def _fetch_once(
-        self, partitions: list[TopicPartition], identity: MemberIdentity
+        self, partitions: list[TopicPartition] | None, identity: MemberIdentity
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         connection = await self.connection()
         version = connection.versions.best(ApiKey.OFFSET_FETCH, LAST_FETCH_WITH_NAMES)

@@ -89,13 +89,17 @@ class TransactionDriver:
         return await self._requests.end(producer, commits=commit)
 
     def committed(
-        self, group_id: str, partitions: Collection[TopicPartition]
+        self, group_id: str, partitions: Collection[TopicPartition] | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What a group has committed; waits for transactions that are about to change it (require stable)."""
-        return self._background.call(self._committed(group_id, topic_partitions(partitions)))
+        """What a group has committed; waits for transactions that are about to change it (require stable).
+
+        Without `partitions` all that the group has; a first commit that is about to come is then not seen.
+        """
+        wanted = None if partitions is None else topic_partitions(partitions)
+        return self._background.call(self._committed(group_id, wanted))
 
     async def _committed(
-        self, group_id: str, partitions: list[TopicPartition]
+        self, group_id: str, partitions: list[TopicPartition] | None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         offsets = GroupOffsets(group_id, self._brokers, Coordinators(self._brokers))
         return await offsets.fetch(partitions, MemberIdentity, timeout_ms=self.config.max_block_ms)

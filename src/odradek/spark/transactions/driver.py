@@ -1,0 +1,171 @@
+"""The driver's part: begins a transaction for each micro-batch, reads the marker, commits both together."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Self
+
+from odradek.client.admin.admin import Admin
+from odradek.client.committed_offsets import OffsetAndMetadata
+from odradek.client.config import ClientConfig
+from odradek.client.errors import BrokerError, ClientError
+from odradek.client.producer.batches.idempotence import ProducerId
+from odradek.client.producer.transactions.driver import TransactionDriver
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import KafkaError
+from odradek.common.ids import TopicPartition
+from odradek.spark.transactions import hooks
+from odradek.spark.transactions.errors import (
+    FencedByOtherDriver,
+    TransactionFailed,
+    TransactionTooLong,
+    failure_of,
+)
+from odradek.spark.transactions.marker import MicroBatch, is_committed, last_micro_batch
+
+_log = logging.getLogger("odradek.spark")
+
+
+class QueryTransactions:
+    """The transactions of one query, one after the other. `name` is the transactional id and the group.
+
+    `settings` are those of a producer, without transactional_id. Not for several threads at once.
+    """
+
+    def __init__(self, name: str, settings: Mapping[str, Any]) -> None:
+        self.name = name
+        self._settings = dict(settings)
+        self._driver = TransactionDriver(**{**settings, "transactional_id": name})
+        self.timeout_ms = self._driver.config.transaction_timeout_ms
+        self._producer: ProducerId | None = None
+        self._next: ProducerId | None = None
+        self._last: MicroBatch | None = None
+        self._begun = time.monotonic()
+
+    def begin(self, batch: MicroBatch | None = None) -> ProducerId | None:
+        """Fence what was before, and return what tasks write with; None if the batch is committed already.
+
+        After the first time only drivers that came before are fenced: FencedByOtherDriver if one came later.
+        """
+        hooks.reach(hooks.BEFORE_BEGIN)
+        self._begun = time.monotonic()
+        with self._explained():
+            if self._next is not None:
+                self._producer, self._next = self._next, None
+            elif self._producer is not None:
+                self._producer = self._driver.init_producer_id(self._producer)
+            else:
+                self._producer = self._driver.init_producer_id()
+                if batch is not None:
+                    self._last = last_micro_batch(self._markers(), self.name)
+        if batch is not None and is_committed(self._last, batch, self.name):
+            _log.info("micro-batch %d of %s is committed already", batch.batch_id, self.name)
+            return None
+        hooks.reach(hooks.AFTER_BEGIN)
+        return self._producer
+
+    def _markers(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        found = self._driver.committed(self.name)
+        # A first commit that the group's coordinator is still completing only shows where it is asked for.
+        return found or self._driver.committed(self.name, self._partitions())
+
+    def _partitions(self, topics: frozenset[str] | None = None) -> set[TopicPartition]:
+        known = set(ClientConfig.__dataclass_fields__)
+        given: dict[str, Any] = {key: value for key, value in self._settings.items() if key in known}
+        with Admin(**given) as admin:
+            names = [topic.name for topic in admin.list_topics() if topics is None or topic.name in topics]
+            described = admin.describe_topics(names).items() if names else ()
+            return {
+                TopicPartition(name, one.partition)
+                for name, outcome in described
+                if not isinstance(outcome, BrokerError)
+                for one in outcome.partitions
+            }
+
+    def commit(
+        self,
+        batch: MicroBatch | None,
+        written: Mapping[TopicPartition, int],
+        source_ends: Mapping[TopicPartition, int],
+    ) -> None:
+        """Commit the rows and the marker. `written` has the partitions that rows went into."""
+        assert self._producer is not None
+        is_empty = not written
+        with self._explained():
+            if batch is not None:
+                is_empty = not self._commit_marker(batch, written, source_ends) and is_empty
+            hooks.reach(hooks.BEFORE_END)
+            if not is_empty:
+                following = self._driver.end_txn(self._producer)
+                # In v2 the end gives the next epoch; in v1 the next micro-batch asks for it.
+                self._next = following if following != self._producer else None
+            hooks.reach(hooks.AFTER_END)
+        self._last = batch
+
+    def _commit_marker(
+        self,
+        batch: MicroBatch,
+        written: Mapping[TopicPartition, int],
+        source_ends: Mapping[TopicPartition, int],
+    ) -> bool:
+        """Whether there was a partition to put the marker on."""
+        assert self._producer is not None
+        metadata = batch.metadata()
+        ends = dict(source_ends)
+        if not ends and written:
+            # Of sources that are no topics: the number of micro-batches, at the first partition written into.
+            ends = {min(written): batch.batch_id + 1}
+        rows = {partition: OffsetAndMetadata(offset, metadata) for partition, offset in ends.items()}
+        if not rows:
+            return False
+        try:
+            self._driver.txn_offset_commit(self._producer, rows, self.name)
+        except BrokerError as error:
+            if error.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            # The source is another cluster, or a topic of it is gone.
+            known = self._partitions(frozenset(partition.topic for partition in rows))
+            left = {partition: row for partition, row in rows.items() if partition in known}
+            if not left and written:
+                left = {min(written): OffsetAndMetadata(batch.batch_id + 1, metadata)}
+            if not left:
+                return False
+            self._driver.txn_offset_commit(self._producer, left, self.name)
+        return True
+
+    def abort(self) -> TransactionFailed | None:
+        """Abort what is open, and raise the epoch, so that a late task cannot write any more.
+
+        Returns what has taken the transaction away, if something has: then that is why the tasks failed.
+        """
+        if self._producer is None:
+            return None
+        try:
+            with self._explained():
+                self._next = self._driver.init_producer_id(self._producer)
+        except (FencedByOtherDriver, TransactionTooLong) as taken:
+            return taken
+        except TransactionFailed:
+            _log.warning("the transaction of %s is left open until the next one, or its time-out", self.name)
+        return None
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (KafkaError, ClientError) as error:
+            elapsed_ms = (time.monotonic() - self._begun) * 1000
+            raise failure_of(error, self.name, elapsed_ms, self.timeout_ms) from error
+
+    def close(self) -> None:
+        """Close the connections; what is open stays open."""
+        self._driver.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

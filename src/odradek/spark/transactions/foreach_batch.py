@@ -1,0 +1,190 @@
+"""Exactly once by `foreachBatch`: rows are shuffled to the tasks that own their partitions, which write them.
+
+Each micro-batch is one transaction, over all DataFrames, topics and tasks that are written in it.
+"""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from odradek.common.errors import ConfigError
+from odradek.common.ids import TopicPartition
+from odradek.spark.sink.options import NO_NAME, SinkOptions, exactly_once_options
+from odradek.spark.sink.rows import row_layout
+from odradek.spark.transactions import source_offsets
+from odradek.spark.transactions.driver import QueryTransactions
+from odradek.spark.transactions.errors import RepeatedTask
+from odradek.spark.transactions.marker import MicroBatch
+from odradek.spark.transactions.tasks import OWNER, PARTITION, Joined, TaskReport, placing, writing
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+QUERY_ID = "sql.streaming.queryId"
+
+Write = Callable[..., int]
+Process = Callable[["DataFrame", Write], object]
+
+
+class ExactlyOnce:
+    """What `odradek.spark.exactly_once` returns, for `foreachBatch`. Lives in the driver's process."""
+
+    def __init__(self, options: Mapping[str, str], process: Process | None, name: str | None) -> None:
+        self._given = dict(options)
+        self._options = exactly_once_options(options)
+        self._process = process or _write_all
+        self._name = name
+        self._transactions: QueryTransactions | None = None
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        """Write one micro-batch, unless it was committed before."""
+        spark = batch.sparkSession
+        query_id = spark.sparkContext.getLocalProperty(QUERY_ID)
+        if query_id is None:
+            raise ConfigError("exactly_once is for foreachBatch of a streaming query; see write_exactly_once")
+        execution = _execution(spark, query_id)
+        name = self._name or execution.name()
+        if not name:
+            raise ConfigError(NO_NAME)
+        micro_batch = MicroBatch(query_id, batch_id)
+        read = _offset_log_reader(spark, execution, batch_id)
+        self._in_transaction(name, batch, micro_batch, read)
+
+    def _in_transaction(
+        self,
+        name: str,
+        batch: DataFrame,
+        micro_batch: MicroBatch | None,
+        read_offsets: Callable[[], str] | None,
+    ) -> None:
+        if self._transactions is None:
+            self._transactions = QueryTransactions(name, dict(self._options.producer))
+        transactions = self._transactions
+        try:
+            producer = transactions.begin(micro_batch)
+            if producer is None:
+                return
+            written = _Written(batch.sparkSession, self._given, name, producer)
+            self._process(batch, written.write)
+            ends = {}
+            if micro_batch is not None and read_offsets is not None:
+                ends = source_offsets.of_micro_batch(read_offsets, micro_batch.batch_id)
+            transactions.commit(micro_batch, written.sequences, ends)
+        except BaseException as error:
+            # What is known of the transaction is in doubt: the next micro-batch begins from the marker.
+            self._transactions = None
+            with transactions:
+                cause = transactions.abort()
+            if cause is not None and cause is not error:
+                raise cause from error
+            raise
+
+    def write_once(self, frame: DataFrame) -> None:
+        """Write a DataFrame that is no stream in one transaction."""
+        name = self._name or f"odradek-write-{uuid.uuid4()}"
+        self._in_transaction(name, frame, None, None)
+        if self._transactions is not None:
+            self._transactions.close()
+            self._transactions = None
+
+
+def _write_all(batch: DataFrame, write: Write) -> object:
+    return write(batch)
+
+
+class _Written:
+    """What is written in one transaction so far."""
+
+    def __init__(self, spark: SparkSession, options: Mapping[str, str], name: str, producer: Any) -> None:
+        self._spark = spark
+        self._given = options
+        self._name = name
+        self._producer = producer
+        self.sequences: dict[TopicPartition, int] = {}
+
+    def write(self, frame: DataFrame, **options: str) -> int:
+        """Write a DataFrame in the transaction; how many rows that were. Options are those of the sink."""
+        checked = exactly_once_options({**self._given, **options})
+        reports = _run(frame, checked, self._name, self._producer, self.sequences, self._spark)
+        for report in reports:
+            self.sequences |= report.sequences
+        return sum(report.rows for report in reports)
+
+
+def _run(
+    frame: DataFrame,
+    options: SinkOptions,
+    name: str,
+    producer: Any,
+    sequences: Mapping[TopicPartition, int],
+    spark: SparkSession,
+) -> list[TaskReport]:
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+    from pyspark.sql.types import IntegerType, StructType  # noqa: PLC0415
+
+    layout = row_layout(frame.schema, options)
+    places = dict(layout.columns)
+    if layout.topic_place is not None:
+        places["topic"] = layout.topic_place
+    columns = [F.col(f"`{frame.columns[place]}`").alias(column) for column, place in places.items()]
+    if layout.topic is not None:
+        columns.append(F.lit(layout.topic).alias("topic"))
+    records = frame.select(*columns)
+    placed_schema = StructType([field for field in records.schema.fields if field.name != PARTITION])
+    placed_schema = placed_schema.add("partition", IntegerType()).add(OWNER, IntegerType())
+    by_column = replace(options, topic=None)
+    tasks = spark.sparkContext.defaultParallelism
+    place = placing(options, name, row_layout(records.schema, by_column), tasks)
+    placed = records.mapInArrow(place, placed_schema)
+    owned = placed.repartitionById(tasks, OWNER)
+    joined = Joined(options, name, producer, dict(sequences))
+    written = owned.mapInArrow(writing(joined, row_layout(placed_schema, by_column)), "report binary")
+    reports: list[TaskReport] = [pickle.loads(row.report) for row in written.collect()]
+    _check(spark, reports, sequences)
+    return reports
+
+
+def _check(spark: SparkSession, reports: list[TaskReport], before: Mapping[TopicPartition, int]) -> None:
+    """Refuse a result in which Spark may have run a task twice."""
+    tasks = [report.task for report in reports]
+    grown = [
+        partition
+        for report in reports
+        for partition, sequence in report.sequences.items()
+        if sequence != before.get(partition, 0)
+    ]
+    tracker = spark.sparkContext.statusTracker()
+    stages = [tracker.getStageInfo(stage) for stage in {report.stage for report in reports}]
+    was_repeated = any(stage is not None and stage.currentAttemptId > 0 for stage in stages)
+    if was_repeated or len(set(tasks)) < len(tasks) or len(set(grown)) < len(grown):
+        raise RepeatedTask(
+            "Spark repeated a stage that writes, so that the micro-batch must be: start the query again"
+        )
+
+
+def _execution(spark: SparkSession, query_id: str) -> Any:
+    """The query that calls us, in the JVM. The session of a batch is a copy whose `streams` are empty."""
+    for execution in spark._jsparkSession.sharedState().activeStreamingQueries().values():
+        if str(execution.id()) == query_id:
+            return execution
+    raise ConfigError(f"no active query has the id {query_id}")
+
+
+def _offset_log_reader(spark: SparkSession, execution: Any, batch_id: int) -> Callable[[], str]:
+    """Reads Spark's offset log through the JVM, which knows the file system of the checkpoint."""
+
+    def read() -> str:
+        jvm: Any = spark._jvm
+        root = execution.resolvedCheckpointRoot()
+        path = jvm.org.apache.hadoop.fs.Path(f"{root}/offsets/{batch_id}")
+        stream = path.getFileSystem(spark._jsc.hadoopConfiguration()).open(path)
+        try:
+            return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    return read

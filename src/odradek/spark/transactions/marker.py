@@ -1,0 +1,69 @@
+"""The marker of a micro-batch: what the metadata of committed offsets says about the last one. No I/O.
+
+It is committed in the transaction that has the rows: whoever sees the marker knows that the rows are there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from odradek.client.committed_offsets import OffsetAndMetadata
+from odradek.common.ids import TopicPartition
+from odradek.spark.transactions.errors import OtherCheckpoint
+
+_KEY = "odradek.spark"
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBatch:
+    """One micro-batch: the id of the query, which its checkpoint keeps, and the number of the batch."""
+
+    query_id: str
+    batch_id: int
+
+    def metadata(self) -> str:
+        """The marker as the metadata of a committed offset."""
+        return json.dumps({_KEY: {"query": self.query_id, "batch": self.batch_id}}, separators=(",", ":"))
+
+
+def micro_batch_in(metadata: str) -> MicroBatch | None:
+    """The micro-batch that a marker names; None if this is no marker."""
+    try:
+        found = json.loads(metadata)[_KEY]
+        return MicroBatch(str(found["query"]), int(found["batch"]))
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def last_micro_batch(committed: Mapping[TopicPartition, OffsetAndMetadata], name: str) -> MicroBatch | None:
+    """The last micro-batch that a group has markers of; OtherCheckpoint if somebody else commits there."""
+    markers = {partition: micro_batch_in(row.metadata) for partition, row in committed.items()}
+    foreign = [partition for partition, marker in markers.items() if marker is None]
+    if foreign:
+        raise OtherCheckpoint(
+            f"the group {name!r} has an offset of {min(foreign)} that no exactly-once query has committed: "
+            f"give the query a name that is no group of consumers, nor the source's kafka.group.id"
+        )
+    return max(
+        (one for one in markers.values() if one is not None), key=lambda one: one.batch_id, default=None
+    )
+
+
+def is_committed(last: MicroBatch | None, now: MicroBatch, name: str) -> bool:
+    """Whether a micro-batch is in the topics already; OtherCheckpoint if the marker does not fit it."""
+    if last is None:
+        return False
+    if last.query_id != now.query_id:
+        raise OtherCheckpoint(
+            f"the name {name!r} belongs to a query with another checkpoint (query id {last.query_id}, "
+            f"micro-batch {last.batch_id}): use that checkpoint, or give this query another name; if the "
+            f"other one is gone for good: odradek groups delete {name}"
+        )
+    if last.batch_id > now.batch_id:
+        raise OtherCheckpoint(
+            f"the checkpoint of {name!r} is at micro-batch {now.batch_id}, but {last.batch_id} is committed: "
+            f"it is an old copy, or another driver goes on with it"
+        )
+    return last.batch_id == now.batch_id

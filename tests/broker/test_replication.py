@@ -24,6 +24,7 @@ from odradek.protocol.messages import (
     ListOffsetsRequest,
     ProduceRequest,
 )
+from odradek.replication.leader_throttle import LeaderThrottle
 from odradek.replication.partition import Partition
 
 ALL = (0, 1, 2)
@@ -71,6 +72,28 @@ def test_acks_all_is_answered_when_every_replica_in_sync_has_it(tmp_path: Path) 
             assert await produce(replicated, 0, b"%d" % number) == ErrorCode.NONE
             ends = [replicated.partition(one).log.log_end_offset for one in ALL]
             assert ends == [number + 1] * 3
+
+    run_replicated(tmp_path, scenario)
+
+
+def test_a_throttled_leader_holds_back_followers_out_of_sync_only(tmp_path: Path) -> None:
+    async def scenario(replicated: Replicated) -> None:
+        rate = 1
+        replicated.brokers[0].services.leader_throttle = LeaderThrottle(0, lambda: rate)
+        replicated.config = {"leader_replication_throttled_replicas": ("0:0",)}
+        replicated.is_controller_away = True  # so that broker 1 cannot join the ISR
+        replicated.elect(0, (0, 2))
+        leader, behind, in_sync = map(replicated.partition, ALL)
+        append(leader, b"sent before anything is owed")
+        await until(lambda: behind.log.log_end_offset == in_sync.log.log_end_offset == 1)
+
+        append(leader, b"held back")
+        await until(lambda: in_sync.log.log_end_offset == 2)
+        fetched = leader.followers[1].last_fetch_ms
+        await until(lambda: leader.followers[1].last_fetch_ms > fetched)
+        assert behind.log.log_end_offset == 1
+        rate = 1_000_000_000
+        await replicated.until_identical()
 
     run_replicated(tmp_path, scenario)
 

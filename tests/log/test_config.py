@@ -19,6 +19,7 @@ flush.ms long 9223372036854775807
 follower.replication.throttled.replicas list []
 index.interval.bytes int 4096
 internal.segment.bytes int null
+leader.replication.throttled.replicas list []
 max.compaction.lag.ms long 9223372036854775807
 max.message.bytes int 1048588
 message.timestamp.after.max.ms long 3600000

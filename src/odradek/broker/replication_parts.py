@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from typing import Any
@@ -14,13 +13,13 @@ from odradek.broker.requests.services import Services
 from odradek.broker.settings.broker_config import BrokerConfig
 from odradek.broker.settings.declarations.replication import RACK_AWARE_SELECTOR
 from odradek.cluster.metadata import ImageChange
+from odradek.common.config import LONG_MAX
 from odradek.log.partition.partition_log import PartitionLog
 from odradek.net.broker_connection import BrokerConnections
 from odradek.replication.fetcher_context import FetcherContext, FetcherSettings
 from odradek.replication.fetcher_manager import FetcherManager
 from odradek.replication.isr_changes import IsrChanges, Send
-
-logger = logging.getLogger(__name__)
+from odradek.replication.leader_throttle import LeaderThrottle
 
 
 def replicate(
@@ -67,6 +66,7 @@ def replicate(
         replicas.counters,
         max_lag_ms=config().replica_lag_time_max_ms,
     )
+    services.leader_throttle = LeaderThrottle(services.broker_id, _cached_leader_rate(config))
     replicas.replicate_with(isr_changes, FetcherManager(context))
     image.listeners.append(brokers_changed)
     if config().replica_selector_class == RACK_AWARE_SELECTOR:
@@ -79,14 +79,19 @@ def _in_pool(
     return lambda step: loop.run_in_executor(pool, step)
 
 
-def _warn_of_leader_rate(known: BrokerConfig | None, config: BrokerConfig) -> None:
-    rate = config.leader_replication_throttled_rate
-    if rate is not None and (known is None or known.leader_replication_throttled_rate != rate):
-        logger.warning(
-            "leader.replication.throttled.rate=%d has no effect: followers are limited where they fetch, by "
-            "follower.replication.throttled.rate",
-            rate,
-        )
+def _cached_leader_rate(config: Callable[[], BrokerConfig]) -> Callable[[], int]:
+    known: BrokerConfig | None = None
+    rate = LONG_MAX
+
+    def current() -> int:
+        nonlocal known, rate
+        new_config = config()
+        if new_config is not known:
+            known = new_config
+            rate = new_config.leader_replication_throttled_rate
+        return rate
+
+    return current
 
 
 def _cached_settings(config: Callable[[], BrokerConfig]) -> Callable[[], FetcherSettings]:
@@ -98,7 +103,6 @@ def _cached_settings(config: Callable[[], BrokerConfig]) -> Callable[[], Fetcher
         nonlocal known, settings
         new_config = config()
         if new_config is not known:
-            _warn_of_leader_rate(known, new_config)
             known = new_config
             settings = FetcherSettings(
                 num_replica_fetchers=new_config.num_replica_fetchers,

@@ -33,14 +33,17 @@ GZIP_LEVEL = Valid(
 
 
 _THROTTLED_FORMAT = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
-_THROTTLED_REPLICAS = Valid(
-    lambda value: value == ("*",) or all(re.fullmatch("[0-9]+:[0-9]+", pair) for pair in value),
-    _THROTTLED_FORMAT,
-    lambda _: (
-        "follower.replication.throttled.replicas must be the literal '*' or a list of replicas in the "
-        f"following format: {_THROTTLED_FORMAT}"
-    ),
-)
+
+
+def _throttled_replicas(key: str) -> Valid:
+    return Valid(
+        lambda value: value == ("*",) or all(re.fullmatch("[0-9]+:[0-9]+", pair) for pair in value),
+        _THROTTLED_FORMAT,
+        lambda _: (
+            f"{key} must be the literal '*' or a list of replicas in the following format: "
+            f"{_THROTTLED_FORMAT}"
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,7 @@ class LogConfig:
         Kind.LIST,
         (),
         "Followers that are limited by follower.replication.throttled.rate while they are behind; * for all.",
-        _THROTTLED_REPLICAS,
+        _throttled_replicas("follower.replication.throttled.replicas"),
     )
     index_interval_bytes: int = setting(
         "index.interval.bytes", Kind.INT, 4096, "Bytes of log between two index entries.", at_least(0)
@@ -111,6 +114,13 @@ class LogConfig:
         "Overrides segment.bytes without its lower bound; for tests.",
         at_least(1),
         is_internal=True,
+    )
+    leader_replication_throttled_replicas: tuple[str, ...] = setting(
+        "leader.replication.throttled.replicas",
+        Kind.LIST,
+        (),
+        "Leaders that leader.replication.throttled.rate limits towards replicas out of sync; * for all.",
+        _throttled_replicas("leader.replication.throttled.replicas"),
     )
     max_compaction_lag_ms: int = setting(
         "max.compaction.lag.ms",

@@ -41,6 +41,7 @@ logger = logging.getLogger(__name__)
 LATEST, EARLIEST = -1, -2
 BYTES_PER_TURN = 1 << 20
 """Appended before the loop serves clients again."""
+THROTTLE_CHECK_MS = 500
 MIN_PARKED_S = 0.01
 MIN_BETWEEN_INTERRUPTIONS_S = 0.2
 
@@ -206,6 +207,8 @@ class ReplicaFetcher:
         if self._delayed:
             now = asyncio.get_running_loop().time()
             for key, followed in list(self._delayed.items()):
+                if followed.retry_at <= now and followed.is_throttled(self._context.broker_id):
+                    followed.retry_at = now + self._throttled_ms(now * 1000) / 1000
                 if followed.retry_at <= now:
                     del self._delayed[key]
                     self._session.want(key, followed.fetch_from())
@@ -379,8 +382,13 @@ class ReplicaFetcher:
         self._adopt_offsets(followed, checked.row)
         if followed.is_throttled(self._context.broker_id):
             now_ms = asyncio.get_running_loop().time() * 1000
-            rate = self._context.settings.throttled_rate
-            self._delay(followed, self._context.throttle.delay_ms(size, rate, now_ms))
+            self._context.throttle.add(size, self._context.settings.throttled_rate, now_ms)
+            self._delay(followed, self._throttled_ms(now_ms))
+
+    def _throttled_ms(self, now_ms: float) -> int:
+        """How long throttled partitions wait; checked again soon, as the rate may be changed meanwhile."""
+        rate = self._context.settings.throttled_rate
+        return min(self._context.throttle.wait_ms(rate, now_ms), THROTTLE_CHECK_MS)
 
     def _adopt_offsets(self, followed: FollowedPartition, row: Row) -> None:
         partition = followed.partition

@@ -51,12 +51,13 @@ def test_the_brokers_value_stands_behind_the_topics(
     assert getattr(topic_config(effective(Sources(settings)), {}), field) == expected
 
 
-def test_every_setting_of_a_topic_but_two_has_a_brokers_setting_behind_it() -> None:
+def test_every_setting_of_a_topic_but_three_has_a_brokers_setting_behind_it() -> None:
     from odradek.broker.settings.catalog import TOPIC
 
     assert set(TOPIC) - set(TOPIC_SYNONYMS) == {
         "follower.replication.throttled.replicas",
         "internal.segment.bytes",
+        "leader.replication.throttled.replicas",
     }
 
 

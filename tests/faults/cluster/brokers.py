@@ -24,7 +24,6 @@ SETTINGS = {
     "offsets.topic.num.partitions": "6",
     "group.initial.rebalance.delay.ms": "500",
     "log.segment.bytes": "5000000",
-    "leader.imbalance.check.interval.seconds": "20",
 }
 
 

@@ -18,7 +18,7 @@ from faults.cluster.brokers import Brokers, wait_for
 from odradek.testing.history.operations import Fault, History, Outcome
 
 PREFERRED_SECONDS = 60.0
-"""Three times `leader.imbalance.check.interval.seconds` of these runs, and a minute for slow machines."""
+"""Several times `leader.imbalance.check.interval.seconds` of these runs."""
 MOST_EXTRA_FILES = 30
 MOST_EXTRA_BYTES = 100_000_000
 UNSERVED_SECONDS = 20.0

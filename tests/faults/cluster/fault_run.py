@@ -57,6 +57,8 @@ class Plan:
     in_groups: bool = True
     is_kafka: bool = False
     """Memory, open files and `odradek log verify` are asked of our brokers only."""
+    waits_for_preferred_leaders: bool = True
+    compares_with_restarted: bool = True
     hold_seconds: tuple[float, float] = (1.0, 5.0)
     pause_between_seconds: tuple[float, float] = (0.5, 2.0)
 
@@ -221,9 +223,10 @@ class FaultRun:
         try:
             self._brokers.wait_in_sync([TOPIC])
             topics = sorted(self._brokers.metadata().topics)
-            seconds = wait_for_preferred_leaders(self._brokers, topics)
-            self._notes.append(f"preferred replicas led after {seconds:.1f} s")
-            if not self._plan.is_kafka:
+            if self._plan.waits_for_preferred_leaders:
+                seconds = wait_for_preferred_leaders(self._brokers, topics)
+                self._notes.append(f"preferred replicas led after {seconds:.1f} s")
+            if self._plan.compares_with_restarted and not self._plan.is_kafka:
                 notes, leaks = compare_with_restarted(self._brokers, topics)
                 self._notes += notes
                 self._failures += leaks

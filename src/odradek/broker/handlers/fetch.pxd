@@ -30,9 +30,11 @@ cdef class DelayedFetch(Waiter):
     cdef dict _topic_names
     cdef dict _allowed
     cdef list _cold
+    cdef object _leader_throttle
     cdef readonly list rows
     cdef readonly long long bytes_read
     cdef readonly bint has_errors
+    cdef readonly long long throttled_bytes
 
     cdef _begin(self)
     @cython.locals(cold=list)
@@ -48,7 +50,7 @@ cdef class DelayedFetch(Waiter):
     @cython.locals(builder=FetchResponseBuilder, wanted=FetchPartition)
     cdef _response(self)
     cdef _read_one(self, key, FetchPartition wanted)
-    @cython.locals(log=LogAppender, offset="long long", max_bytes="long long", fetched=FetchData, aborted=tuple)
+    @cython.locals(log=LogAppender, offset="long long", max_bytes="long long", fetched=FetchData, aborted=tuple, is_throttled=bint, is_held_back=bint)
     cdef _read_into(self, row, Partition partition, FetchPartition wanted)
     cdef bint _prefers_other_replica(self, row, Partition partition, FetchPartition wanted) except -1
     @cython.locals(log=LogAppender, epoch="long long", offset="long long")

@@ -98,6 +98,7 @@ class DelayedFetch(Waiter):
     __slots__ = (
         "_allowed",
         "_cold",
+        "_leader_throttle",
         "_partitions",
         "_topic_names",
         "bytes_read",
@@ -114,6 +115,7 @@ class DelayedFetch(Waiter):
         "rows",
         "services",
         "session",
+        "throttled_bytes",
     )
 
     rows: list[tuple[Key, FetchPartition, Row]]
@@ -148,12 +150,15 @@ class DelayedFetch(Waiter):
         self._topic_names = services.replicas.topic_names
         self._allowed: dict[str, bool] = {}
         self._cold: list[ColdRead] | None = None
+        throttle = services.leader_throttle if self.replica_id >= 0 else None
+        self._leader_throttle = throttle if throttle is not None and throttle.is_on else None
         self._begin()
 
     def _begin(self) -> None:
         """Nothing is read yet."""
         self.rows = []
         self.bytes_read = 0
+        self.throttled_bytes = 0
         self.has_errors = False
 
     def answer_or_wait(self) -> Answer:
@@ -332,16 +337,22 @@ class DelayedFetch(Waiter):
             return
         log, offset = partition.log, wanted.fetch_offset
         max_bytes = min(wanted.max_bytes, max(self.max_bytes - self.bytes_read, 0))
+        throttle = self._leader_throttle
+        is_throttled = throttle is not None and throttle.holds_for(partition, self.replica_id)
+        is_held_back = False
+        if throttle is not None and is_throttled and throttle.is_exceeded(self.services.clock.now_ms()):
+            is_held_back, max_bytes = True, 0
         cold = self._cold
         if (
             cold is not None
+            and not is_held_back
             and not is_warm(log, offset, max_bytes)
             and not notice_cached(log, offset, max_bytes)
         ):
             cold.append((log, offset, max_bytes))
             return
         # Only the first partition with data may pass the limits, else a response could have any size.
-        fetched = read_log(log, offset, max_bytes, self.isolation, self.bytes_read == 0)
+        fetched = read_log(log, offset, max_bytes, self.isolation, self.bytes_read == 0 and not is_held_back)
         if self.replica_id >= 0:
             partition.record_follower_fetch(
                 self.replica_id,
@@ -356,6 +367,8 @@ class DelayedFetch(Waiter):
         if fetched.run is not None:
             row.records = records = _records(fetched.run)
             self.bytes_read += len(records)
+            if is_throttled:
+                self.throttled_bytes += len(records)
         aborted = fetched.aborted
         if aborted is not None:
             row.aborted_transactions = (
@@ -437,8 +450,12 @@ class FetchResponseBuilder:
 
     def response(self) -> FetchResponse:
         """Build the response; partitions that returned data are last in the next one."""
-        session = self._fetching.session
+        fetching = self._fetching
+        session = fetching.session
         session.move_to_end(self._sent)
+        throttle = fetching._leader_throttle
+        if throttle is not None and fetching.throttled_bytes:
+            throttle.sent(fetching.throttled_bytes, fetching.services.clock.now_ms())
         response = new_struct(_RESPONSE)
         response.session_id = session.session_id
         response.responses = list(self._topics.values())

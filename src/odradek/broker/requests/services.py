@@ -30,6 +30,7 @@ from odradek.common.ids import TopicPartition
 from odradek.net.broker_connection import BrokerConnections
 from odradek.net.request_limit import RequestLimit
 from odradek.protocol.structs import Message
+from odradek.replication.leader_throttle import LeaderThrottle
 from odradek.replication.partition import Partition
 from odradek.replication.replica_manager import ReplicaManager
 from odradek.transactions.producer_ids import ProducerIds
@@ -112,6 +113,8 @@ class Services:
     # The limit of every fetch response; the first batch may be larger.
     fetch_max_bytes: int = field(init=False)
     flusher: LogFlusher = field(init=False)
+    # The limit of what goes to followers out of sync; None until this broker replicates.
+    leader_throttle: LeaderThrottle | None = None
     # Fetches of followers, which wait for the log end; those of consumers wait for the high watermark.
     waiting_followers: Purgatory = field(init=False)
     # DeleteRecords that wait for the log start offsets of followers.

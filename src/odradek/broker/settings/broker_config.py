@@ -130,10 +130,10 @@ class BrokerConfig(
         return LONG_MAX if text is None else int(text)
 
     @property
-    def leader_replication_throttled_rate(self) -> int | None:
-        """What was set for leaders, which limit nobody."""
+    def leader_replication_throttled_rate(self) -> int:
+        """How fast throttled leaders may send to replicas out of sync; only ever set at run time."""
         text = self.sources.texts().get("leader.replication.throttled.rate")
-        return None if text is None else int(text)
+        return LONG_MAX if text is None else int(text)
 
     @property
     def coordination_url(self) -> str:

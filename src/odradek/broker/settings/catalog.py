@@ -49,8 +49,8 @@ DYNAMIC_ONLY: dict[str, Setting] = {
         ),
         _rate(
             "leader.replication.throttled.rate",
-            "Accepted for Kafka's tools, and without effect: followers are limited where they fetch, by "
-            "follower.replication.throttled.rate.",
+            "Bytes per second that this broker sends to replicas out of sync, of all partitions that are "
+            "listed in leader.replication.throttled.replicas of their topics.",
         ),
         _rate(
             "follower.replication.throttled.rate",

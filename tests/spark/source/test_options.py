@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from odradek.client.errors import ClientError
 from odradek.common.errors import ConfigError
 from odradek.common.ids import TopicPartition
+from odradek.spark.errors import ReadFailed
+from odradek.spark.source.cluster import ClusterOffsets
 from odradek.spark.source.offsets import Bound, BoundKind
 from odradek.spark.source.options import source_options
 
@@ -22,6 +27,42 @@ def test_a_batch_reads_everything_and_a_stream_what_comes() -> None:
     assert not batch.reads_committed
 
 
+def test_options_without_effect_say_so_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    source_options({**SERVERS, "subscribe": "a"}, is_stream=True)
+    assert not caplog.messages
+    given = {"subscribe": "a", "groupIdPrefix": "p", "useDeprecatedOffsetFetching": "false"}
+    source_options({**SERVERS, **given}, is_stream=True)
+    assert [message.partition(":")[0] for message in caplog.messages] == [
+        "the option groupIdPrefix has no effect",
+        "the option useDeprecatedOffsetFetching has no effect",
+    ]
+
+
+def test_a_failed_question_for_offsets_is_asked_again_as_often_as_said() -> None:
+    waits: list[float] = []
+
+    class NoAnswers:
+        asked = 0
+
+        def list_offsets(self, *_: Any, **__: Any) -> None:
+            self.asked += 1
+            raise ClientError("no answer")
+
+    def asked(**given: str) -> int:
+        options = source_options({**SERVERS, "subscribe": "a", **given}, is_stream=True)
+        cluster, admin = ClusterOffsets(options, waits.append), NoAnswers()
+        cluster._made = admin  # type: ignore[assignment]
+        with pytest.raises(ReadFailed, match="no answer"):
+            cluster.latest([TopicPartition("a", 0)])
+        return admin.asked
+
+    assert asked() == 1
+    assert asked(**{"fetchOffset.numRetries": "2", "fetchOffset.retryIntervalMs": "700"}) == 3
+    assert waits == [0.7, 0.7]
+    assert asked(**{"fetchOffset.numRetries": "1"}) == 2
+    assert waits[2:] == [0.01]
+
+
 def test_names_count_without_case_and_settings_go_to_the_consumer() -> None:
     given = {
         **SERVERS,
@@ -31,7 +72,6 @@ def test_names_count_without_case_and_settings_go_to_the_consumer() -> None:
         "kafka.group.id": "g",
         "kafka.acks": "all",  # of the producer: a table has one set of options
         "topic": "t",
-        "groupIdPrefix": "p",
     }
     options = source_options(given, is_stream=True)
     assert options.subscription.topics == ("a", "b")

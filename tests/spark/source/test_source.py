@@ -154,6 +154,25 @@ def test_a_stream_goes_on_where_it_stopped_and_shows_its_lag(spark, bootstrap, l
     assert {one.partition: found.offset for one, found in committed.items()} == {0: 300, 1: 0}
 
 
+def test_a_limit_makes_the_micro_batches_of_the_official_source(
+    spark, bootstrap, librdkafka, topic, tmp_path
+):
+    librdkafka.create_topic(topic, partitions=3)
+    for partition, count in enumerate((41, 1, 7)):
+        write_into(bootstrap, topic, partition, count)
+    found = {}
+    for source in ("odradek", "kafka"):
+        reader = spark.readStream.format(source).option("kafka.bootstrap.servers", bootstrap)
+        frame = reader.options(subscribe=topic, startingOffsets="earliest", maxOffsetsPerTrigger=10).load()
+        query = frame.writeStream.format("noop").trigger(availableNow=True)
+        query = query.option("checkpointLocation", str(tmp_path / source)).start()
+        assert query.awaitTermination(200)
+        found[source] = [json.loads(one.sources[0].endOffset) for one in query.recentProgress]
+    assert found["odradek"] == found["kafka"]
+    assert found["odradek"][0] == {topic: {"0": 8, "1": 1, "2": 1}}
+    assert found["odradek"][-1] == {topic: {"0": 41, "1": 1, "2": 7}}
+
+
 def test_a_stream_reads_partitions_that_are_new_from_their_first_record(
     spark, bootstrap, librdkafka, topic, tmp_path
 ):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Collection, Iterable, Mapping
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from odradek.client.admin.admin import Admin
@@ -26,8 +27,9 @@ _PATIENCE_MS = "20000"
 class ClusterOffsets:
     """The cluster of one read. Owned by one reader on the driver; connects at the first question."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, sleep: Callable[[float], None] = time.sleep) -> None:
         self._options = options
+        self._sleep = sleep
         self._made: Admin | None = None
 
     @property
@@ -156,10 +158,15 @@ class ClusterOffsets:
                 raise outcome
 
     def _asked(self, question: Any, *arguments: Any, **keywords: Any) -> Any:
-        try:
-            return question(*arguments, **keywords)
-        except (KafkaError, ClientError) as error:
-            raise self._failed(error) from None
+        retries = self._options.offset_retries
+        while True:
+            try:
+                return question(*arguments, **keywords)
+            except (KafkaError, ClientError) as error:
+                if not retries:
+                    raise self._failed(error) from None
+            retries -= 1
+            self._sleep(self._options.offset_retry_interval_ms / 1000)
 
     def _failed(self, error: BaseException) -> ReadFailed:
         return ReadFailed(f"cannot read from {self._options.servers}: {described(error)}")

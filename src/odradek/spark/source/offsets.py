@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -64,20 +65,21 @@ def from_json(found: Mapping[str, Mapping[str, int]]) -> Offsets:
 
 
 def limited(start: Mapping[TopicPartition, int], latest: Offsets, most: int) -> Offsets:
-    """Where a micro-batch of about `most` offsets ends: each partition gives in proportion to what it has.
+    """Where a micro-batch of `most` offsets ends: each partition gives in proportion to what it has.
 
-    At least one offset of each partition that has any, so that none is left behind forever.
+    Shares are rounded as Spark's own source does: down, but those below one up to one, so that no partition
+    is left behind for ever. Only these make a micro-batch larger than `most`.
     """
     sizes = {partition: max(0, end - start.get(partition, end)) for partition, end in latest.items()}
     total = sum(sizes.values())
     if total <= most:
         return latest
-    return {
-        partition: end - sizes[partition] + min(sizes[partition], max(1, most * sizes[partition] // total))
-        if sizes[partition]
-        else end
-        for partition, end in latest.items()
-    }
+    return {one: end - sizes[one] + _share(sizes[one], total, most) for one, end in latest.items()}
+
+
+def _share(size: int, total: int, most: int) -> int:
+    exact = most * (size / total)
+    return min(size, math.ceil(exact) if exact < 1 else math.floor(exact))
 
 
 def split(ranges: Iterable[OffsetRange], min_partitions: int, max_records: int | None) -> list[OffsetRange]:

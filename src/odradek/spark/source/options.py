@@ -19,14 +19,18 @@ failOnDataLoss                          whether records that are gone end the qu
 includeHeaders                          whether there is a column headers (default: false)
 kafkaConsumer.pollTimeoutMs             how long a task waits for records that must be there (default: 120000)
 
-An end is for batches only; the limits per trigger for streams only. Accepted without effect, because nothing
-is read as a member of a group and the client has its own retries: groupIdPrefix, fetchOffset.numRetries,
-fetchOffset.retryIntervalMs, useDeprecatedOffsetFetching.
+fetchOffset.numRetries                  how often a failed question for offsets is asked again (default: 0)
+fetchOffset.retryIntervalMs             how long to wait before it is asked again (default: 10)
+
+An end is for batches only; the limits per trigger for streams only. groupIdPrefix and
+useDeprecatedOffsetFetching have no effect, and say so in the log: nothing is read as a member of a group, and
+there is one way to ask for offsets.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -78,7 +82,12 @@ _OF_GROUPS = frozenset(
         "auto_commit_interval_ms",
     }
 )
+_WITHOUT_EFFECT = {
+    "groupIdPrefix": "nothing is read as a member of a group; kafka.group.id shows the lag of a group",
+    "useDeprecatedOffsetFetching": "offsets are always asked for without a consumer",
+}
 _DEFAULT_POLL_TIMEOUT_MS = 120_000
+_DEFAULT_RETRY_INTERVAL_MS = 10
 _DEFAULT_TRIGGER_DELAY_MS = 15 * 60 * 1000
 _DURATION_UNITS_MS = {
     "": 1,
@@ -90,6 +99,9 @@ _DURATION_UNITS_MS = {
     "d": 86_400_000,
 }
 _JSON_OFFSETS = '{"topic": {"0": 23, "1": -2}}'
+
+
+_log = logging.getLogger("odradek.spark")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +131,8 @@ class SourceOptions:
     fails_on_data_loss: bool
     includes_headers: bool
     poll_timeout_ms: int
+    offset_retries: int = 0
+    offset_retry_interval_ms: int = _DEFAULT_RETRY_INTERVAL_MS
 
     @property
     def reads_committed(self) -> bool:
@@ -135,6 +149,9 @@ def source_options(options: Mapping[str, str], *, is_stream: bool) -> SourceOpti
     """The options of one read; ConfigError names what is wrong and what to do."""
     given = {name.lower(): value for name, value in options.items()}
     check_names(given, {name.lower(): name for name in _OWN}, "reading")
+    for name, reason in _WITHOUT_EFFECT.items():
+        if name.lower() in given:
+            _log.warning("the option %s has no effect: %s", name, reason)
     settings = kafka_settings(given, ConsumerConfig, ProducerConfig, _REFUSED, consumer_config)
     consumer = {name: text for name, text in settings.items() if name not in _OF_GROUPS}
     strategy = given.get("startingoffsetsbytimestampstrategy", "error").lower()
@@ -147,6 +164,7 @@ def source_options(options: Mapping[str, str], *, is_stream: bool) -> SourceOpti
         raise ConfigError(
             f"maxOffsetsPerTrigger={most} is less than minOffsetsPerTrigger={least}: it must not be"
         )
+    interval_ms = _number(given, "fetchOffset.retryIntervalMs", 0)
     return SourceOptions(
         consumer=tuple(sorted(consumer.items())),
         subscription=_subscription(given),
@@ -162,6 +180,8 @@ def source_options(options: Mapping[str, str], *, is_stream: bool) -> SourceOpti
         fails_on_data_loss=boolean("failOnDataLoss", given.get("failondataloss", "true")),
         includes_headers=boolean("includeHeaders", given.get("includeheaders", "false")),
         poll_timeout_ms=_number(given, "kafkaConsumer.pollTimeoutMs", 1) or _DEFAULT_POLL_TIMEOUT_MS,
+        offset_retries=_number(given, "fetchOffset.numRetries", 0) or 0,
+        offset_retry_interval_ms=_DEFAULT_RETRY_INTERVAL_MS if interval_ms is None else interval_ms,
     )
 
 

@@ -79,8 +79,9 @@ class Librdkafka:
             topic, value, partition=partition, on_delivery=lambda error, _: errors.append(error)
         )
         self._call(self._producer.flush, PATIENCE_SECONDS)
-        if errors != [None]:
-            raise Refused(str(errors))
+        (error,) = errors
+        if error is not None:
+            raise Refused(error.name())
 
     def commit_offset(self, group: str, topic: str, offset: int) -> None:
         consumer = Consumer({"bootstrap.servers": self._bootstrap, "group.id": group, "log_level": 0})

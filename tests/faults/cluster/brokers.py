@@ -46,10 +46,18 @@ class Node(Protocol):
 class OdradekNode:
     """`odradek start` with a broker id and a shared store."""
 
-    def __init__(self, broker_id: int, directory: Path, coordination: str, settings: dict[str, str]) -> None:
+    def __init__(
+        self,
+        broker_id: int,
+        directory: Path,
+        coordination: str,
+        settings: dict[str, str],
+        port: int | None = None,
+    ) -> None:
         self.broker_id = broker_id
         given = {"broker.id": str(broker_id), "odradek.coordination": coordination, **settings}
-        self._process = BrokerProcess(directory, *(f"{key}={value}" for key, value in given.items()))
+        words = (f"{key}={value}" for key, value in given.items())
+        self._process = BrokerProcess(directory, *words, port=port)
         self.address = self._process.address
         self.log_dir = self._process.data
 

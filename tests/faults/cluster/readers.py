@@ -26,6 +26,9 @@ QUERY_SECONDS = 10
 class _Reading(Worker):
     """Polls until stopped, and then until nothing comes any more."""
 
+    read_committed = False
+    """Whether the rules of readers with isolation.level=read_committed hold for it."""
+
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.session = 0
@@ -36,7 +39,9 @@ class _Reading(Worker):
 
     def polled(self, reads: list[Read], session: int) -> None:
         self._last_read = time.monotonic()
-        self.record(Poll(self.work.name, now_ms(), session, tuple(reads), self.work.group))
+        self.record(
+            Poll(self.work.name, now_ms(), session, tuple(reads), self.work.group, self.read_committed)
+        )
 
     _last_read = 0.0
 

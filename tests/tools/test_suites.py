@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import re
 import tomllib
+from itertools import combinations
 from pathlib import Path
+
+from _pytest.mark.expression import Expression
 
 ROOT = Path(__file__).resolve().parents[2]
 CI_LIMIT_SECONDS = 2400
@@ -17,13 +21,46 @@ def test_all_budgets_together_leave_room_for_the_set_up():
     assert sum(suite["budget_seconds"] for suite in suites()) + SETUP_SECONDS <= CI_LIMIT_SECONDS
 
 
-def test_every_marker_of_pytest_is_run_by_some_suite():
-    """Or by a command of the Makefile of its own."""
-    commands = " ".join(suite["command"] for suite in suites()) + (ROOT / "Makefile").read_text()
-    markers = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]["markers"]
-    for marker in markers:
-        name = marker.partition(":")[0]
-        assert f"-m {name}" in commands or f"-m '{name}" in commands, name
+def markers() -> list[str]:
+    options = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    return [marker.partition(":")[0] for marker in options["markers"]]
+
+
+def is_selected(command: str, marks: set[str]) -> bool:
+    """Whether a command runs tests with exactly these markers; only .venv-spark collects those of Spark."""
+    return any(
+        ("spark" not in marks or ".venv-spark" in part or "$(SPARK_VENV)" in part)
+        and Expression.compile(expression).evaluate(lambda name, **_: name in marks)
+        for part in re.split("&&|\n", command)
+        for expression in re.findall(r"pytest.* -m '?([a-z ]+?)(?:'| -|\s*$)", part)
+    )
+
+
+def every_set_of_markers() -> list[set[str]]:
+    known = markers()
+    return [set(chosen) for count in range(len(known) + 1) for chosen in combinations(known, count)]
+
+
+def test_every_test_is_run_by_some_suite_whatever_its_markers_and_long_ones_by_make_long():
+    makefile = (ROOT / "Makefile").read_text()
+    long_target = re.search(r"^long:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
+    assert long_target is not None
+    for marks in every_set_of_markers():
+        runners = [suite["name"] for suite in suites() if is_selected(suite["command"], marks)]
+        if "long" in marks:
+            assert runners == [], marks
+            assert is_selected(long_target[1], marks), marks
+        else:
+            assert runners, marks
+
+
+def test_a_command_runs_what_its_expression_selects():
+    assert is_selected("setup > x && pytest -q -m 'java and not long'", {"java", "slow"})
+    assert not is_selected("pytest -q -m 'java and not long'", {"java", "long"})
+    assert not is_selected("pytest -q -m 'java and not long'", {"java", "spark"})
+    assert is_selected(".venv-spark/bin/python -m pytest -q --timeout 300 -m 'spark' tests", {"spark"})
+    assert is_selected("\t$(BIN)/pytest -q -m long --timeout 900\n", {"long"})
+    assert not is_selected("pytest -q --timeout 100 -m fuzz", {"java"})
 
 
 def test_a_failed_suite_has_its_last_words_told_again_at_the_end(monkeypatch, capfd):

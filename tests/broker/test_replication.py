@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from broker.replicated import Replicated, run_replicated, until
+from broker.replicated import PATIENCE_S, Replicated, run_replicated, until
 from broker.wire import a_batch
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
@@ -266,8 +266,16 @@ def test_many_partitions_are_added_while_a_fetch_waits(tmp_path: Path) -> None:
             await asyncio.sleep(0.02)
         followers = [replicated.brokers[1].services.replicas.get("orders", index) for index in range(20)]
         await until(lambda: all(one.log.log_end_offset == 1 for one in followers))
+        for index, follower in enumerate(followers):
+            (segment,) = follower.log.segments
+            assert segment.log.read(0, segment.log.size).endswith(b"%d\x00" % index)
 
-    run_replicated(tmp_path, scenario, 2, ("replica.fetch.wait.max.ms=10000",))
+    longer_than_the_test_waits = str(int(4000 * PATIENCE_S))
+    settings = (
+        f"replica.fetch.wait.max.ms={longer_than_the_test_waits}",
+        f"replica.socket.timeout.ms={longer_than_the_test_waits}",
+    )
+    run_replicated(tmp_path, scenario, 2, settings)
 
 
 # In-sync replicas

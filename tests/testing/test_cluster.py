@@ -63,9 +63,12 @@ def test_a_client_produces_and_consumes(process):
 def test_it_is_an_asynchronous_context_manager_too():
     async def scenario() -> None:
         async with Cluster() as cluster:
-            _, writer = await asyncio.open_connection(*cluster.bootstrap.split(":"))
+            address = cluster.bootstrap.split(":")
+            _, writer = await asyncio.open_connection(*address)
             writer.close()
             await writer.wait_closed()
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(*address)
 
     asyncio.run(scenario())
 

@@ -41,6 +41,15 @@ def test_a_trace_becomes_a_sentence(text, sentence, is_permanent):
     assert failure.is_permanent is is_permanent
 
 
+def test_words_of_the_plan_are_not_those_of_the_failure():
+    plan = "=== Streaming Query ===\nLogical Plan:\nProject [raise_error(odradek: bad record in , _topic#1)]"
+    failure = failure_of(RuntimeError(f"{GONE}\n{plan} failOnDataLoss"))
+    assert failure.sentence.startswith("records that the checkpoint has not read yet are gone")
+    assert (
+        failure_of(RuntimeError(f"the disk has gone\n{plan} failOnDataLoss")).sentence == "the disk has gone"
+    )
+
+
 def test_errors_of_the_file_stay_as_they_are():
     failure = failure_of(PipelineError("no"))
     assert (failure.sentence, failure.is_permanent) == ("no", True)

@@ -26,13 +26,17 @@ class _Known:
     is_permanent: bool = True
 
 
+_PLAN = re.compile(r"=== Streaming Query ===.*?(?=\nJVM stacktrace:|\Z)", re.DOTALL)
+"""What Spark adds about a query has the text of its plan, where any word may be."""
+
+
 def _known(pattern: str, sentence: str, is_permanent: bool = True) -> _Known:
     return _Known(re.compile(pattern, re.DOTALL), sentence, is_permanent)
 
 
 _KNOWN = (
     _known(
-        rf"({BAD_RECORD} in [^\n]*?)(?:\s*SQLSTATE|\n|$)",
+        rf"({BAD_RECORD} in \S+, partition \d+, offset \d+: [^\n]*?)(?:\s*SQLSTATE|\n|$)",
         "{1}. Correct the schema, or set `bad_records: dead-letter` (or drop) for this source",
     ),
     _known(
@@ -72,7 +76,7 @@ _KNOWN = (
 
 def failure_of(error: BaseException) -> Failure:
     """Sort out what a query, a session or a step raised."""
-    text = str(error)
+    text = _PLAN.sub("", str(error))
     if isinstance(error, PipelineError):
         return Failure(text, True)
     for known in _KNOWN:

@@ -101,7 +101,6 @@ def _read_orders(orders: queue.SimpleQueue[str]) -> None:
 
 def _run(options: argparse.Namespace, reporter: Reporter, orders: queue.SimpleQueue[str]) -> None:
     pipeline = load(options.file, options.bootstrap)
-    _pickle_file_by_value()
     settings = dict(pair.split("=", 1) for pair in options.settings)
     session = new_session(pipeline, options.master, settings)
     try:
@@ -119,6 +118,7 @@ def run_pipeline(
     orders: queue.SimpleQueue[str],
 ) -> None:
     """Run a pipeline in a session until it ends, is stopped by an order, or fails."""
+    _pickle_file_by_value()
     planned = planned_queries(session, pipeline, frames_of(session, pipeline))
     prepare(session, pipeline, planned)
     _Run(pipeline, planned, _trigger(trigger, pipeline), report, orders).run()

@@ -6,6 +6,7 @@ Versions 0-5.  2: PRODUCER_FENCED.  3: flexible.  4: for brokers, several transa
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 
 from odradek.broker.requests.context import RequestContext
@@ -37,7 +38,8 @@ async def add_partitions_to_txn(
     """Each partition has its own error code; a transaction is extended by all partitions or by none."""
     if context.version >= SEVERAL_FROM:
         context.authorize(Operation.CLUSTER_ACTION)
-        results = [await _of_broker(context, asked) for asked in request.transactions]
+        # Side by side: each of them may wait for its partition of __transaction_state.
+        results = await asyncio.gather(*(_of_broker(context, asked) for asked in request.transactions))
         return AddPartitionsToTxnResponse(results_by_transaction=results)
     asked = _Asked(
         transactional_id=request.v3_and_below_transactional_id,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from odradek.broker.background.log_flusher import LogFlusher
 from odradek.broker.background.log_moves import LogMoves
 from odradek.broker.control.state_changes import StateChanges
+from odradek.broker.requests.coordinator_questions import COORDINATOR_VERSION, CoordinatorQuestions
 from odradek.broker.requests.fetch_sessions import FetchSessions
 from odradek.broker.requests.partition_listener import PartitionListener
 from odradek.broker.requests.purgatory import CommitPurgatory, Purgatory
@@ -29,6 +30,7 @@ from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 from odradek.net.broker_connection import BrokerConnections
 from odradek.net.request_limit import RequestLimit
+from odradek.protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from odradek.protocol.structs import Message
 from odradek.replication.leader_throttle import LeaderThrottle
 from odradek.replication.partition import Partition
@@ -97,6 +99,8 @@ class Services:
     make_transactions: Callable[[], TransactionService] = field(init=False)
     # Sends a request to a broker, which may be this one.
     send_to_broker: SendToBroker = field(init=False)
+    # What this broker asks transaction coordinators.
+    coordinator_questions: CoordinatorQuestions = field(init=False)
     # The present session at the store.
     store: Callable[[], Store] = field(init=False)
     # The finalized features of the cluster.
@@ -125,6 +129,7 @@ class Services:
         self.flusher = LogFlusher(self.replicas, self.clock, self.pool)
         self.waiting_followers = Purgatory(self.loop)
         self.waiting_deletes = Purgatory(self.loop)
+        self.coordinator_questions = CoordinatorQuestions(self.loop, self._ask_coordinator)
         self.on_progress = PartitionListener(
             self.waiting_fetches,
             self.waiting_followers,
@@ -134,6 +139,14 @@ class Services:
             self.leaderships,
             self.flusher.flush_soon,
         ).on_append
+
+    async def _ask_coordinator(
+        self, broker_id: int, request: AddPartitionsToTxnRequest
+    ) -> AddPartitionsToTxnResponse:
+        response: AddPartitionsToTxnResponse = await self.send_to_broker(
+            broker_id, request, version=COORDINATOR_VERSION, purpose="transactions"
+        )
+        return response
 
     @property
     def groups(self) -> GroupService:

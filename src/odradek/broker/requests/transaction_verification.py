@@ -17,22 +17,19 @@ from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
+from odradek.broker.requests.coordinator_questions import Codes, Question
 from odradek.broker.requests.services import Services
 from odradek.common.error_codes import ErrorCode
-from odradek.common.errors import KafkaError, OdradekError
+from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.coordinator.partitioning import partition_for
 from odradek.log.errors import InvalidProducerEpoch
 from odradek.log.producers.producer_states import Verification
-from odradek.protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from odradek.replication.partition import Partition
 from odradek.transactions.partitions import TRANSACTION_STATE
 from odradek.transactions.transaction import ProducerIdAndEpoch
 
 ADD_FROM, GENERIC_ERROR_FROM = 12, 11
-COORDINATOR_VERSION = 5
-
-_TransactionRow = AddPartitionsToTxnRequest.Transactions
 
 _RETRIED_BY_CLIENTS = frozenset(
     {
@@ -126,9 +123,10 @@ async def ask_coordinator(
         return dict.fromkeys(partitions, ErrorCode.NONE)
     pause_s = config.add_partitions_to_txn_retry_backoff_ms / 1000
     deadline = services.loop.time() + config.add_partitions_to_txn_retry_backoff_max_ms / 1000
-    request = _request(transactional_id, producer, operation, partitions)
+    is_verify_only = operation is not TransactionOperation.ADD
+    question = Question(transactional_id, producer, is_verify_only, frozenset(partitions))
     while True:
-        codes = await _ask(services, transactional_id, request, partitions)
+        codes = await _ask(services, question)
         is_over = services.loop.time() + pause_s > deadline
         # With transactions v2 the markers of the last transaction may still be written.
         is_early = operation is TransactionOperation.ADD and (
@@ -139,53 +137,13 @@ async def ask_coordinator(
         await asyncio.sleep(pause_s)
 
 
-def _request(
-    transactional_id: str,
-    producer: ProducerIdAndEpoch,
-    operation: TransactionOperation,
-    partitions: Collection[TopicPartition],
-) -> AddPartitionsToTxnRequest:
-    by_topic: dict[str, list[int]] = {}
-    for topic, index in partitions:
-        by_topic.setdefault(topic, []).append(index)
-    row = _TransactionRow(
-        transactional_id=transactional_id,
-        producer_id=producer.producer_id,
-        producer_epoch=producer.producer_epoch,
-        verify_only=operation is not TransactionOperation.ADD,
-        topics=[_TransactionRow.Topics(name=name, partitions=indexes) for name, indexes in by_topic.items()],
-    )
-    return AddPartitionsToTxnRequest(transactions=[row])
-
-
-async def _ask(
-    services: Services,
-    transactional_id: str,
-    request: AddPartitionsToTxnRequest,
-    partitions: Collection[TopicPartition],
-) -> dict[TopicPartition, ErrorCode]:
-    coordinator = _coordinator_of(services, transactional_id)
+async def _ask(services: Services, question: Question) -> Codes:
+    coordinator = _coordinator_of(services, question.transactional_id)
     if coordinator < 0:
-        return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    try:
-        # It waits for another request of a broker: the limit of open requests must not hold that one up.
-        with services.request_limit.parked():
-            response = await services.send_to_broker(
-                coordinator, request, version=COORDINATOR_VERSION, purpose="transactions"
-            )
-    except OdradekError:
-        return dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
-    return _codes_of(response, partitions)
-
-
-def _codes_of(response: Any, partitions: Collection[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
-    answered: AddPartitionsToTxnResponse = response
-    codes = dict.fromkeys(partitions, ErrorCode(answered.error_code) or ErrorCode.UNKNOWN_SERVER_ERROR)
-    for result in answered.results_by_transaction:
-        for topic in result.topic_results:
-            for row in topic.results_by_partition:
-                codes[TopicPartition(topic.name, row.partition_index)] = ErrorCode(row.partition_error_code)
-    return codes
+        return dict.fromkeys(question.partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    # It waits for another request of a broker: the limit of open requests must not hold that one up.
+    with services.request_limit.parked():
+        return await services.coordinator_questions.ask(coordinator, question)
 
 
 def _coordinator_of(services: Services, transactional_id: str) -> int:

@@ -1,0 +1,139 @@
+"""AddPartitionsToTxn requests of this broker to transaction coordinators: one at a time to each broker.
+
+What is asked while a request is under way waits, and goes with the next one: all transactions together, each
+in a row of its own (as Kafka's AddPartitionsToTxnManager does). A row holds one producer and epoch, and adds
+partitions or verifies them; a question that contradicts it goes with the request after that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from odradek.common.error_codes import ErrorCode
+from odradek.common.errors import OdradekError
+from odradek.common.ids import TopicPartition
+from odradek.protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+from odradek.transactions.transaction import ProducerIdAndEpoch
+
+COORDINATOR_VERSION = 5
+
+_Row = AddPartitionsToTxnRequest.Transactions
+
+Codes = Mapping[TopicPartition, ErrorCode]
+Send = Callable[[int, AddPartitionsToTxnRequest], Awaitable[AddPartitionsToTxnResponse]]
+
+
+class Question(NamedTuple):
+    """Whether these partitions are part of a transaction, or that they are to be added to it."""
+
+    transactional_id: str
+    producer: ProducerIdAndEpoch
+    is_verify_only: bool
+    partitions: frozenset[TopicPartition]
+
+    def fits(self, other: Question) -> bool:
+        """Whether both can be in one row, or in two rows of one request."""
+        return self.transactional_id != other.transactional_id or (
+            self.producer == other.producer and self.is_verify_only == other.is_verify_only
+        )
+
+
+class _Waiting(NamedTuple):
+    question: Question
+    answer: asyncio.Future[Codes]
+
+
+class CoordinatorQuestions:
+    """Owned by the broker's services, on its loop; `send` raises OdradekError if there is no answer."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, send: Send) -> None:
+        self._loop = loop
+        self._send = send
+        self._waiting: dict[int, list[_Waiting]] = {}
+        """By the broker that is asked, which has an entry while a request to it is under way."""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def ask(self, broker_id: int, question: Question) -> Codes:
+        """The error code of each partition; NETWORK_EXCEPTION if the broker does not answer."""
+        answer: asyncio.Future[Codes] = self._loop.create_future()
+        waiting = self._waiting.get(broker_id)
+        if waiting is None:
+            self._waiting[broker_id] = [_Waiting(question, answer)]
+            task = self._loop.create_task(self._ask_all(broker_id))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        else:
+            waiting.append(_Waiting(question, answer))
+        return await answer
+
+    async def _ask_all(self, broker_id: int) -> None:
+        try:
+            while batch := self._next_batch(broker_id):
+                request = request_of([one.question for one in batch])
+                try:
+                    response = await self._send(broker_id, request)
+                except OdradekError:
+                    # What has come meanwhile fails as well: its producer looks for the coordinator again.
+                    batch += self._waiting[broker_id]
+                    self._waiting[broker_id] = []
+                    response = AddPartitionsToTxnResponse(error_code=ErrorCode.NETWORK_EXCEPTION)
+                codes = codes_by_id(response)
+                for question, answer in batch:
+                    if not answer.done():  # the client may be gone
+                        answer.set_result(_codes_of(question, response, codes))
+        finally:
+            for one in self._waiting.pop(broker_id):
+                one.answer.cancel()
+
+    def _next_batch(self, broker_id: int) -> list[_Waiting]:
+        """What fits together of what waits, in the order in which it was asked."""
+        batch: list[_Waiting] = []
+        left: list[_Waiting] = []
+        rows: dict[str, Question] = {}
+        for one in self._waiting[broker_id]:
+            fits = rows.setdefault(one.question.transactional_id, one.question).fits(one.question)
+            (batch if fits else left).append(one)
+        self._waiting[broker_id] = left
+        return batch
+
+
+def request_of(questions: Sequence[Question]) -> AddPartitionsToTxnRequest:
+    """One row for each transactional id, with the partitions of all questions about it."""
+    rows: dict[str, _Row] = {}
+    partitions: dict[str, dict[str, set[int]]] = {}
+    for transactional_id, producer, is_verify_only, asked in questions:
+        rows[transactional_id] = _Row(
+            transactional_id=transactional_id,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            verify_only=is_verify_only,
+        )
+        by_topic = partitions.setdefault(transactional_id, {})
+        for topic, index in asked:
+            by_topic.setdefault(topic, set()).add(index)
+    for transactional_id, row in rows.items():
+        row.topics = [
+            _Row.Topics(name=name, partitions=sorted(indexes))
+            for name, indexes in partitions[transactional_id].items()
+        ]
+    return AddPartitionsToTxnRequest(transactions=list(rows.values()))
+
+
+def codes_by_id(response: AddPartitionsToTxnResponse) -> Mapping[str, Codes]:
+    """The answers, by transactional id."""
+    return {
+        result.transactional_id: {
+            TopicPartition(topic.name, row.partition_index): ErrorCode(row.partition_error_code)
+            for topic in result.topic_results
+            for row in topic.results_by_partition
+        }
+        for result in response.results_by_transaction
+    }
+
+
+def _codes_of(question: Question, response: AddPartitionsToTxnResponse, codes: Mapping[str, Codes]) -> Codes:
+    of_id = codes.get(question.transactional_id, {})
+    without_row = ErrorCode(response.error_code) or ErrorCode.UNKNOWN_SERVER_ERROR
+    return {partition: of_id.get(partition, without_row) for partition in question.partitions}

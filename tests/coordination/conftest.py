@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from coordination.sessions import MemorySessions, Sessions, SqliteSessions, ZooKeeperSessions
+from faults.broker_process import free_port
 
 PEERS = Path(__file__).parents[2] / "bench" / "peers"
-ZOOKEEPER_PORT = 19603
 TEST_TIMEOUT_S = 60
 
 
@@ -40,9 +40,10 @@ async def _run(pyfuncitem: pytest.Function, arguments: dict[str, object]) -> Non
 @pytest.fixture(scope="session")
 def zookeeper_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     directory = tmp_path_factory.mktemp("zookeeper")
-    start = [PEERS / "start-zookeeper", directory, str(ZOOKEEPER_PORT)]
+    port = free_port()
+    start = [PEERS / "start-zookeeper", directory, str(port)]
     subprocess.run(start, check=True, stdout=subprocess.DEVNULL)
-    yield f"localhost:{ZOOKEEPER_PORT}"
+    yield f"localhost:{port}"
     subprocess.run([PEERS / "stop", directory], check=True)
 
 

@@ -91,6 +91,10 @@ class StoreDamaged(StoreUnavailable):
     """The file of the embedded store is damaged, or not one of ours."""
 
 
+class AccessDenied(StoreUnavailable):
+    """The store does not let this process do it, by an ACL or for want of a login; nothing was changed."""
+
+
 class DamagedPayload(StoreError):
     """A node's payload does not follow Kafka's formats."""
 

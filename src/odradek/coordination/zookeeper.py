@@ -22,6 +22,7 @@ from kazoo.protocol.states import EventType as KazooEventType
 from kazoo.protocol.states import KazooState, WatchedEvent, ZnodeStat
 
 from odradek.coordination.errors import (
+    AccessDenied,
     BadVersion,
     ConnectionLoss,
     InvalidPath,
@@ -65,6 +66,12 @@ _REFUSALS: dict[type, type[OperationRefused]] = {
     kazoo_errors.NotEmptyError: NotEmpty,
     kazoo_errors.NoChildrenForEphemeralsError: NoChildrenForEphemerals,
     kazoo_errors.BadArgumentsError: InvalidPath,
+}
+_DENIALS: dict[type, str] = {
+    kazoo_errors.NoAuthError: "its ACL does not allow this: let it allow world:anyone, or the brokers by ip",
+    kazoo_errors.SessionClosedRequireSaslError: "clients must log in by SASL, which odradek does not offer: "
+    "remove sessionRequireClientSASLAuth and enforce.auth.* from the ensemble's configuration",
+    kazoo_errors.AuthFailedError: "the login was refused",
 }
 _EVENT_TYPES = {
     KazooEventType.CREATED: EventType.CREATED,
@@ -243,6 +250,9 @@ class ZooKeeperStore(Store):
         """All in one transaction, or nothing."""
         check_operations(operations)
         results = await self._write(ROOT, lambda: self._commit_async(operations))
+        for operation, result in zip(operations, results, strict=True):
+            if type(result) in _DENIALS:
+                raise _denied(self._hosts, operation.path, result)
         for index, (operation, result) in enumerate(zip(operations, results, strict=True)):
             refusal = _REFUSALS.get(type(result))
             if refusal is not None:
@@ -326,6 +336,8 @@ class ZooKeeperStore(Store):
             return _REFUSALS[type(error)](path)
         if self._ended is not None:
             return self._ended
+        if type(error) in _DENIALS:
+            return _denied(self._hosts, path, error)
         if isinstance(error, kazoo_errors.SessionExpiredError):
             return SessionExpired(f"ZooKeeper at {self._hosts} ended the session")
         if isinstance(error, kazoo_errors.ConnectionLoss | kazoo_errors.ConnectionClosedError):
@@ -419,6 +431,10 @@ class ZooKeeperStore(Store):
                 listener(state)
 
 
+def _denied(hosts: str, path: str, error: Exception) -> AccessDenied:
+    return AccessDenied(f"ZooKeeper at {hosts} refuses {path}: {_DENIALS[type(error)]}")
+
+
 async def _create_chroot(hosts: str, connection_timeout_ms: int) -> None:
     """The chroot must exist before it can be used."""
     servers, slash, chroot = hosts.partition("/")
@@ -429,6 +445,11 @@ async def _create_chroot(hosts: str, connection_timeout_ms: int) -> None:
     loop = asyncio.get_running_loop()
     try:
         await loop.run_in_executor(None, client.ensure_path, slash + chroot)
+    except kazoo_errors.KazooException as error:
+        if type(error) in _DENIALS:
+            raise _denied(servers, slash + chroot, error) from error
+        problem = f"{slash + chroot} cannot be created: ZooKeeper at {servers} answered {error!r}"
+        raise StoreUnavailable(problem) from error
     finally:
         await loop.run_in_executor(None, _stop, client)
 

@@ -20,8 +20,10 @@ HEAP = "-Xmx128M -XX:TieredStopAtLevel=1 -Xshare:auto"
 class ZooKeepers:
     """Servers by number, from 1."""
 
-    def __init__(self, directory: Path, count: int = 1) -> None:
+    def __init__(self, directory: Path, count: int = 1, *options: str) -> None:
+        """`options` are for the JVMs."""
         self._directory = directory
+        self._jvm = " ".join((HEAP, *options))
         self._ports = {number: free_port() for number in range(1, count + 1)}
         peers = {number: (free_port(), free_port()) for number in self._ports}
         self._ensemble = [
@@ -70,7 +72,7 @@ class ZooKeepers:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=os.environ | {"KAFKA_VERSION": WITH_ZOOKEEPER, "KAFKA_HEAP_OPTS": HEAP},
+                env=os.environ | {"KAFKA_VERSION": WITH_ZOOKEEPER, "KAFKA_HEAP_OPTS": self._jvm},
             )
 
     def mode(self, number: int) -> str | None:

@@ -58,6 +58,10 @@ class QueryTransactions:
             elif self._producer is not None:
                 self._producer = self._driver.init_producer_id(self._producer)
             else:
+                if batch is not None:  # a name that is not ours is refused before anybody is fenced
+                    is_committed(
+                        last_micro_batch(self._driver.committed(self.name), self.name), batch, self.name
+                    )
                 self._producer = self._driver.init_producer_id()
                 if batch is not None:
                     self._last = last_micro_batch(self._markers(), self.name)

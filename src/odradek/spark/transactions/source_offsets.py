@@ -25,7 +25,8 @@ def end_offsets(log_entry: str) -> dict[TopicPartition, int]:
         except ValueError:
             continue
         if isinstance(source, dict):
-            found |= _of_topics(source)
+            for partition, offset in _of_topics(source).items():
+                found[partition] = min(offset, found.get(partition, offset))  # a topic may be read twice
     return found
 
 

@@ -122,7 +122,7 @@ class Sink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSink(Sink):
-    """Records of a topic, at least once."""
+    """Records of a topic, exactly once unless the option `delivery` says otherwise."""
 
     topic: str | None  # None: the column named topic
     bootstrap: str | None

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from odradek.spark.pipeline.definition.errors import PipelineError
 from odradek.spark.pipeline.definition.model import FileSink, PipelineModel, SnapshotSink
 from odradek.spark.pipeline.driver.leftovers import remove_leftovers
-from odradek.spark.pipeline.driver.sinks import PlannedQuery
 from odradek.spark.pipeline.driver.state import difference, kept_by
 from odradek.spark.pipeline.driver.storage import storage_for
+from odradek.spark.pipeline.driver.topic_sinks import PlannedQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,8 +28,11 @@ DESCRIPTION = "pipeline.json"
 MARKER = "_odradek.json"
 
 
-def prepare(spark: SparkSession, pipeline: PipelineModel, queries: Sequence[PlannedQuery]) -> None:
-    """Check all directories first, then write the marks; PipelineError leaves everything as it was."""
+def prepare(spark: SparkSession, pipeline: PipelineModel, queries: Sequence[PlannedQuery]) -> str:
+    """Check all directories first, then write the marks; PipelineError leaves everything as it was.
+
+    Returns the id of the checkpoint.
+    """
     storage = storage_for(spark, pipeline.checkpoint)
     kept = {query.name: kept_by(query, pipeline) for query in queries}
     before = _description(storage, pipeline)
@@ -47,6 +50,7 @@ def prepare(spark: SparkSession, pipeline: PipelineModel, queries: Sequence[Plan
         storage_for(spark, sink.path).write(sink.path, MARKER, json.dumps(mark))
         if isinstance(sink, FileSink) and sink.kind == "parquet":
             remove_leftovers(sink.path)
+    return str(checkpoint_id)
 
 
 def _description(storage: Any, pipeline: PipelineModel) -> dict[str, Any] | None:

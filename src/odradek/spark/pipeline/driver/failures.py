@@ -69,6 +69,11 @@ _KNOWN = (
         r"Master must (?:either )?|Could not parse Master URL|Invalid master",
         "the master is not one that Spark knows: local[2], spark://HOST:PORT, yarn, k8s://… ({detail})",
     ),
+    _known(
+        r"(another driver has begun under the name [^\n]*|the name '[^\n]* belongs to a query with another "
+        r"checkpoint[^\n]*|the checkpoint of [^\n]* is at micro-batch [^\n]*|no permission for the [^\n]*)",
+        "{1}",
+    ),
     _known(r"All masters are unresponsive", "the Spark master cannot be reached: is it running? ({detail})"),
     _known(r"No space left on device|ENOSPC", "the disk is full ({detail})"),
 )

@@ -25,8 +25,9 @@ from odradek.spark.pipeline.driver.failures import failure_of
 from odradek.spark.pipeline.driver.frames import frames_of
 from odradek.spark.pipeline.driver.progress import LagWatch, QueryWatch
 from odradek.spark.pipeline.driver.session import driver_jvm_pid, new_session
-from odradek.spark.pipeline.driver.sinks import PlannedQuery, planned_queries, start
+from odradek.spark.pipeline.driver.sinks import planned_queries, start
 from odradek.spark.pipeline.driver.stopping import BatchEnd, has_ended
+from odradek.spark.pipeline.driver.topic_sinks import PlannedQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -120,8 +121,9 @@ def run_pipeline(
     """Run a pipeline in a session until it ends, is stopped by an order, or fails."""
     _pickle_file_by_value()
     planned = planned_queries(session, pipeline, frames_of(session, pipeline))
-    prepare(session, pipeline, planned)
-    _Run(pipeline, planned, _trigger(trigger, pipeline), report, orders).run()
+    checkpoint_id = prepare(session, pipeline, planned)
+    identity = f"{pipeline.name}-{checkpoint_id[:8]}"
+    _Run(pipeline, planned, identity, _trigger(trigger, pipeline), report, orders).run()
 
 
 def _pickle_file_by_value() -> None:
@@ -148,12 +150,14 @@ class _Run:
         self,
         pipeline: PipelineModel,
         planned: Sequence[PlannedQuery],
+        identity: str,
         trigger: Mapping[str, Any],
         report: Callable[[Mapping[str, Any]], None],
         orders: queue.SimpleQueue[str],
     ) -> None:
         self._pipeline = pipeline
         self._planned = planned
+        self._identity = identity
         self._trigger = trigger
         self._report = report
         self._orders = orders
@@ -170,7 +174,9 @@ class _Run:
                 self._start(planned)
             names = [planned.name for planned in self._planned]
             letters = [planned.name for planned in self._planned if planned.is_dead_letters]
-            self._report({"event": "running", "queries": names, "dead_letters": letters})
+            attached = [one.name for planned in self._planned for one in planned.letters]
+            event = {"queries": names + attached, "dead_letters": letters + attached}
+            self._report({"event": "running", **event})
             lag.start()
             self._watch()
         finally:
@@ -180,7 +186,7 @@ class _Run:
     def _start(self, planned: PlannedQuery) -> None:
         """Start one query after another: each starts Python processes, which Spark waits for only 10 s."""
         for attempt in range(START_ATTEMPTS):
-            query = start(planned, self._pipeline.checkpoint, self._trigger)
+            query = start(planned, self._pipeline.checkpoint, self._identity, self._trigger)
             self._queries[planned.name] = query
             deadline = time.monotonic() + START_SECONDS
             while query.isActive and query.status["message"].startswith("Initializing"):
@@ -192,12 +198,13 @@ class _Run:
                 return
 
     def _watch(self) -> None:
-        watches = [QueryWatch(name, query) for name, query in self._queries.items()]
+        letters = {planned.name: [one.name for one in planned.letters] for planned in self._planned}
+        watches = [QueryWatch(name, query, letters[name]) for name, query in self._queries.items()]
         while True:
             is_over = all(has_ended(query) for query in self._queries.values())
             for watch in watches:
                 for row in watch.look():
-                    self._read[watch.name] = row["offsets"]
+                    self._read[row["query"]] = row["offsets"]
                     self._report(row)
             for name, query in self._queries.items():
                 error = None if query.isActive else query.exception()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from odradek.client.admin.admin import Admin
 from odradek.client.admin.offsets import OffsetAndTimestamp, OffsetSpec
 from odradek.common.errors import OdradekError
 from odradek.common.ids import TopicPartition
-from odradek.spark.pipeline.driver.sinks import ROWS_OUT
+from odradek.spark.pipeline.driver.topic_sinks import ROWS_OUT
 
 Offsets = dict[str, int]
 """Next offset to read by partition, "orders-0"."""
@@ -19,8 +19,9 @@ Offsets = dict[str, int]
 class QueryWatch:
     """The progress of one query since the last look. Called by the driver's main thread."""
 
-    def __init__(self, name: str, query: Any) -> None:
+    def __init__(self, name: str, query: Any, letters: Sequence[str] = ()) -> None:
         self.name = name
+        self._letters = letters
         self._query = query
         self._last: tuple[int, str] | None = None
 
@@ -30,12 +31,19 @@ class QueryWatch:
         new = [one for one in found if self._last is None or (one["batchId"], one["timestamp"]) > self._last]
         if new:
             self._last = (new[-1]["batchId"], new[-1]["timestamp"])
-        return [progress_row(self.name, one) for one in new]
+        return [
+            row
+            for one in new
+            for row in (
+                progress_row(self.name, one),
+                *(letters_row(name, one) for name in self._letters),
+            )
+        ]
 
 
 def progress_row(query: str, progress: Mapping[str, Any]) -> dict[str, Any]:
     """Spark's progress as one flat row."""
-    rows_out = progress.get("observedMetrics", {}).get(ROWS_OUT, {}).get("rows")
+    rows_out = _observed(progress, ROWS_OUT)
     operators = progress.get("stateOperators", [])
     offsets: Offsets = {}
     for source in progress.get("sources", []):
@@ -46,7 +54,7 @@ def progress_row(query: str, progress: Mapping[str, Any]) -> dict[str, Any]:
         "batch": progress["batchId"],
         "time": progress["timestamp"],
         "rows_in": progress["numInputRows"],
-        "rows_out": rows_out if rows_out is not None else 0,
+        "rows_out": rows_out,
         "batch_ms": progress.get("batchDuration", 0),
         "parts_ms": dict(progress.get("durationMs", {})),
         "state_rows": sum(one.get("numRowsTotal", 0) for one in operators),
@@ -55,6 +63,18 @@ def progress_row(query: str, progress: Mapping[str, Any]) -> dict[str, Any]:
         "watermark": progress.get("eventTime", {}).get("watermark"),
         "offsets": offsets,
     }
+
+
+def letters_row(name: str, progress: Mapping[str, Any]) -> dict[str, Any]:
+    """The dead letters in the micro-batch of another query, as if they were a query of their own."""
+    row = progress_row(name, progress)
+    kept = {key: row[key] for key in ("event", "query", "batch", "time")}
+    nothing = {"rows_in": 0, "batch_ms": 0, "parts_ms": {}, "state_rows": 0, "state_bytes": 0, "late_rows": 0}
+    return {**kept, **nothing, "rows_out": _observed(progress, name), "watermark": None, "offsets": {}}
+
+
+def _observed(progress: Mapping[str, Any], metric: str) -> int:
+    return int(progress.get("observedMetrics", {}).get(metric, {}).get("rows") or 0)
 
 
 def offsets_in(end_offset: Any) -> Offsets:

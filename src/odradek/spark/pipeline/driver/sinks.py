@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812
@@ -21,46 +21,50 @@ from odradek.spark.pipeline.definition.model import (
 )
 from odradek.spark.pipeline.driver.decoding import dead_letters
 from odradek.spark.pipeline.driver.delta import merged_by_key
+from odradek.spark.pipeline.driver.lineage import tables_needed
 from odradek.spark.pipeline.driver.snapshot import snapshot_writer
 from odradek.spark.pipeline.driver.sources import raw_records
+from odradek.spark.pipeline.driver.topic_sinks import (
+    ROWS_OUT,
+    Configure,
+    DeadLetterRows,
+    PlannedQuery,
+    into_topics,
+    is_exactly_once,
+    topic_options,
+    with_letters,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import DataStreamWriter
 
-ROWS_OUT = "odradek_rows_out"
-"""The observed metric that counts the rows of a micro-batch."""
-
 _RECORD_COLUMNS = ("key", "value", "headers", "partition", "topic", "timestamp")
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedQuery:
-    """One query that is not started yet."""
-
-    name: str
-    frame: DataFrame
-    mode: str
-    is_dead_letters: bool
-    configure: Callable[[DataStreamWriter], DataStreamWriter]
-    sink: Sink | None  # None: the dead letters
 
 
 def planned_queries(
     spark: SparkSession, pipeline: PipelineModel, frames: Mapping[str, DataFrame]
 ) -> list[PlannedQuery]:
-    """One query a sink, and one for the dead letters of each source that has any."""
+    """One query a sink; dead letters go with one that writes into topics, or have a query of their own."""
     planned = [_query(sink, pipeline, frames[sink.input]) for sink in pipeline.sinks]
     topics = [source for source in pipeline.sources if isinstance(source, TopicSource)]
     with_letters = [source for source in topics if source.bad_records == "dead-letter"]
-    return planned + [_dead_letter_query(spark, pipeline, source) for source in with_letters]
+    for source in with_letters:
+        planned = _with_dead_letters(spark, pipeline, source, planned)
+    return planned
 
 
-def start(query: PlannedQuery, checkpoint: str, trigger: Mapping[str, Any]) -> Any:
-    """Start one query; its rows are counted on their way to the sink."""
+def start(query: PlannedQuery, checkpoint: str, identity: str, trigger: Mapping[str, Any]) -> Any:
+    """Start one query; its rows are counted on their way to the sink.
+
+    `identity` is of the pipeline and its checkpoint: transactional ids begin with it.
+    """
     counted = query.frame.observe(ROWS_OUT, F.count(F.lit(1)).alias("rows"))
+    if query.letters:
+        counted = with_letters(counted, query)
     writer = counted.writeStream.queryName(query.name).outputMode(query.mode)
-    writer = query.configure(writer).option("checkpointLocation", f"{checkpoint}/{query.name}")
+    writer = query.configure(writer, f"{identity}-{query.name}")
+    writer = writer.option("checkpointLocation", f"{checkpoint}/{query.name}")
     if trigger:
         writer = writer.trigger(**trigger)
     return writer.start()
@@ -71,51 +75,66 @@ def _query(sink: Sink, pipeline: PipelineModel, frame: DataFrame) -> PlannedQuer
         raise PipelineError(
             f"{sink.input} does not depend on a topic or stream that is followed", sink.place, "from"
         )
-    configure: Callable[[DataStreamWriter], DataStreamWriter]
+    configure: Configure
     if isinstance(sink, TopicSink):
         frame = _records(frame, sink)
-        options = _topic_options(pipeline.bootstrap_of(sink), sink.topic) | dict(sink.options)
-        connector = pipeline.connector_of(sink)
-        configure = lambda writer: writer.format(connector).options(**options)  # noqa: E731
+        options = topic_options(pipeline.bootstrap_of(sink), sink.topic) | dict(sink.options)
+        configure = into_topics(pipeline.connector_of(sink), options)
     elif isinstance(sink, FileSink):
         _check_columns(frame, (*sink.partition_by, *sink.key), sink)
         configure = _into_files(sink)
     elif isinstance(sink, SnapshotSink):
         _check_columns(frame, (*sink.key, *sink.order_by), sink)
-        configure = lambda writer: writer.foreachBatch(snapshot_writer(sink))  # noqa: E731
+        configure = lambda writer, _: writer.foreachBatch(snapshot_writer(sink))  # noqa: E731
     else:
         assert isinstance(sink, ConsoleSink)
         rows = sink.rows
-        configure = lambda writer: writer.format("console").option("numRows", rows)  # noqa: E731
+        configure = lambda writer, _: writer.format("console").option("numRows", rows)  # noqa: E731
     return PlannedQuery(sink.name, frame, sink.mode, False, configure, sink)
 
 
-def _into_files(sink: FileSink) -> Callable[[DataStreamWriter], DataStreamWriter]:
+def _into_files(sink: FileSink) -> Configure:
     if sink.kind == "delta" and sink.key:
-        return lambda writer: writer.foreachBatch(merged_by_key(sink))
+        return lambda writer, _: writer.foreachBatch(merged_by_key(sink))
 
-    def configure(writer: DataStreamWriter) -> DataStreamWriter:
+    def configure(writer: DataStreamWriter, _: str) -> DataStreamWriter:
         partitioned = writer.partitionBy(*sink.partition_by) if sink.partition_by else writer
         return partitioned.format(sink.kind).options(**sink.options).option("path", sink.path)
 
     return configure
 
 
-def _dead_letter_query(spark: SparkSession, pipeline: PipelineModel, source: TopicSource) -> PlannedQuery:
-    letters = pipeline.dead_letters
-    assert letters is not None
+def _with_dead_letters(
+    spark: SparkSession, pipeline: PipelineModel, source: TopicSource, planned: list[PlannedQuery]
+) -> list[PlannedQuery]:
+    """Let the dead letters of a source go with the first query that can have them in its transactions."""
+    assert pipeline.dead_letters is not None
+    bootstrap = pipeline.bootstrap_of(pipeline.dead_letters)
     frame = dead_letters(raw_records(spark, pipeline, source), source)
-    options = _topic_options(pipeline.bootstrap_of(letters), letters.topic)
+    rows = DeadLetterRows(f"dead_letters_{source.name}", frame, pipeline.dead_letters.topic)
+    for place, query in enumerate(planned):
+        sink = query.sink
+        if isinstance(sink, TopicSink) and _can_have_letters(sink, pipeline, source):
+            # Each row has its topic then, which the option would overrule.
+            configure = into_topics(
+                pipeline.connector_of(sink), topic_options(bootstrap, None) | dict(sink.options)
+            )
+            letters = (*query.letters, rows)
+            together = replace(query, letters=letters, configure=configure)
+            return [*planned[:place], together, *planned[place + 1 :]]
+    configure = into_topics(pipeline.connector, topic_options(bootstrap, rows.topic))
+    return [*planned, PlannedQuery(rows.name, rows.frame, "append", True, configure, None)]
 
-    def configure(writer: DataStreamWriter) -> DataStreamWriter:
-        return writer.format(pipeline.connector).options(**options)
 
-    return PlannedQuery(f"dead_letters_{source.name}", frame, "append", True, configure, None)
-
-
-def _topic_options(bootstrap: str, topic: str | None) -> dict[str, str]:
-    options = {"kafka.bootstrap.servers": bootstrap, "includeHeaders": "true"}
-    return options if topic is None else options | {"topic": topic}
+def _can_have_letters(sink: TopicSink, pipeline: PipelineModel, source: TopicSource) -> bool:
+    letters = pipeline.dead_letters
+    return (
+        letters is not None
+        and sink.mode != "complete"
+        and is_exactly_once(pipeline.connector_of(sink), sink.options)
+        and pipeline.bootstrap_of(sink) == pipeline.bootstrap_of(letters)
+        and source.name in tables_needed(pipeline, sink.input)
+    )
 
 
 def _records(frame: DataFrame, sink: TopicSink) -> DataFrame:

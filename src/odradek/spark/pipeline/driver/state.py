@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from odradek.spark.pipeline.definition.model import (
     FileSink,
     PipelineModel,
-    PythonStep,
     SnapshotSink,
     Source,
     TopicSource,
 )
-from odradek.spark.pipeline.driver.sinks import PlannedQuery
+from odradek.spark.pipeline.driver.lineage import tables_needed
+from odradek.spark.pipeline.driver.topic_sinks import PlannedQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,11 +38,14 @@ _ALIASES = re.compile(r" AS `?[\w()]+`?(?=[,\]])")
 def kept_by(query: PlannedQuery, pipeline: PipelineModel) -> dict[str, Any]:
     """What must stay the same for the checkpoint of this query to be used again."""
     sink = query.sink
-    needed = _needed(pipeline, query.name if sink is None else sink.input, query.is_dead_letters)
+    table = query.name.removeprefix("dead_letters_") if sink is None else sink.input
+    needed = tables_needed(pipeline, table)
     sources = [source for source in pipeline.sources if source.name in needed and not _is_table(source)]
+    letters = {one.name.removeprefix("dead_letters_") for one in query.letters}
+    read_again = [source for source in pipeline.sources if source.name in letters]
     state = stateful_operators(query.frame)
     return {
-        "sources": [_source_identity(source) for source in sources],
+        "sources": [_source_identity(source) for source in (*sources, *read_again)],
         "state": state,
         "partitions": pipeline.partitions if state else None,
         "mode": query.mode,
@@ -108,25 +111,3 @@ def _source_identity(source: Source) -> dict[str, Any]:
     if isinstance(source, TopicSource):
         return {"name": source.name, "topics": sorted(source.topics), "pattern": source.pattern, "path": None}
     return {"name": source.name, "topics": [], "pattern": None, "path": source.path}
-
-
-def _needed(pipeline: PipelineModel, table: str, is_dead_letters: bool) -> set[str]:
-    """The tables that one depends on, itself included: by parameters, or by words of the SQL."""
-    if is_dead_letters:
-        return {table.removeprefix("dead_letters_")}
-    steps = {step.name: step for step in pipeline.steps}
-    names = {source.name for source in pipeline.sources} | set(steps)
-    needed: set[str] = set()
-    open_names = [table]
-    while open_names:
-        name = open_names.pop()
-        if name in needed:
-            continue
-        needed.add(name)
-        step = steps.get(name)
-        if isinstance(step, PythonStep):
-            open_names += [one for one in step.inputs if one in names]
-        elif step is not None:
-            words = {word.lower() for word in re.findall(r"\w+", step.text)}
-            open_names += [one for one in names if one.lower() in words and one != name]
-    return needed

@@ -105,9 +105,22 @@ def test_bytes_are_latin_1_as_java_reads_them(tmp_path: Path) -> None:
         ("\\\n\\\n  !x\n", {}),
         ("a\\\n#x\n", {"a#x": ""}),
         ("\\\n", {"": ""}),
+        ("\r\n \\\r\n", {}),
+        ("a\\\r\n", {"a": ""}),
+        ("\\\r", {"": ""}),
         ("\\", {"": ""}),
     ],
-    ids=["blank", "comment", "two", "not alone", "at the end", "without a line end"],
+    ids=[
+        "blank",
+        "comment",
+        "two",
+        "not alone",
+        "at the end",
+        "before \\r\\n",
+        "a key before \\r\\n",
+        "before \\r",
+        "without a line end",
+    ],
 )
 def test_a_lone_backslash_begins_a_line_anew(text: str, expected: dict[str, str]) -> None:
     assert pairs(text) == expected  # as Java's Properties answered when asked

@@ -87,9 +87,11 @@ class Brokers:
 
 
 @asynccontextmanager
-async def brokers_together(directory: Path, count: int, *settings: str) -> AsyncIterator[Brokers]:
+async def brokers_together(
+    directory: Path, count: int, *settings: str, made_by: type[Brokers] = Brokers
+) -> AsyncIterator[Brokers]:
     """Brokers 1 to `count`, all ready; the first is the controller."""
-    brokers = Brokers(directory, *settings)
+    brokers = made_by(directory, *settings)
     try:
         for broker_id in range(1, count + 1):
             await brokers.start(broker_id)

@@ -18,7 +18,7 @@ from odradek.cluster.controller.state.context import PartitionReplica, Partition
 from odradek.cluster.controller.state.election import Election
 from odradek.cluster.controller.state.rebalance import imbalanced_partitions
 from odradek.cluster.controller.state.restarts import replicas_of_restarted_brokers
-from odradek.cluster.controller.state.state_nodes import read_state_nodes
+from odradek.cluster.controller.state.state_nodes import existing_states, read_state_nodes
 from odradek.cluster.controller.topic_changes import TopicChanges
 from odradek.cluster.controller.topic_deletion_manager import TopicDeletionManager
 from odradek.common.error_codes import ErrorCode
@@ -65,6 +65,9 @@ class ActiveController:
         partitions = await self._topics.load_topics(await self._topics.read_names())
         nodes = await read_state_nodes(self.session.store, partitions)
         self.context.leadership.update((one, node.state) for one, node in nodes.items())
+        self.context.unreadable |= await existing_states(
+            self.session.store, [one for one in partitions if one not in nodes]
+        )
         epochs = {broker_id: broker.epoch for broker_id, broker in self.context.brokers.items()}
         restarted = replicas_of_restarted_brokers(nodes, epochs)
         self._set_initial_states()

@@ -126,7 +126,8 @@ class AdminRequests:
         return partition in self._context.leadership and not is_queued and len(self._replicas(partition)) > 1
 
     def _is_led_by(self, partition: TopicPartition, broker_id: int) -> bool:
-        return self._context.leadership[partition].leader == broker_id
+        state = self._context.leadership.get(partition)  # None if its node was damaged meanwhile
+        return state is not None and state.leader == broker_id
 
     def _replicas(self, partition: TopicPartition) -> tuple[int, ...]:
         return self._context.assignment(partition).replicas

@@ -18,6 +18,7 @@ from odradek.cluster.controller.state.context import (
 )
 from odradek.cluster.metadata import (
     LEADER_DURING_DELETE,
+    NO_LEADER,
     UPDATE_TYPE_FULL,
     UPDATE_TYPE_INCREMENTAL,
 )
@@ -36,6 +37,9 @@ _MetadataTopic = UpdateMetadataRequest.TopicStates
 _MetadataState = UpdateMetadataRequest.TopicStates.PartitionStates
 _StopTopic = StopReplicaRequest.TopicStates
 _StopState = StopReplicaRequest.TopicStates.PartitionStates
+
+# Older than every state: a broker that has one keeps it, and no broker takes the replica for a stray.
+_UNREADABLE = LeaderAndIsr(NO_LEADER, NO_EPOCH, (), NO_EPOCH)
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -109,6 +113,8 @@ class RequestBatch:
         leaders: set[int] = set()
         for partition, is_new in sorted(partitions.items()):
             state = context.leadership.get(partition)
+            if state is None and partition in context.unreadable:
+                state = _UNREADABLE
             if state is None or context.is_queued_for_deletion(partition.topic):
                 continue
             leaders.add(state.leader)

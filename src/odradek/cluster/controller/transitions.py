@@ -55,6 +55,8 @@ class Transitions:
 
     def add_new_partitions(self, partitions: Iterable[TopicPartition]) -> None:
         """NonExistent to New: it has an assignment, and no leader yet."""
+        partitions = list(partitions)
+        self._context.unreadable.difference_update(partitions)
         self._set_partitions(partitions, PartitionState.NEW)
 
     def take_partitions_offline(self, partitions: Iterable[TopicPartition]) -> None:
@@ -69,8 +71,9 @@ class Transitions:
         self, partitions: Iterable[TopicPartition], election: Election = Election.OFFLINE
     ) -> Refusals:
         """Elect a leader of each partition; returns those without a candidate, which stay as they are."""
-        remaining = list(partitions)
-        refused: Refusals = {}
+        asked, unreadable = list(partitions), self._context.unreadable
+        remaining = [one for one in asked if one not in unreadable]
+        refused: Refusals = {one: ErrorCode.LEADER_NOT_AVAILABLE for one in asked if one in unreadable}
         for _ in range(CONFLICT_ROUNDS):
             if not remaining:
                 return refused

@@ -109,6 +109,8 @@ class ControllerContext:
     topic_ids: dict[str, bytes] = field(default_factory=dict)
     assignments: dict[str, dict[int, ReplicaAssignment]] = field(default_factory=dict)
     leadership: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
+    # Partitions whose state node is damaged: nobody can be elected, and their replicas stay as they are.
+    unreadable: set[TopicPartition] = field(default_factory=set)
     partition_states: dict[TopicPartition, PartitionState] = field(default_factory=dict)
     replica_states: dict[PartitionReplica, ReplicaState] = field(default_factory=dict)
     # Replicas that a live broker cannot serve, because their disk has failed.

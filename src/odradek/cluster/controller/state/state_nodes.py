@@ -59,6 +59,15 @@ async def read_state_nodes(
     return found
 
 
+async def existing_states(store: Store, partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
+    """Those of the partitions that have a state node."""
+    found: set[TopicPartition] = set()
+    for chunk in _chunks(partitions, READS_AT_ONCE):
+        stats = await asyncio.gather(*(store.exists(paths.partition_state(one)) for one in chunk))
+        found.update(one for one, stat in zip(chunk, stats, strict=True) if stat is not None)
+    return found
+
+
 async def create_states(fenced: FencedStore, states: States, topics_with_nodes: set[str]) -> Written:
     """Create the nodes of new partitions; `topics_with_nodes` have the parent node already."""
     written = Written({}, [])

@@ -5,9 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import pytest
+
 from odradek import Admin, Consumer, TopicPartition
 
 PARTITIONS = 3
+ON_KAFKA = (pytest.mark.java, pytest.mark.long)
 
 
 def partitions_of(topic: str) -> list[TopicPartition]:

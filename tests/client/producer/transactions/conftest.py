@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from client.producer.transactions.brokers import make_topic
+from client.producer.transactions.brokers import ON_KAFKA, make_topic
 from kafka_peer import running_kafka
 from odradek.testing import Cluster
 
@@ -42,8 +42,8 @@ def kafka_v1(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(
     params=[
         "ours",
-        pytest.param("kafka_v2", marks=[pytest.mark.java, pytest.mark.long]),
-        pytest.param("kafka_v1", marks=[pytest.mark.java, pytest.mark.long]),
+        pytest.param("kafka_v2", marks=ON_KAFKA),
+        pytest.param("kafka_v1", marks=ON_KAFKA),
     ]
 )
 def bootstrap(request: pytest.FixtureRequest) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from client.producer.transactions.brokers import PARTITIONS, a_consumer, table_values, values
+from client.producer.transactions.brokers import ON_KAFKA, PARTITIONS, a_consumer, table_values, values
 from odradek import (
     AbortableTransactionError,
     Admin,
@@ -117,13 +117,22 @@ def test_offsets_count_only_when_the_transaction_is_committed(bootstrap: str, ma
         assert admin.list_group_offsets(group, require_stable=True)[partition].offset == 5
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+# Apache Kafka 3.9 has the new protocol only behind a feature.
+@pytest.mark.parametrize(
+    ("bootstrap", "protocol"),
+    [
+        ("ours", "classic"),
+        ("ours", "consumer"),
+        pytest.param("kafka_v2", "classic", marks=ON_KAFKA),
+        pytest.param("kafka_v2", "consumer", marks=ON_KAFKA),
+        pytest.param("kafka_v1", "classic", marks=ON_KAFKA),
+    ],
+    indirect=["bootstrap"],
+)
 def test_offsets_of_a_member_that_is_gone_make_the_transaction_abortable(
     bootstrap: str, made_topic: str, protocol: str
 ) -> None:
     group = f"group of {made_topic}"
-    if protocol == "consumer" and "kafka_v1" in made_topic:
-        pytest.skip("Apache Kafka 3.9 has the new protocol only behind a feature")
     with (
         a_producer(bootstrap, made_topic) as producer,
         Consumer(bootstrap_servers=bootstrap, group_id=group, group_protocol=protocol) as consumer,

@@ -1,0 +1,133 @@
+"""The transaction coordinator is killed at each request: its transaction is committed once and whole."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from compat.committed_readers import librdkafka
+from faults.transaction_client import PATIENCE_SECONDS, TRANSACTION, TransactionClient
+from odradek.common.error_codes import ErrorCode
+from odradek.protocol.api_key import ApiKey
+from odradek.protocol.messages import (
+    AddOffsetsToTxnRequest,
+    FindCoordinatorRequest,
+    TxnOffsetCommitRequest,
+)
+from odradek.testing import Cluster
+
+pytestmark = pytest.mark.slow
+
+SEED = 20261119
+LONGEST_DELAY_SECONDS = 0.02
+TOPIC, PARTITIONS, GROUP = "orders", range(3), "billing"
+SETTINGS = {
+    "transaction.state.log.num.partitions": 3,
+    "offsets.topic.num.partitions": 3,
+    "min.insync.replicas": 1,
+    "transaction.state.log.min.isr": 1,
+}
+
+
+class ClientWithOffsets(TransactionClient):
+    """Adds an offset of a group to the transaction."""
+
+    def group_coordinator(self) -> int:
+        request = FindCoordinatorRequest(key=GROUP, key_type=1 - TRANSACTION)
+        found = self._anywhere(ApiKey.FIND_COORDINATOR, 2, request)
+        return -1 if found.error_code else int(found.node_id)
+
+    def _producer(self) -> dict[str, Any]:
+        return {
+            "transactional_id": self.transactional_id,
+            "producer_id": self.producer_id,
+            "producer_epoch": self.epoch,
+            "group_id": GROUP,
+        }
+
+    def add_offsets(self) -> ErrorCode:
+        request = AddOffsetsToTxnRequest(**self._producer())
+        _, code = self._until_answered(
+            self.coordinator, ApiKey.ADD_OFFSETS_TO_TXN, 3, request, lambda answer: answer.error_code
+        )
+        return code
+
+    def commit_offset(self, offset: int) -> ErrorCode:
+        row = TxnOffsetCommitRequest.Topics
+        partition = row.Partitions(partition_index=0, committed_offset=offset, committed_metadata="")
+        request = TxnOffsetCommitRequest(topics=[row(name=TOPIC, partitions=[partition])], **self._producer())
+        _, code = self._until_answered(
+            self.group_coordinator,
+            ApiKey.TXN_OFFSET_COMMIT,
+            5 if self.is_v2 else 4,
+            request,
+            lambda answer: answer.topics[0].partitions[0].error_code,
+        )
+        return code
+
+
+Step = Callable[[ClientWithOffsets, int], ErrorCode]
+
+
+def produce(client: ClientWithOffsets, number: int) -> ErrorCode:
+    return max(client.produce(TOPIC, partition, b"%d" % number) for partition in PARTITIONS)
+
+
+STEPS: dict[str, Step] = {
+    "InitProducerId": lambda client, _: client.init(),
+    "AddPartitionsToTxn": lambda client, _: client.add(TOPIC, *PARTITIONS),
+    "Produce": produce,
+    "AddOffsetsToTxn": lambda client, _: client.add_offsets(),
+    "TxnOffsetCommit": lambda client, number: client.commit_offset(number),
+    "EndTxn": lambda client, _: client.end(commit=True),
+}
+OF_V1_ONLY = ("AddPartitionsToTxn", "AddOffsetsToTxn")
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(SETTINGS, process=True, brokers=3) as running:
+        admin = AdminClient({"bootstrap.servers": running.bootstrap})
+        (made,) = admin.create_topics([NewTopic(TOPIC, len(PARTITIONS), 3)]).values()
+        made.result(PATIENCE_SECONDS)
+        yield running
+
+
+@pytest.mark.parametrize("is_v2", [False, True], ids=["v1", "v2"])
+def test_a_coordinator_that_dies_at_any_request_loses_and_tears_nothing(
+    cluster: Cluster, is_v2: bool
+) -> None:
+    chance = random.Random(SEED)
+    client = ClientWithOffsets(cluster, "id", is_v2=is_v2)
+    steps = {name: step for name, step in STEPS.items() if not (is_v2 and name in OF_V1_ONLY)}
+    client.init()
+    for number, dies_at in enumerate(steps):
+        for name, step in steps.items():
+            if name == dies_at:
+                coordinator = client.coordinator()
+                killing = threading.Timer(
+                    chance.uniform(0, LONGEST_DELAY_SECONDS), kill, [cluster, coordinator]
+                )
+                killing.start()
+            assert step(client, number) is ErrorCode.NONE, (name, number, SEED)
+            if name == dies_at:
+                killing.join()
+        client.wait_for_state("CompleteCommit")
+
+    rows = [str(number) for number in range(len(steps))]
+    assert librdkafka(cluster.bootstrap, TOPIC, len(PARTITIONS), 3 * len(rows)) == [rows] * len(PARTITIONS)
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": GROUP})
+    (committed,) = consumer.committed([TopicPartition(TOPIC, 0)], PATIENCE_SECONDS)
+    consumer.close()
+    assert committed.offset == len(rows) - 1
+
+
+def kill(cluster: Cluster, broker_id: int) -> None:
+    cluster.kill(broker_id)
+    cluster.start(broker_id)

@@ -462,6 +462,26 @@ def test_a_deleted_partition_is_renamed_at_once_and_removed_later(tmp_path: Path
     manager.stop(NOW_MS)
 
 
+def test_files_of_a_deleted_partition_are_closed_when_they_are_removed(tmp_path: Path) -> None:
+    manager = started(tmp_path)
+    create(manager, 0)
+    fill(manager.logs[partition(0)], 5)
+    create(manager, 1)
+    fill(manager.logs[partition(1)], 5)
+    manager.delete(partition(0), now_ms=NOW_MS)
+    (doomed,) = [path for disk in tmp_path.iterdir() for path in disk.glob("orders-0.*-delete")]
+
+    def open_files() -> list[str]:
+        found = [os.readlink(entry) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()]
+        return [path for path in found if str(tmp_path) in path]
+
+    assert any(str(doomed) in path for path in open_files())
+    manager.remove_garbage(manager.due_garbage(NOW_MS + 60_000))
+    assert not any(str(doomed) in path for path in open_files())
+    assert any("orders-1" in path for path in open_files())
+    manager.stop(NOW_MS)
+
+
 def test_a_deletion_that_a_crash_interrupted_is_finished(tmp_path: Path) -> None:
     manager = started(tmp_path, 1)
     create(manager, 0)

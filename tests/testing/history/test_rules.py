@@ -139,6 +139,14 @@ def test_a_killed_producer_may_have_sent_what_it_could_not_record():
     assert broken([poll, Fault(CLIENT_KILLED, "killed-", 0)]) == set()
 
 
+def test_a_producer_may_not_know_the_partition_of_what_it_sent():
+    unsure = Send("java", 1, TOPIC, -1, 1, "7.1", Outcome.UNKNOWN)
+    read = Poll("reader", 2, 0, (Read(TOPIC, 2, 0, "7.1"),))
+    elsewhere = Poll("reader", 2, 0, (Read("another", 2, 0, "7.1"),))
+    assert broken([unsure, read]) == set()
+    assert broken([unsure, elsewhere]) == {"never sent"}
+
+
 @few
 @given(good_histories(), st.data())
 def test_a_value_in_another_partition_was_never_sent_there(operations, data):

@@ -15,10 +15,11 @@ from odradek.log.partition.partition_log import PartitionLog
 
 
 class DeletedDirectory(NamedTuple):
-    """A partition's directory that will be removed."""
+    """A partition's directory that will be removed; its log may be read until then."""
 
     due_ms: int
     path: str
+    log: PartitionLog | None = None
 
 
 class DirectoryDeletion:
@@ -31,9 +32,9 @@ class DirectoryDeletion:
         self._files = files
         self._doomed: list[DeletedDirectory] = []
 
-    def add(self, path: str, due_ms: int) -> None:
+    def add(self, path: str, due_ms: int, log: PartitionLog | None = None) -> None:
         """Schedule the removal of a directory that is renamed already."""
-        self._doomed.append(DeletedDirectory(due_ms, path))
+        self._doomed.append(DeletedDirectory(due_ms, path, log))
 
     def give_up(self, partition: TopicPartition, path: str, log: PartitionLog | None, due_ms: int) -> None:
         """Rename a directory, whose log may still be read, and schedule its removal."""
@@ -43,7 +44,7 @@ class DirectoryDeletion:
             raise StorageError(error, path) from error
         if log is not None:
             log.directory.path = doomed
-        self.add(doomed, due_ms)
+        self.add(doomed, due_ms, log)
 
     def mark(self, partition: TopicPartition, path: str, state: DirectoryState) -> str:
         """Rename a directory according to its state; its new path."""
@@ -54,10 +55,15 @@ class DirectoryDeletion:
         return marked
 
     def due(self, now_ms: int) -> list[str]:
-        """The directories whose delay is over; each is returned once."""
+        """The directories whose delay is over; each is returned once.
+
+        Their files are closed: the cache of open files would keep their space on the disk.
+        """
         due = [one for one in self._doomed if one.due_ms <= now_ms]
         for doomed in due:
             self._doomed.remove(doomed)  # in place: other threads append to it
+            if doomed.log is not None:
+                doomed.log.release()
         return [doomed.path for doomed in due]
 
     def remove(self, paths: Iterable[str]) -> None:

@@ -52,6 +52,7 @@ class Send:
     at_ms: int
     topic: str
     partition: int
+    """-1 when the producer does not know it."""
     number: int
     """The place among the sends of this worker to this partition, in the order in which they were given."""
     value: str

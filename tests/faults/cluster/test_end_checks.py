@@ -66,6 +66,15 @@ def test_a_removed_file_that_is_still_open_is_seen(tmp_path):
         assert f"{path} (deleted)" in resources(os.getpid()).removed_files
 
 
+def test_files_of_a_partition_about_to_be_removed_do_not_count(tmp_path):
+    (tmp_path / "t-0.0123-delete").mkdir()
+    before = resources(os.getpid()).open_files
+    with (tmp_path / "t-0.0123-delete" / "0.log").open("wb"):
+        assert resources(os.getpid()).open_files == before
+    with (tmp_path / "0.log").open("wb"):
+        assert resources(os.getpid()).open_files == before + 1
+
+
 def test_a_leader_that_is_not_the_first_replica_is_named():
     partitions = {
         0: SimpleNamespace(leader=1, replicas=[1, 2]),

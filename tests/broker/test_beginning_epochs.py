@@ -81,6 +81,23 @@ def test_what_waits_is_refused_if_the_epoch_cannot_be_written(run: Callable[[Any
     run(scenario)
 
 
+def test_a_batch_does_not_overtake_one_that_was_refused_before_the_broker_led(
+    run: Callable[[Any], None],
+) -> None:
+    async def scenario(broker: Broker, wire: Wire) -> None:
+        broker.host(state=state(OTHER_ID, 0))
+        refused = await wire.ask(ApiKey.PRODUCE, NAMES, a_produce(0, NAMES))
+        broker.host(state=state(BROKER_ID, 1))
+        following = await wire.ask(ApiKey.PRODUCE, NAMES, a_produce(1, NAMES))
+        codes = [the_row(refused).error_code, the_row(following).error_code]
+        assert codes == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2
+        for sequence in range(BATCHES):
+            wire.send(ApiKey.PRODUCE, NAMES, a_produce(sequence, NAMES))
+        assert await answers(wire, NAMES) == [(ErrorCode.NONE, offset) for offset in range(BATCHES)]
+
+    run(scenario)
+
+
 def test_a_fetch_of_the_new_epoch_waits_until_it_has_begun(run: Callable[[Any], None]) -> None:
     async def scenario(broker: Broker, wire: Wire) -> None:
         broker.host(state=state(OTHER_ID, 0))

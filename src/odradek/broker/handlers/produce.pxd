@@ -28,7 +28,9 @@ cdef class Appending:
     cdef long long now_ms
     cdef long long _acks
     cdef object _name
+    cdef object _topic
     cdef object _refusal
+    cdef object _refused
     cdef list _rows
     cdef DelayedProduce _waiter
     cdef readonly list unverified
@@ -36,6 +38,7 @@ cdef class Appending:
     @cython.locals(context=RequestContext)
     cpdef begin_topic(self, topic)
     cpdef append(self, part)
+    cdef _note_refusal(self, part, row)
     @cython.locals(acks="long long", partition=Partition, attributes="long long")
     cdef _append(self, part, row)
     @cython.locals(acks="long long", info=AppendInfo)

@@ -195,7 +195,9 @@ class Appending:
         "_acks",
         "_name",
         "_refusal",
+        "_refused",
         "_rows",
+        "_topic",
         "_waiter",
         "context",
         "deadline",
@@ -207,6 +209,7 @@ class Appending:
     )
 
     _name: str
+    _topic: Any
     _refusal: ErrorCode
     _rows: list[Row]
 
@@ -217,6 +220,7 @@ class Appending:
         self.response: ProduceResponse = new_struct(_RESPONSE)
         self.deadline = math.inf
         self.now_ms = context.services.clock.now_ms()
+        self._refused = context.services.refused_batches
         self._acks = request.acks
         self._waiter: DelayedProduce | None = None
         self.unverified: list[UnverifiedBatch] = []
@@ -229,14 +233,14 @@ class Appending:
         self._refusal = _NONE
         context = self.context
         if context.version >= _TOPIC_IDS_FROM:
-            answered.topic_id = topic.topic_id
+            answered.topic_id = self._topic = topic.topic_id
             name = self.services.replicas.topic_names.get(topic.topic_id)
             if name is None:
                 self._name = ""
                 self._refusal = ErrorCode.UNKNOWN_TOPIC_ID
                 return ""
         else:
-            answered.name = name = topic.name
+            answered.name = name = self._topic = topic.name
         self._name = name
         if self.services.authorizer is not None and not context.is_allowed(
             _WRITE, Resource(_TOPIC_TYPE, name)
@@ -254,13 +258,28 @@ class Appending:
         self._rows.append(row)
         if self._refusal is not _NONE:
             row.error_code = self._refusal
+            self._note_refusal(part, row)
             return
         try:
             if monotonic_seconds() > self.deadline:
                 raise too_late()
+            if not self._refused.is_empty:
+                self._refused.check(
+                    self.context.connection, (self._topic, part.index), part.records, self.now_ms
+                )
             self._append(part, row)
         except KafkaError as error:
             report_error(self.services, self._name, row, error)
+            self._note_refusal(part, row)
+
+    def _note_refusal(self, part: Any, row: Row) -> None:
+        self._refused.note(
+            self.context.connection,
+            (self._topic, part.index),
+            part.records,
+            ErrorCode(row.error_code),
+            self.now_ms,
+        )
 
     def _append(self, part: Any, row: Row) -> None:
         acks = self._acks

@@ -15,6 +15,7 @@ from odradek.broker.requests.coordinator_questions import COORDINATOR_VERSION, C
 from odradek.broker.requests.fetch_sessions import FetchSessions
 from odradek.broker.requests.partition_listener import PartitionListener
 from odradek.broker.requests.purgatory import CommitPurgatory, Purgatory
+from odradek.broker.requests.refused_batches import RefusedBatches
 from odradek.broker.security.acls import Authorizer
 from odradek.broker.security.quotas import Quotas
 from odradek.broker.settings.broker_config import BrokerConfig
@@ -109,6 +110,8 @@ class Services:
     leaderships: dict[str, Callable[[Partition], None]] = field(default_factory=dict)
     # Wakes requests that wait for the controller's decisions.
     state_changes: StateChanges = field(default_factory=StateChanges)
+    # Batches that clients send again.
+    refused_batches: RefusedBatches = field(default_factory=RefusedBatches)
     _answers: dict[str, MetadataAnswers] = field(default_factory=dict)
     _groups: GroupService | None = None
     _transactions: TransactionService | None = None

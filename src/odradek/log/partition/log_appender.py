@@ -13,7 +13,7 @@ import cython
 
 from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig
-from odradek.log.errors import RecordListTooLarge, StorageError
+from odradek.log.errors import OutOfOrderSequence, RecordListTooLarge, StorageError
 from odradek.log.files.log_file import PartitionDirectory
 from odradek.log.leader_epochs import LeaderEpochs
 from odradek.log.partition.leader_batches import (
@@ -258,9 +258,10 @@ class LogAppender:
         if batch.producer_id >= 0:
             header = BatchHeader._make(HEADER.unpack_from(view))
             earlier = self.producers.duplicate_of(header)
+            if earlier is None:
+                earlier = self._check_sequence(header)
             if earlier is not None:
                 return self._info_of_duplicate(earlier, -1 if limits.keeps_times else earlier.timestamp_ms)
-            self.producers.check(header)
         max_timestamp_ms = batch.max_timestamp_ms
         log_append_time_ms = -1
         if limits.codec >= 0 and batch.attributes & _CODEC_MASK != limits.codec:
@@ -281,6 +282,17 @@ class LogAppender:
         batches = [LogBatch(base_offset, last_offset, size, max_timestamp_ms, leader_epoch, header)]
         reason = self._append(view, batches, max_timestamp_ms, now_ms)
         return AppendInfo(base_offset, last_offset, log_append_time_ms, self.log_start_offset, False, reason)
+
+    def _check_sequence(self, header: BatchHeader) -> BatchMetadata | None:
+        """Raise if a producer may not append this batch; the earlier append if only the log remembers it."""
+        try:
+            self.producers.check(header)
+        except OutOfOrderSequence:
+            earlier = self._find_in_log(header)
+            if earlier is None:
+                raise
+            return earlier
+        return None
 
     def _validate(self, view: memoryview, limits: AppendLimits, now_ms: int) -> ValidBatch:
         """The batch, checked once if it is valid; else the error that names what is wrong."""
@@ -366,6 +378,10 @@ class LogAppender:
         )
 
     # What happens rarely; defined in `log_writer.py`
+
+    def _find_in_log(self, header: BatchHeader) -> BatchMetadata | None:
+        """The earlier append of a batch, if its producer's state comes from a snapshot."""
+        raise NotImplementedError
 
     def _append_from_coordinator(
         self, view: memoryview, leader_epoch: int, now_ms: int, transaction_version: int

@@ -15,6 +15,7 @@ from odradek.log.config import LogConfig
 from odradek.log.errors import storage_errors
 from odradek.log.files.log_file import PartitionDirectory
 from odradek.log.leader_epochs import EpochEntry, LeaderEpochs
+from odradek.log.partition import earlier_batches
 from odradek.log.partition.follower_batches import FollowerBatches, whole_batches
 from odradek.log.partition.leader_batches import (
     recompress_all,
@@ -25,7 +26,7 @@ from odradek.log.partition.leader_batches import (
 from odradek.log.partition.log_appender import AppendInfo, LogAppender
 from odradek.log.partition.log_batch import LogBatch
 from odradek.log.partition.producer_replay import marker_of, markers_of, replay
-from odradek.log.producers.producer_states import Marker, ProducerStates
+from odradek.log.producers.producer_states import BatchMetadata, Marker, ProducerStates
 from odradek.log.producers.snapshot_files import SnapshotFiles
 from odradek.log.segment.roll import IncomingBatches, RollReason, roll_reason
 from odradek.log.segment.segment import Segment
@@ -60,6 +61,14 @@ class LogWriter(LogAppender):
         self.producer_id_expiration_ms = producer_id_expiration_ms
         # The one thing that two threads may change: a new leader epoch is written where blocking is allowed.
         self._epochs_lock = threading.Lock()
+
+    def _find_in_log(self, header: BatchHeader) -> BatchMetadata | None:
+        entry = self.producers.entries.get(header.producer_id)
+        if entry is None or not entry.is_from_snapshot:
+            return None
+        with storage_errors(self.directory.path):
+            earlier_batches.complete(entry, self.segments)
+        return entry.duplicate_of(header)
 
     def _append_from_coordinator(
         self, view: memoryview, leader_epoch: int, now_ms: int, transaction_version: int

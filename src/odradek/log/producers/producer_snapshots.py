@@ -14,8 +14,7 @@
                 4 coordinator epoch        of the last marker, -1: none
                 8 first offset of the open transaction, -1: none
 
-Only the last batch of each producer is kept, so right after a restart a duplicate of an older one is refused
-as out of order instead of acknowledged, as Kafka does.
+Only the last batch of each producer is kept; log/partition/earlier_batches.py finds the ones before it.
 """
 
 from __future__ import annotations
@@ -72,4 +71,12 @@ def decode_snapshot(content: bytes) -> list[ProducerEntry]:
 def _decode_entry(row: tuple[int, ...]) -> ProducerEntry:
     producer_id, epoch, sequence, offset, delta, timestamp_ms, coordinator_epoch, txn_first_offset = row
     batches = (BatchMetadata(sequence, offset, delta, timestamp_ms),) if offset >= 0 else ()
-    return ProducerEntry(producer_id, epoch, coordinator_epoch, timestamp_ms, txn_first_offset, batches)
+    return ProducerEntry(
+        producer_id,
+        epoch,
+        coordinator_epoch,
+        timestamp_ms,
+        txn_first_offset,
+        batches,
+        is_from_snapshot=bool(batches),
+    )

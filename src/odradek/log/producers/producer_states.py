@@ -44,6 +44,13 @@ class BatchMetadata(NamedTuple):
     offset_delta: int
     timestamp_ms: int
 
+    @classmethod
+    def of(cls, header: BatchHeader) -> BatchMetadata:
+        """Those of a batch in the log."""
+        return cls(
+            header.last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp_ms
+        )
+
     @property
     def base_offset(self) -> int:
         """Offset of the batch's first record."""
@@ -94,12 +101,16 @@ class Verification:
 
 
 class ProducerEntry:
-    """The state of one producer id; owned by its ProducerStates."""
+    """The state of one producer id; owned by its ProducerStates.
+
+    `is_from_snapshot`: of `batches` only the last one was known when it was loaded; the log has the others.
+    """
 
     __slots__ = (
         "batches",
         "coordinator_epoch",
         "current_txn_first_offset",
+        "is_from_snapshot",
         "last_timestamp_ms",
         "producer_epoch",
         "producer_id",
@@ -113,6 +124,7 @@ class ProducerEntry:
         last_timestamp_ms: int = NO_TIMESTAMP,
         current_txn_first_offset: int = NO_OFFSET,
         batches: tuple[BatchMetadata, ...] = (),
+        is_from_snapshot: bool = False,
     ) -> None:
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
@@ -120,6 +132,7 @@ class ProducerEntry:
         self.last_timestamp_ms = last_timestamp_ms
         self.current_txn_first_offset = current_txn_first_offset
         self.batches = batches
+        self.is_from_snapshot = is_from_snapshot
 
     @property
     def last_sequence(self) -> int:
@@ -150,6 +163,7 @@ class ProducerEntry:
         if producer_epoch != self.producer_epoch:
             self.producer_epoch = producer_epoch
             self.batches = ()
+            self.is_from_snapshot = False
 
     def is_expired(self, now_ms: int, expiration_ms: int) -> bool:
         """Whether the producer was idle for too long; never within a transaction."""
@@ -158,13 +172,16 @@ class ProducerEntry:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ProducerEntry):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+        return all(getattr(self, name) == getattr(other, name) for name in _FACTS)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        facts = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
+        facts = ", ".join(f"{name}={getattr(self, name)!r}" for name in _FACTS)
         return f"ProducerEntry({facts})"
+
+
+_FACTS = tuple(name for name in ProducerEntry.__slots__ if name != "is_from_snapshot")
 
 
 class ProducerStates:
@@ -292,10 +309,7 @@ class ProducerStates:
     def _apply_records(self, header: BatchHeader) -> None:
         entry = self._entry(header.producer_id)
         entry.enter_epoch(header.producer_epoch)
-        batch = BatchMetadata(
-            header.last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp_ms
-        )
-        entry.batches = (*entry.batches[1 - BATCHES_KEPT :], batch)
+        entry.batches = (*entry.batches[1 - BATCHES_KEPT :], BatchMetadata.of(header))
         entry.last_timestamp_ms = header.max_timestamp_ms
         if header.is_transactional and entry.current_txn_first_offset < 0:
             entry.current_txn_first_offset = header.base_offset

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 
 from odradek.broker.server import BrokerServer
 from odradek.protocol.api_key import ApiKey
@@ -74,7 +75,12 @@ class Reader:
             self._partition.append(memoryview(bytearray(batch)), 1, now_ms)
 
     def begin(self, ask: Ask) -> None:
-        """Have a session, if this client has one; its first answer has records, or there is no figure."""
+        """Have a session, if this client has one; its first answer has records, or there is no figure.
+
+        All of the log is brought into the page cache first: only such fetches are answered at once.
+        """
+        for path in Path(self._partition.log.directory.path).glob("*.log"):
+            path.read_bytes()
         request = self._request(0, 0 if self.load.has_session else NO_SESSION_EPOCH)
         response = ask(self.load.version, self._frame(request))
         row = response.responses[0].partitions[0]

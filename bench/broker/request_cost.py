@@ -49,6 +49,7 @@ from wire import ask
 TOPIC = "cost"
 PRODUCE_VERSION = 9
 REPETITIONS, CALLS = 100, 50
+ATTEMPTS = 5
 STAMPED_BYTES = 16
 """Base offset, length and leader epoch: the broker writes there, so each call gets them back as they came."""
 NO_LEADER_EPOCH_AND_MAGIC = b"\xff\xff\xff\xff\x02"
@@ -130,6 +131,24 @@ def least_of_both(plain: Callable[[], object], variant: Callable[[], object]) ->
     return least[0], least[1]
 
 
+class AnswerIsLate(Exception):
+    """A fetch went to a thread, because the kernel had taken pages of the log away: there is no figure."""
+
+
+def again_if_late(row: Callable[..., list[str]]) -> Callable[..., list[str]]:
+    """Measure a row again when an answer was late; the reader brings the log into the page cache first."""
+
+    def measured(costs: Costs, *loads: FetchLoad) -> list[str]:
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return row(costs, *loads)
+            except AnswerIsLate:
+                costs.forget_answers()
+        return row(costs, *loads)
+
+    return measured
+
+
 def compared(name: str, plain: float, variant: float) -> list[str]:
     return [name, f"{plain:.1f}", f"{variant:.1f}", f"{variant - plain:+.1f}"]
 
@@ -140,15 +159,19 @@ class Costs:
     def __init__(self, server: BrokerServer, scratch: Path) -> None:
         self._server = server
         self._dispatcher = Dispatcher(server.services, "PLAINTEXT")
-        self._answers: list[Any] = []
         self._answer: Any = None
-        self._exchanges = ExchangeQueue(self._answers.append)
+        self.forget_answers()
         # Produces that wait, which do not hold up the fetches that they wait for.
         self._produced: list[Any] = []
         self._produces = ExchangeQueue(self._produced.append)
         self._authorizer = variants.authorizer_with_acls()
         self._connection = cast(Connection, NoConnection())
         self._file = os.open(scratch / "bare", os.O_WRONLY | os.O_CREAT)
+
+    def forget_answers(self) -> None:
+        """Begin with a new queue, in which no late answer is before the next ones."""
+        self._answers: list[Any] = []
+        self._exchanges = ExchangeQueue(self._answers.append)
 
     def handle(self, frame: Frame) -> None:
         frame.restore()
@@ -175,7 +198,7 @@ class Costs:
 
     def ask_to_fetch(self, version: int, frame: memoryview) -> FetchResponse:
         self._dispatcher.handle(self._connection, frame, self._exchanges.begin())
-        answer = b"".join(part.read() if isinstance(part, FilePart) else part for part in self._answers.pop())
+        answer = b"".join(part.read() if isinstance(part, FilePart) else part for part in self._next_answer())
         _, response = decode_response(ApiKey.FETCH, version, answer[4:])
         assert isinstance(response, FetchResponse)
         return response
@@ -219,6 +242,7 @@ class Costs:
         self._with_acls(lambda: self.check(frame))
         return compared(f"produce {load.name}", *least_of_both(*calls))
 
+    @again_if_late
     def authorized_fetch_row(self, load: FetchLoad) -> list[str]:
         """The same for a fetch."""
         reader = Reader(self._server, load)
@@ -236,6 +260,7 @@ class Costs:
         call()
         services.authorizer = None
 
+    @again_if_late
     def open_transaction_row(self, load: FetchLoad, plain_load: FetchLoad) -> list[str]:
         """Reading committed records from a log without transactions beside one with an open transaction."""
         calls = []
@@ -254,8 +279,14 @@ class Costs:
 
     def _fetch(self, frame: memoryview) -> None:
         self._dispatcher.handle(self._connection, frame, self._exchanges.begin())
-        self._answers.pop()
+        self._next_answer()
 
+    def _next_answer(self) -> Any:
+        if not self._answers:
+            raise AnswerIsLate
+        return self._answers.pop()
+
+    @again_if_late
     def fetch_row(self, load: FetchLoad) -> list[str]:
         reader = Reader(self._server, load)
         reader.begin(self.ask_to_fetch)

@@ -2,54 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-import pyarrow as pa
+from archive import PIPELINE, by_hand, run_file
+from place import ROWS_A_BATCH, SOURCE, VALUE_BYTES, Place
 
 from odradek.client.admin.admin import Admin
-from odradek.client.producer.producer import Producer
-
-SOURCE = "rows"
-VALUE_BYTES = 100
-ROWS_AT_ONCE = 50_000
-ROWS_A_BATCH = 500_000
-
-
-@dataclass(frozen=True)
-class Place:
-    """A session, a broker, and a directory for what is written."""
-
-    spark: Any
-    bootstrap: str
-    data_dir: Path
-    directory: Path
-    rows: int
-
-    def new_topic(self) -> str:
-        name = f"target-{uuid4()}"
-        with Admin(bootstrap_servers=self.bootstrap) as admin:
-            admin.create_topic(name, num_partitions=4)
-        return name
-
-
-def fill(place: Place, partitions: int) -> None:
-    """Rows with keys of 1 to 5 bytes and values of 100 random ones, not compressed."""
-    with Admin(bootstrap_servers=place.bootstrap) as admin:
-        admin.create_topic(SOURCE, num_partitions=partitions)
-    noise = os.urandom(1 << 20)
-    values = [noise[index * 7 % 1_000_000 :][:VALUE_BYTES] for index in range(ROWS_AT_ONCE)]
-    keys = [b"%d" % index for index in range(ROWS_AT_ONCE)]
-    table = pa.table({"key": pa.array(keys, pa.binary()), "value": pa.array(values, pa.binary())})
-    with Producer(bootstrap_servers=place.bootstrap, batch_size=1 << 17, linger_ms=20) as producer:
-        for _ in range(place.rows // ROWS_AT_ONCE):
-            producer.send_table(SOURCE, table).result()
 
 
 def read(place: Place, source: str, columns: str | None) -> Any:
@@ -133,7 +94,26 @@ JOBS: dict[str, dict[str, Callable[[Place], None]]] = {
     "topic to Parquet": both(to_parquet),
     "sink": both(sink),
     "segments, values": {"kafka": partial(values, "kafka"), "odradek": segments},
+    PIPELINE: {"kafka": by_hand, "odradek": run_file},
 }
+
+
+AIMS = {
+    "batch, count": "1.5",
+    "batch, values": "1.5",
+    "batch, all columns": "1.5",
+    "streaming, values": "1",
+    "topic to topic": "0.8",
+    "topic to Parquet": "0.8",
+    "sink": "0.8",
+    "segments, values": "2",
+    PIPELINE: "0.8",
+}
+"""Rows/s of ours as a multiple of the official connector's."""
+
+
+def rows_of(job: str, place: Place) -> int:
+    return place.orders if job == PIPELINE else place.rows
 
 
 def transferred(place: Place) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """The format `odradek` beside Spark's own Kafka source: one session, alternating, warm.
 
 Runs itself again in .venv-spark, where PySpark is. `python bench/spark/run.py [ROWS [ROUNDS [JOBS]]]`: rows/s
-and rows a CPU second, of Spark and of the broker; the figures go to bench/results/spark.json.
+and rows a CPU second, of Spark and of the broker; the figures go to bench/results/spark.json. The pipeline
+has five times ROWS. The defaults are 2000000 3; `run.py 100000 1` shows in two minutes that it runs.
 """
 
 from __future__ import annotations
@@ -15,37 +16,59 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 BENCH = Path(__file__).resolve().parents[1]
 ROOT = BENCH.parent
 SPARK_PYTHON = ROOT / ".venv-spark" / "bin" / "python"
 PARTITIONS = 4
 WARM_ROUNDS = 1
+MEASURED_ROWS = 1_000_000
+"""A run of less only shows that everything runs, and its figures are not kept."""
 
 
 def main(rows: int, rounds: int, only: str = "") -> None:
     sys.path[:0] = [str(BENCH), str(ROOT / "tools"), str(Path(__file__).parent)]
     import jobs
+    import place as places
     from rich.console import Console
 
     import results
     from odradek.testing import Cluster
 
     console = Console(width=120)
+    kept = (results.RESULTS if rows >= MEASURED_ROWS else results.CACHE) / "spark.json"
+    chosen = [name for name in jobs.JOBS if not only or name in only.split("; ")]
     outcome = {"circumstances": results.circumstances(["pyspark", "pyarrow"]), "rows": rows, "jobs": {}}
-    with Cluster({"log.retention.ms": -1}, process=True) as cluster, a_session() as spark:
-        place = jobs.Place(spark, cluster.bootstrap, cluster.data_dir, Path(tempfile.mkdtemp()), rows)
-        jobs.fill(place, PARTITIONS)
-        for name, job in jobs.JOBS.items():
-            if only and name not in only.split("; "):
-                continue
-            found = measure(job, place, rounds)
-            outcome["jobs"][name] = found
-            console.print(name, {source: line(rows, figures) for source, figures in found.items()})
-            results.save(results.RESULTS / "spark.json", outcome)
+    settings = {"log.retention.ms": -1}
+    with Cluster(settings, process=True) as cluster, a_session() as spark, a_directory() as directory:
+        place = places.Place(spark, cluster.bootstrap, cluster.data_dir, directory, rows)
+        console.print(f"writing {rows:,} rows")
+        places.fill(place.bootstrap, rows, PARTITIONS)
+        if jobs.PIPELINE in chosen:
+            console.print(f"writing {place.orders:,} orders")
+            places.fill_orders(place.bootstrap, place.orders, PARTITIONS)
+        for name in chosen:
+            heading = f"{chosen.index(name) + 1} of {len(chosen)}: {name}"
+            found = measure(
+                jobs.JOBS[name], place, rounds, lambda text, heading=heading: console.print(heading, text)
+            )
+            outcome["jobs"][name] = found | {"rows": jobs.rows_of(name, place)}
+            results.save(kept, outcome)
         outcome["bytes to the JVM"] = jobs.transferred(place)
-        console.print(outcome["bytes to the JVM"])
-        results.save(results.RESULTS / "spark.json", outcome)
+        console.print("Arrow to the JVM, as Spark counts it:", outcome["bytes to the JVM"])
+        results.save(kept, outcome)
+    console.print(table(outcome["jobs"], jobs.AIMS))
+
+
+@contextmanager
+def a_directory() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="odradek-bench-") as directory:
+        yield Path(directory)
 
 
 @contextmanager
@@ -75,7 +98,9 @@ def a_session() -> Iterator[object]:
 Figures = dict[str, list[float]]
 
 
-def measure(job: dict[str, Callable[..., object]], place: object, rounds: int) -> dict[str, Figures]:
+def measure(
+    job: dict[str, Callable[..., object]], place: object, rounds: int, report: Callable[[str], None]
+) -> dict[str, Figures]:
     """Seconds and CPU seconds of each source, round by round; every other round in reverse."""
     found: dict[str, Figures] = {source: {"seconds": [], "spark cpu": [], "broker cpu": []} for source in job}
     for number in range(WARM_ROUNDS + rounds):
@@ -83,6 +108,7 @@ def measure(job: dict[str, Callable[..., object]], place: object, rounds: int) -
             before, begin = cpu_seconds(), time.perf_counter()
             job[source](place)
             taken, after = time.perf_counter() - begin, cpu_seconds()
+            report(f"{'warm-up' if number < WARM_ROUNDS else f'round {number}'}, {source}: {taken:.1f} s")
             if number >= WARM_ROUNDS:
                 found[source]["seconds"].append(taken)
                 found[source]["spark cpu"].append(after[0] - before[0])
@@ -112,12 +138,30 @@ def cpu_seconds() -> tuple[float, float]:
     return spark, broker
 
 
-def line(rows: int, figures: Figures) -> str:
-    """Medians."""
-    from statistics import median
+def table(measured: dict[str, Any], aims: dict[str, str]) -> RenderableType:
+    """Medians of both, and how many times the official connector's are ours."""
+    from rich.table import Table
 
-    seconds, cpu = median(figures["seconds"]), median(figures["spark cpu"])
-    return f"{rows / seconds:,.0f} rows/s, {rows / cpu:,.0f} rows a CPU second of Spark"
+    found = Table(
+        "job", "rows", "official, rows/s", "ours, rows/s", "ours / official", "by CPU second", "aim"
+    )
+    for name, job in measured.items():
+        rows = job["rows"]
+        theirs, ours = job["kafka"], job["odradek"]
+        found.add_row(
+            name,
+            f"{rows:,}",
+            *(f"{rows / median(one['seconds']):,.0f}" for one in (theirs, ours)),
+            f"{median(theirs['seconds']) / median(ours['seconds']):.2f}",
+            f"{cpu(theirs) / cpu(ours):.2f}",
+            aims[name],
+        )
+    return found
+
+
+def cpu(figures: Figures) -> float:
+    """CPU seconds of Spark and of the broker."""
+    return median(map(sum, zip(figures["spark cpu"], figures["broker cpu"], strict=True)))
 
 
 if __name__ == "__main__":

@@ -314,6 +314,30 @@ def test_a_controller_that_restarted_before_anybody_noticed_leads_nothing_by_its
     run_in_virtual_time(scenario())
 
 
+def test_a_restarted_replica_is_not_given_up_for_one_that_does_not_answer():
+    async def scenario() -> None:
+        cluster = await a_cluster(3, NewTopic("t", assignment={0: [0, 1, 2]}))
+        old = controller_of(cluster)
+        dead = [broker for broker in cluster.live() if broker is not old]
+        for broker in dead:  # their sessions have not expired yet
+            broker.store.suspend()
+            broker.is_alive = False
+        await old.stop()
+        await old.start()
+        await cluster.settle(10)
+
+        state = await state_of(cluster)
+        assert (state.leader, state.isr) == (0, (0, 1, 2))
+        for broker in dead:
+            broker.store.expire()
+        await cluster.settle(10)
+        state = await state_of(cluster)
+        assert (state.leader, state.isr) == (0, (0,))
+        await cluster.stop()
+
+    run_in_virtual_time(scenario())
+
+
 def test_a_broker_that_dies_while_it_deletes_halts_the_deletion_until_it_is_back():
     async def scenario() -> None:
         cluster = await a_cluster(2, NewTopic("t", assignment={0: [1, 0]}))

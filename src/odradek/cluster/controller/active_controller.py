@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
+from odradek.cluster.brokers import Broker
 from odradek.cluster.controller import events
 from odradek.cluster.controller.admin_requests import AdminRequests
 from odradek.cluster.controller.broker_changes import BrokerChanges
@@ -14,11 +16,12 @@ from odradek.cluster.controller.controller_session import ControllerSession
 from odradek.cluster.controller.fenced_store import ControllerMoved
 from odradek.cluster.controller.notification_znodes import NotificationZnodes
 from odradek.cluster.controller.reassignments import Reassignments
+from odradek.cluster.controller.requests import RequestBatch
 from odradek.cluster.controller.state.context import PartitionReplica, PartitionState, ReplicaState
 from odradek.cluster.controller.state.election import Election
 from odradek.cluster.controller.state.rebalance import imbalanced_partitions
 from odradek.cluster.controller.state.restarts import replicas_of_restarted_brokers
-from odradek.cluster.controller.state.state_nodes import existing_states, read_state_nodes
+from odradek.cluster.controller.state.state_nodes import ReadState, existing_states, read_state_nodes
 from odradek.cluster.controller.topic_changes import TopicChanges
 from odradek.cluster.controller.topic_deletion_manager import TopicDeletionManager
 from odradek.common.error_codes import ErrorCode
@@ -31,6 +34,9 @@ from odradek.protocol.messages import (
 )
 
 logger = logging.getLogger(__name__)
+
+ANSWER_S = 3.0
+"""A broker that lives answers an UpdateMetadata request within that time."""
 
 
 class ActiveControllerSettings(NamedTuple):
@@ -68,8 +74,7 @@ class ActiveController:
         self.context.unreadable |= await existing_states(
             self.session.store, [one for one in partitions if one not in nodes]
         )
-        epochs = {broker_id: broker.epoch for broker_id, broker in self.context.brokers.items()}
-        restarted = replicas_of_restarted_brokers(nodes, epochs)
+        restarted = await self._restarted_replicas(nodes)
         self._set_initial_states()
         self.session.batch.add_full_state(self.context.brokers)
         dead = [
@@ -91,6 +96,32 @@ class ActiveController:
             len(self.context.assignments),
             len(partitions),
         )
+
+    async def _restarted_replicas(self, nodes: Mapping[TopicPartition, ReadState]) -> list[PartitionReplica]:
+        """Replicas of brokers that have restarted unseen, where another one in sync has not, and answers.
+
+        One that does not answer may be dead, its session not expired yet: it must not become the only one
+        in sync.
+        """
+        epochs = {broker_id: broker.epoch for broker_id, broker in self.context.brokers.items()}
+        restarted = {one.broker_id for one in replicas_of_restarted_brokers(nodes, epochs)}
+        if not restarted:
+            return []
+        others = [broker for broker_id, broker in self.context.brokers.items() if broker_id not in restarted]
+        answers = await asyncio.gather(*map(self._answers, others))
+        silent = {broker.broker_id for broker, answers in zip(others, answers, strict=True) if not answers}
+        epochs = {broker_id: epoch for broker_id, epoch in epochs.items() if broker_id not in silent}
+        return replicas_of_restarted_brokers(nodes, epochs)
+
+    async def _answers(self, broker: Broker) -> bool:
+        """Whether a broker accepts an UpdateMetadata request in this controller epoch."""
+        if broker.broker_id == self.session.batch.controller_id:
+            return True
+        batch = RequestBatch(self.session.batch.controller_id, self.session.batch.inter_broker_listener)
+        batch.add_update_metadata([broker.broker_id])
+        ((_, request),) = batch.drain(self.context)
+        response = await self.session.channels.ask_once(broker, request, ANSWER_S)
+        return response is not None and response.error_code == ErrorCode.NONE
 
     def _set_initial_states(self) -> None:
         """The states according to the store; a topic without partition states is new."""

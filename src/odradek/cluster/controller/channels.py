@@ -110,6 +110,18 @@ class Channels:
         if queue is not None:
             queue.put_nowait(request)
 
+    async def ask_once(
+        self, broker: Broker, request: ControlRequest, timeout_s: float
+    ) -> ControlResponse | None:
+        """Send a request outside the queues, on a connection of its own; None without a response in time."""
+        channel = self._connect(broker)
+        try:
+            return await asyncio.wait_for(channel.send(request), timeout_s)
+        except (DeliveryFailed, TimeoutError):
+            return None
+        finally:
+            await channel.close()
+
     def pause(self) -> None:
         """Send nothing until `resume`: the session may have expired."""
         self._is_open.clear()

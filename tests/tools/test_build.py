@@ -37,6 +37,17 @@ def run(*command: str, **settings: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def data_files(directory: Path) -> set[Path]:
+    """What is not Python: schemas, tables, types."""
+    return {
+        path.relative_to(directory)
+        for path in directory.rglob("*")
+        if path.is_file()
+        and path.suffix in {".txt", ".pyi", ".pxd", ".pyx", ".typed"}
+        and not path.is_relative_to(directory / "odradek.egg-info")
+    }
+
+
 @pytest.mark.slow
 def test_without_a_c_compiler_it_installs_and_works_with_one_warning(tmp_path):
     source, site = tmp_path / "source", tmp_path / "site"
@@ -48,6 +59,7 @@ def test_without_a_c_compiler_it_installs_and_works_with_one_warning(tmp_path):
     installed = run(*pip, str(site), str(source), CC="false")
     assert installed.returncode == 0, installed.stderr
     assert list(site.rglob("*.so")) == []
+    assert data_files(source / "src") <= data_files(site)
 
     used = run(sys.executable, "-W", "default", "-c", ROUND_TRIPS, PYTHONPATH=str(site))
     assert (used.returncode, used.stdout) == (0, "works\n"), used.stderr

@@ -21,6 +21,10 @@ class ReadFailed(OdradekError):
     """Records could not be read; the message names the partition and the cause."""
 
 
+class DamagedRecords(ReadFailed):
+    """Records on a broker's disk are damaged, which reading again does not change."""
+
+
 def sentence_of(error: BaseException) -> str:
     """The sentence of an error of ours that Spark passed on within a traceback; else the first line.
 

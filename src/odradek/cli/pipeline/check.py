@@ -17,12 +17,16 @@ from odradek.cli.pipeline.files import file_errors, loaded
 @click.option("--records", default=1000, show_default=True, help="How many records are sampled at most.")
 def command(files: tuple[str, ...], infer: bool, records: int) -> None:
     """Check pipeline files: keys, names, schemas, and how the parts fit together."""
+    from odradek.spark.pipeline.running.preflight import check_options  # noqa: PLC0415
+
     for file in files:
         check_readable(file)
         if infer and not file.endswith(".py"):
             with friendly_errors(), file_errors():
                 _infer(Path(file), records)
         pipeline = loaded(file)
+        with file_errors():
+            check_options(pipeline)
         parts = [
             _counted(len(pipeline.sources), "source"),
             _counted(len(pipeline.steps), "transform"),

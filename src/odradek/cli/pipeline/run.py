@@ -53,7 +53,7 @@ def command(
     A pipeline that was stopped goes on where it was. The exit code is 0 when it was stopped or has processed
     everything, 1 after a failure, 2 when it was refused, 130 when it was stopped at once.
     """
-    from odradek.spark.pipeline.running.preflight import check_machine, check_topics  # noqa: PLC0415
+    from odradek.spark.pipeline.running.preflight import check_machine, check_options, check_topics  # noqa: PLC0415
     from odradek.spark.pipeline.running.supervisor import RunOptions, Supervisor  # noqa: PLC0415
 
     if available_now and once:
@@ -61,6 +61,7 @@ def command(
     pipeline = loaded(file, bootstrap)
     with friendly_errors(), file_errors():
         check_machine()
+        check_options(pipeline)
         check_topics(pipeline)
     trigger = "available-now" if available_now else "once" if once else "always"
     pairs = (f"spark.jars={jars}", *settings) if jars else settings

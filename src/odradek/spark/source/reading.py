@@ -17,7 +17,7 @@ from odradek.client.consumer.consumer import Consumer
 from odradek.client.consumer.errors import CorruptRecords, NoOffset
 from odradek.client.errors import ClientError, described
 from odradek.common.errors import KafkaError
-from odradek.spark.errors import DataLost, ReadFailed
+from odradek.spark.errors import DamagedRecords, DataLost, ReadFailed
 from odradek.spark.row_filter import RowFilter
 from odradek.spark.source.columns import ColumnWriter
 from odradek.spark.source.offsets import OffsetRange
@@ -60,7 +60,7 @@ def read_range(
                 start = _after_gone(consumer, options, wanted)
     except CorruptRecords as error:
         _drop(options)
-        raise ReadFailed(
+        raise DamagedRecords(
             f"{error}; check the log on its broker (odradek log verify), or read only what is before or after"
         ) from None
     except (KafkaError, ClientError) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from odradek.common.errors import ConfigError
 from odradek.spark.pipeline.definition.errors import PipelineError
 from odradek.spark.pipeline.driver.failures import failure_of
 
@@ -19,6 +20,7 @@ BAD_RECORD = "odradek: bad record in orders, partition 0, offset 7: x"
 NOT_CONNECTED = "Python worker failed to connect back"
 DISK = "java.net.ConnectException: boom\nCaused by: java.io.IOException: the disk has gone\n"
 STATE = "[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key schema"
+PYTHON = "[PYTHON_DATA_SOURCE_ERROR] Failed: Traceback (most recent call last):\n  File x\n"
 GONE = "[KAFKA_DATA_LOSS.START_OFFSET_RESET] Some data may be missing"
 
 
@@ -31,6 +33,23 @@ GONE = "[KAFKA_DATA_LOSS.START_OFFSET_RESET] Some data may be missing"
         (GONE, "records that the checkpoint has not read yet are gone", True),
         ("Failed to find data source: delta. Make sure", "Delta's jars are missing", True),
         (DISK, "IOException: the disk has gone", False),
+        (
+            f"{PYTHON}odradek.common.errors.ConfigError: the option failOnDataLoss is 'no'\n",
+            "the option failOnDataLoss is 'no'",
+            True,
+        ),
+        (f"{PYTHON}odradek.spark.errors.UnknownTopic: topic 'a' does not exist on b:1\n", "topic 'a'", True),
+        (f"{PYTHON}odradek.spark.errors.WrongColumns: no column c\n", "no column c", True),
+        (f"{PYTHON}odradek.spark.sink.rows.WrongRows: the column value is missing\n", "the column", True),
+        (f"{PYTHON}odradek.spark.errors.DamagedRecords: the batch at offset 7\n", "the batch at", True),
+        (f"{PYTHON}odradek.spark.errors.ReadFailed: cannot read a-0\n", "cannot read a-0", False),
+        (
+            f"{PYTHON}odradek.spark.errors.DataLost: offsets 1 to 2; or set failOnDataLoss=false\n",
+            "records that the checkpoint has not read yet are gone",
+            True,
+        ),
+        ("java.io.IOException: No space left on device", "the disk is full", False),
+        ("All masters are unresponsive! Giving up.", "the Spark master cannot be reached", False),
         (f"{NOT_CONNECTED}.\n=== Streaming Query ===", NOT_CONNECTED, False),
     ],
 )
@@ -53,3 +72,7 @@ def test_words_of_the_plan_are_not_those_of_the_failure():
 def test_errors_of_the_file_stay_as_they_are():
     failure = failure_of(PipelineError("no"))
     assert (failure.sentence, failure.is_permanent) == ("no", True)
+
+
+def test_an_error_of_ours_that_no_restart_changes_is_permanent():
+    assert failure_of(ConfigError("the option a is wrong")).is_permanent

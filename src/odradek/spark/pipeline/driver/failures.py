@@ -30,6 +30,23 @@ _PLAN = re.compile(r"=== Streaming Query ===.*?(?=\nJVM stacktrace:|\Z)", re.DOT
 """What Spark adds about a query has the text of its plan, where any word may be."""
 
 
+_OWN = re.compile(r"^\s*(?:[\w.$]+: )*odradek\.[\w.]*?(\w+): ", re.MULTILINE)
+"""How an error of ours from a Python worker begins within Spark's text."""
+
+_PERMANENT = frozenset(
+    {
+        "ConfigError",
+        "DamagedRecords",
+        "FencedByOtherDriver",
+        "OtherCheckpoint",
+        "UnknownTopic",
+        "WrongColumns",
+        "WrongRows",
+    }
+)
+"""Errors of ours that a restart meets again; their own sentence says what to do."""
+
+
 def _known(pattern: str, sentence: str, is_permanent: bool = True) -> _Known:
     return _Known(re.compile(pattern, re.DOTALL), sentence, is_permanent)
 
@@ -71,11 +88,16 @@ _KNOWN = (
     ),
     _known(
         r"(another driver has begun under the name [^\n]*|the name '[^\n]* belongs to a query with another "
-        r"checkpoint[^\n]*|the checkpoint of [^\n]* is at micro-batch [^\n]*|no permission for the [^\n]*)",
+        r"checkpoint[^\n]*|the checkpoint of [^\n]* is at micro-batch [^\n]*|no permission for the [^\n]*|"
+        r"consumers use the group [^\n]*|the brokers refuse transactions of [^\n]*)",
         "{1}",
     ),
-    _known(r"All masters are unresponsive", "the Spark master cannot be reached: is it running? ({detail})"),
-    _known(r"No space left on device|ENOSPC", "the disk is full ({detail})"),
+    _known(
+        r"All masters are unresponsive",
+        "the Spark master cannot be reached: is it running? ({detail})",
+        False,
+    ),
+    _known(r"No space left on device|ENOSPC", "the disk is full ({detail})", False),
 )
 
 
@@ -84,6 +106,9 @@ def failure_of(error: BaseException) -> Failure:
     text = _PLAN.sub("", str(error))
     if isinstance(error, PipelineError):
         return Failure(text, True)
+    own = type(error).__name__ if isinstance(error, OdradekError) else _own_class(text)
+    if own in _PERMANENT:
+        return Failure(sentence_in(text), True)
     for known in _KNOWN:
         found = known.pattern.search(text)
         if found is not None:
@@ -93,6 +118,12 @@ def failure_of(error: BaseException) -> Failure:
     is_bug = isinstance(error, TypeError | KeyError | AttributeError)
     is_permanent = is_bug or isinstance(error, OdradekError) or _is_analysis(error)
     return Failure(sentence_in(text) or type(error).__name__, is_permanent)
+
+
+def _own_class(text: str) -> str | None:
+    """The class of the error of ours that Spark passed on; the last one is what ended the task."""
+    found = _OWN.findall(text)
+    return found[-1] if found else None
 
 
 def sentence_in(text: str) -> str:

@@ -9,9 +9,14 @@ import re
 import shutil
 
 from odradek.client.admin.admin import Admin
-from odradek.common.errors import OdradekError
+from odradek.common.errors import ConfigError, OdradekError
 from odradek.spark.pipeline.definition.errors import PipelineError
 from odradek.spark.pipeline.definition.model import PipelineModel, TopicSink, TopicSource
+from odradek.spark.pipeline.driver.sources import topic_options
+from odradek.spark.sink.options import sink_options
+from odradek.spark.source.options import source_options
+
+_OURS = "odradek"
 
 
 class CannotRun(OdradekError):
@@ -27,6 +32,19 @@ def check_machine() -> None:
         raise CannotRun(f"JAVA_HOME is {home}, which has no bin/java: install Java 17, or correct it")
     if not home and shutil.which("java") is None:
         raise CannotRun("Java was not found: install Java 17 (a JRE is enough), or set JAVA_HOME")
+
+
+def check_options(pipeline: PipelineModel) -> None:
+    """PipelineError for options that our data source refuses; those of Spark's own are checked by Spark."""
+    for part in (*pipeline.sources, *pipeline.sinks):
+        try:
+            if isinstance(part, TopicSource) and pipeline.connector_of(part) == _OURS:
+                source_options(topic_options(pipeline, part), is_stream=not part.is_table)
+            elif isinstance(part, TopicSink) and pipeline.connector_of(part) == _OURS:
+                servers = {"kafka.bootstrap.servers": pipeline.bootstrap_of(part)}
+                sink_options(servers | dict(part.options))
+        except ConfigError as error:
+            raise PipelineError(str(error), part.place, "options") from None
 
 
 def check_topics(pipeline: PipelineModel) -> None:

@@ -183,6 +183,23 @@ def test_markers_for_a_deleted_topic_are_left_out_and_the_others_written(
     assert committed(address) == [[0] if commit else []] * PARTITIONS
 
 
+@pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
+def test_a_topic_created_again_with_fewer_partitions_holds_up_no_transaction(
+    address: str, dialogue: Dialogue, commit: bool
+) -> None:
+    with WireClient(address) as client:
+        client.ask(ApiKey.CREATE_TOPICS, 7, a_topic("reborn", 3))
+        open_transaction(dialogue)
+        dialogue.add(("reborn", 0), ("reborn", 2))
+        request = DeleteTopicsRequest(topic_names=["reborn"], timeout_ms=30_000)
+        assert client.ask(ApiKey.DELETE_TOPICS, 5, request).responses[0].error_code == ErrorCode.NONE
+        client.ask(ApiKey.CREATE_TOPICS, 7, a_topic("reborn"))
+        assert dialogue.end(commit=commit)[0] == "NONE"
+        assert dialogue.settled()[1] == ("CompleteCommit" if commit else "CompleteAbort")
+        client.ask(ApiKey.DELETE_TOPICS, 5, request)
+    assert committed(address) == [[0] if commit else []] * PARTITIONS
+
+
 def test_two_programs_with_one_id_fence_each_other_and_tear_nothing(address: str, dialogue: Dialogue) -> None:
     """Each makes a new producer when it was fenced, in the middle of whatever the other does."""
 

@@ -8,7 +8,8 @@ from odradek.broker.requests.store_calls import from_store
 from odradek.cluster.features import TRANSACTION_VERSION
 from odradek.common.ids import TopicPartition
 from odradek.coordination import paths
-from odradek.coordination.errors import StoreError
+from odradek.coordination.errors import NoNode, StoreError
+from odradek.coordination.payloads import TopicAssignment
 from odradek.coordinator.runtime import CoordinatorRuntime
 from odradek.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from odradek.replication.partition import Partition
@@ -35,11 +36,14 @@ class MarkerCluster:
         return None if known is None else known.leader
 
     async def is_deleted(self, partition: TopicPartition) -> bool:
-        """Whether the store has no such topic."""
+        """Whether the store has no such partition: its topic is gone, or was created again with fewer."""
         try:
-            return await self._services.store().exists(paths.topic(partition.topic)) is None
+            node = await self._services.store().get(paths.topic(partition.topic))
+        except NoNode:
+            return True
         except StoreError:
             return False
+        return partition.partition not in TopicAssignment.decode(node.payload).partitions
 
     async def write_markers(self, broker_id: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
         """Send the request to that broker, which may be this one."""

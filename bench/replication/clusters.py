@@ -11,7 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
-from faults.cluster.brokers import Brokers, kafka_brokers, odradek_brokers
+from faults.cluster.brokers import DEFAULT_HEAP, Brokers, kafka_brokers, odradek_brokers
 from faults.cluster.zookeepers import ZooKeepers
 
 EMBEDDED, ON_ZOOKEEPER, KAFKA = "odradek, embedded store", "odradek, ZooKeeper", "Kafka"
@@ -20,7 +20,7 @@ BROKERS = 3
 
 @contextmanager
 def cluster(name: str, directory: Path, **settings: str) -> Iterator[Brokers]:
-    """Three brokers with default settings; gone with their data at the end of the block."""
+    """Three brokers with default settings, beside the given ones; gone at the end of the block."""
     zookeepers = ZooKeepers(directory) if name == ON_ZOOKEEPER else None
     brokers: Brokers | None = None
     try:
@@ -29,7 +29,7 @@ def cluster(name: str, directory: Path, **settings: str) -> Iterator[Brokers]:
             zookeepers.start_all()
             coordination = f"zookeeper://{zookeepers.connect}"
         if name == KAFKA:
-            brokers = kafka_brokers(directory, BROKERS, **settings)
+            brokers = kafka_brokers(directory, BROKERS, heap=DEFAULT_HEAP, **settings)
         else:
             brokers = odradek_brokers(directory, BROKERS, coordination, **settings)
         brokers.start_all()

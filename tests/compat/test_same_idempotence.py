@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from compat.idempotence import CAUSES, KAFKA_SETTINGS, RETENTION_SETTINGS, answers, expected
-from faults.cluster.brokers import Brokers, kafka_brokers, odradek_brokers
+from faults.cluster.brokers import FAULT_SETTINGS, Brokers, kafka_brokers, odradek_brokers
 
 BROKERS = 3
 KNOWN = {
@@ -27,7 +27,9 @@ KAFKA_KNOWS = KNOWN | {"stopped": 1, "killed": 1, "snapshots_lost_at_a_kill": 1}
 
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
-    brokers = odradek_brokers(tmp_path_factory.mktemp("ours"), BROKERS, **RETENTION_SETTINGS)
+    brokers = odradek_brokers(
+        tmp_path_factory.mktemp("ours"), BROKERS, **FAULT_SETTINGS, **RETENTION_SETTINGS
+    )
     try:
         brokers.start_all()
         yield brokers
@@ -37,7 +39,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
 
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
-    brokers = kafka_brokers(tmp_path_factory.mktemp("kafka"), BROKERS, **KAFKA_SETTINGS)
+    brokers = kafka_brokers(tmp_path_factory.mktemp("kafka"), BROKERS, **FAULT_SETTINGS, **KAFKA_SETTINGS)
     try:
         brokers.start_all()
         yield brokers

@@ -20,11 +20,13 @@ from faults.cluster.worker import SILENT
 from kafka_peer import PEERS
 from kafka_peer import free_port as free_port_pair
 
-SETTINGS = {
-    "offsets.topic.num.partitions": "6",
-    "group.initial.rebalance.delay.ms": "500",
-    "log.segment.bytes": "5000000",
+# Many segments are rolled in a short run, and the first group is soon there.
+FAULT_SETTINGS = {
+    "offsets_topic_num_partitions": "6",
+    "group_initial_rebalance_delay_ms": "500",
+    "log_segment_bytes": "5000000",
 }
+SMALL_HEAP, DEFAULT_HEAP = "400M", "1G"
 
 
 class Node(Protocol):
@@ -55,8 +57,8 @@ class OdradekNode:
         port: int | None = None,
     ) -> None:
         self.broker_id = broker_id
-        given = {"broker.id": str(broker_id), "odradek.coordination": coordination, **settings}
-        words = (f"{key}={value}" for key, value in given.items())
+        self.settings = {"broker.id": str(broker_id), "odradek.coordination": coordination, **settings}
+        words = (f"{key}={value}" for key, value in self.settings.items())
         self._process = BrokerProcess(directory, *words, port=port)
         self.address = self._process.address
         self.log_dir = self._process.data
@@ -87,24 +89,25 @@ class KafkaNode:
     """Apache Kafka 4.3.1, KRaft in combined mode."""
 
     def __init__(
-        self, broker_id: int, directory: Path, ports: dict[int, int], settings: dict[str, str]
+        self, broker_id: int, directory: Path, ports: dict[int, int], settings: dict[str, str], heap: str
     ) -> None:
         self.broker_id = broker_id
+        self.settings = settings
         self._directory = directory
         self._port = ports[broker_id]
         self.address = f"localhost:{self._port}"
         self.log_dir = directory / "logs"
         voters = ",".join(f"{number}@localhost:{port + 1000}" for number, port in ports.items())
         self._environment = {"NODE_ID": str(broker_id), "VOTERS": voters, "BROKERS": "0"}
-        self._environment["KAFKA_HEAP_OPTS"] = "-Xmx400M -Xms400M"
-        self._settings = [f"{key}={value}" for key, value in settings.items()]
+        self._environment["KAFKA_HEAP_OPTS"] = f"-Xmx{heap} -Xms{heap}"
 
     @property
     def pid(self) -> int:
         return int((self._directory / "pid").read_text())
 
     def launch(self) -> None:
-        command = [str(PEERS / "start"), str(self._directory), str(self._port), *self._settings]
+        words = (f"{key}={value}" for key, value in self.settings.items())
+        command = [str(PEERS / "start"), str(self._directory), str(self._port), *words]
         subprocess.run(command, check=True, capture_output=True, env=os.environ | self._environment)
 
     def start(self) -> None:
@@ -245,32 +248,31 @@ def wait_for(holds: Callable[[], bool], what: str, seconds: float) -> float:
 
 
 def odradek_brokers(directory: Path, count: int, coordination: str = "", **settings: str) -> Brokers:
-    """On the embedded store in this directory, unless another store is given."""
+    """With these settings and the defaults; on the embedded store in this directory if no other is given."""
     directory.mkdir(parents=True, exist_ok=True)
     store = coordination or f"sqlite:{directory / 'coordination.db'}"
-    named = {key.replace("_", "."): value for key, value in settings.items()}
+    named = dotted(settings)
     return Brokers(
-        [
-            OdradekNode(number, directory / f"broker-{number}", store, SETTINGS | named)
-            for number in range(1, count + 1)
-        ]
+        [OdradekNode(number, directory / f"broker-{number}", store, named) for number in range(1, count + 1)]
     )
 
 
-def kafka_brokers(directory: Path, count: int, **settings: str) -> Brokers:
-    named = {key.replace("_", "."): value for key, value in settings.items()}
-    replication = {"offsets.topic.replication.factor": str(min(3, count))}
+def kafka_brokers(directory: Path, count: int, *, heap: str = SMALL_HEAP, **settings: str) -> Brokers:
+    """With these settings and the defaults, but for the replicas of the offsets."""
+    named = {"offsets.topic.replication.factor": str(min(3, count))} | dotted(settings)
     ports: dict[int, int] = {}
     while len(ports) < count:
         port = free_port_pair()
         if port not in ports.values():
             ports[len(ports) + 1] = port
     return Brokers(
-        [
-            KafkaNode(number, directory / f"broker-{number}", ports, SETTINGS | replication | named)
-            for number in ports
-        ]
+        [KafkaNode(number, directory / f"broker-{number}", ports, named, heap) for number in ports]
     )
+
+
+def dotted(settings: dict[str, str]) -> dict[str, str]:
+    """Settings by their own names, of those written as keywords."""
+    return {key.replace("_", "."): value for key, value in settings.items()}
 
 
 __all__ = ["Brokers", "Node", "free_port", "kafka_brokers", "odradek_brokers", "wait_for"]

@@ -18,7 +18,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from faults.cluster.brokers import Brokers, kafka_brokers, odradek_brokers
+from faults.cluster.brokers import FAULT_SETTINGS, Brokers, kafka_brokers, odradek_brokers
 from faults.cluster.fault_run import FaultRun, Plan, Result, schedule
 from faults.cluster.kinds import KINDS, ZOOKEEPER_KINDS
 from faults.cluster.zookeepers import ZooKeepers
@@ -113,7 +113,8 @@ def run_store(store: str, count: int, plan: Plan, place: Path, console: Console)
                 zookeepers.start_all()
                 coordination = f"zookeeper://{zookeepers.connect}"
             make = kafka_brokers if store == "kafka" else odradek_brokers
-            settings = {"leader_imbalance_check_interval_seconds": str(IMBALANCE_CHECK_SECONDS)}
+            interval = {"leader_imbalance_check_interval_seconds": str(IMBALANCE_CHECK_SECONDS)}
+            settings = FAULT_SETTINGS | interval
             if store != "kafka":
                 settings["coordination"] = coordination
             brokers = make(place, count, **settings)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.cluster.brokers import Brokers, odradek_brokers
+from faults.cluster.brokers import FAULT_SETTINGS, Brokers, odradek_brokers
 from faults.cluster.fault_run import FaultRun, Plan, Result, schedule
 from faults.cluster.zookeepers import ZooKeepers
 
@@ -28,7 +28,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
     started: list[Brokers] = []
 
     def make(count: int, coordination: str = "") -> Brokers:
-        brokers = odradek_brokers(tmp_path, count, coordination, leader_imbalance_check_interval_seconds="5")
+        settings = FAULT_SETTINGS | {"leader_imbalance_check_interval_seconds": "5"}
+        brokers = odradek_brokers(tmp_path, count, coordination, **settings)
         started.append(brokers)
         brokers.start_all()
         return brokers

@@ -17,6 +17,21 @@ START_SECONDS = 60
 HEAP = "-Xmx128M -XX:TieredStopAtLevel=1 -Xshare:auto"
 
 
+def properties(home: Path, port: int, ensemble: list[str]) -> list[str]:
+    """The lines of a server's configuration. It syncs every transaction, as it does by default."""
+    return [
+        f"dataDir={home / 'data'}",
+        f"clientPort={port}",
+        "tickTime=2000",
+        "initLimit=10",
+        "syncLimit=5",
+        "maxClientCnxns=0",
+        "admin.enableServer=false",
+        "4lw.commands.whitelist=srvr",
+        *ensemble,
+    ]
+
+
 class ZooKeepers:
     """Servers by number, from 1."""
 
@@ -48,19 +63,8 @@ class ZooKeepers:
         home = self._directory / f"zookeeper-{number}"
         (home / "data").mkdir(parents=True, exist_ok=True)
         (home / "data" / "myid").write_text(f"{number}\n")
-        lines = [
-            f"dataDir={home / 'data'}",
-            f"clientPort={self._ports[number]}",
-            "tickTime=2000",
-            "initLimit=10",
-            "syncLimit=5",
-            "maxClientCnxns=0",
-            "admin.enableServer=false",
-            "preAllocSize=1024",
-            "forceSync=no",
-            "4lw.commands.whitelist=srvr",
-            *(self._ensemble if len(self._ports) > 1 else []),
-        ]
+        ensemble = self._ensemble if len(self._ports) > 1 else []
+        lines = properties(home, self._ports[number], ensemble)
         (home / "zookeeper.properties").write_text("\n".join(lines) + "\n")
         with (home / "server.log").open("ab") as log:
             self._processes[number] = subprocess.Popen(

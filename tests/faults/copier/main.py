@@ -15,10 +15,10 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from faults.cluster.brokers import kafka_brokers, odradek_brokers
+from faults.cluster.brokers import FAULT_SETTINGS, kafka_brokers, odradek_brokers
 from faults.copier.copy_run import CopyRun, Plan
 
-SETTINGS = {"transaction_state_log_num_partitions": "6"}
+SETTINGS = FAULT_SETTINGS | {"transaction_state_log_num_partitions": "6"}
 
 
 @click.command()

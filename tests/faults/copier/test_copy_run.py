@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.cluster.brokers import odradek_brokers
+from faults.cluster.brokers import FAULT_SETTINGS, odradek_brokers
 from faults.copier.copy_run import CopyRun, Plan, difference
 
 SEED = int(os.environ.get("ODRADEK_FAULT_SEED", "22"))
@@ -17,7 +17,7 @@ SEED = int(os.environ.get("ODRADEK_FAULT_SEED", "22"))
 @pytest.mark.timeout(300)  # more than the suite allows, for a busy machine
 def test_the_output_is_the_input(tmp_path: Path) -> None:
     plan = Plan(SEED, records=8_000, partitions=2, transaction_size=20, pause_seconds=(0.5, 1.5))
-    brokers = odradek_brokers(tmp_path, 3, transaction_state_log_num_partitions="6")
+    brokers = odradek_brokers(tmp_path, 3, **FAULT_SETTINGS, transaction_state_log_num_partitions="6")
     try:
         brokers.start_all()
         result = CopyRun(brokers, plan, tmp_path).run()

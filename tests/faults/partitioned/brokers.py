@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from faults.broker_process import free_port
-from faults.cluster.brokers import SETTINGS, Brokers, Node, OdradekNode
+from faults.cluster.brokers import FAULT_SETTINGS, Brokers, Node, OdradekNode, dotted
 from faults.partitioned.network import Network
 
 COUNT = 3
@@ -34,7 +34,8 @@ def brokers_in_network(directory: Path) -> Iterator[tuple[Brokers, Network]]:
         for broker_id in range(1, COUNT + 1):
             port = free_port()
             proxy = network.add(broker_id, port)
-            settings = SETTINGS | TRANSACTION_SETTINGS | {"advertised.listeners": f"PLAINTEXT://{proxy}"}
+            advertised = {"advertised.listeners": f"PLAINTEXT://{proxy}"}
+            settings = dotted(FAULT_SETTINGS) | TRANSACTION_SETTINGS | advertised
             node = OdradekNode(broker_id, directory / f"broker-{broker_id}", store, settings, port)
             node.address = proxy
             nodes.append(node)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.cluster.brokers import odradek_brokers
+from faults.cluster.brokers import FAULT_SETTINGS, odradek_brokers
 from odradek.spark.transactions import hooks
 from spark.kills.kill_run import (
     BROKER,
@@ -32,7 +32,7 @@ PLAN = [
 
 @pytest.mark.parametrize("form", ["foreach-batch"])
 def test_every_row_is_there_once_after_a_kill_of_each_kind(form: str, tmp_path: Path) -> None:
-    brokers = odradek_brokers(tmp_path / "brokers", 3, min_insync_replicas="2")
+    brokers = odradek_brokers(tmp_path / "brokers", 3, **FAULT_SETTINGS, min_insync_replicas="2")
     try:
         brokers.start_all()
         for topic, partitions in (("source", 2), ("target", 3)):

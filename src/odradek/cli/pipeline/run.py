@@ -149,7 +149,7 @@ def _metrics(address: str | None, summary: RunSummary) -> Iterator[None]:
     from odradek.spark.pipeline.running.prometheus import serve  # noqa: PLC0415
 
     host, _, port = address.rpartition(":")
-    if not port.isdigit():
+    if not port.isdigit() or int(port) > 65535:
         raise UsageProblem(f"--metrics {address!r} is not HOST:PORT")
     server = serve(summary, host or "127.0.0.1", int(port))
     click.echo(f"metrics: http://{host or '127.0.0.1'}:{server.server_address[1]}/metrics", err=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -33,15 +34,34 @@ def table_name(name: str | None, otherwise: str | None, place: Place) -> str:
     if name is None:
         if otherwise is None:
             raise PipelineError("a source of a pattern needs a name, by which SQL knows it", place, "name")
-        name = re.sub(r"\W", "_", otherwise)
+        name = name_from(otherwise)
     if not isinstance(name, str) or not _NAME.match(name):
         raise PipelineError(f"the name {name!r} must be letters, digits and _, as in SQL", place, "name")
     return name
 
 
+def name_from(topic: str) -> str:
+    """The name of a table, or of a parameter in Python, made from that of a topic."""
+    name = re.sub(r"\W", "_", topic, flags=re.ASCII)
+    name = f"_{name}" if name[:1].isdigit() else name
+    return f"{name}_" if keyword.iskeyword(name) else name
+
+
 def sink_name(name: str | None, otherwise: str, place: Place) -> str:
     """The name of a sink, given or made from another one."""
-    return table_name(name if name is not None else re.sub(r"\W", "_", otherwise), None, place)
+    return table_name(name, otherwise, place)
+
+
+def input_of(given: Any, place: Place) -> str:
+    """The source or step whose rows a sink gets."""
+    return text_of("from", given, place)
+
+
+def text_of(key: str, given: Any, place: Place) -> str:
+    """A text that is not empty."""
+    if not isinstance(given, str) or not given:
+        raise PipelineError(f"{key} is {given!r}; it must be a text", place, key)
+    return given
 
 
 def check_topic(name: Any, place: Place, key: str) -> None:
@@ -53,8 +73,8 @@ def check_topic(name: Any, place: Place, key: str) -> None:
 def check_pattern(pattern: str, place: Place) -> None:
     """PipelineError unless it is a regular expression."""
     try:
-        re.compile(pattern)
-    except re.error as error:
+        re.compile(text_of("pattern", pattern, place))
+    except (re.error, OverflowError, RecursionError) as error:
         raise PipelineError(
             f"the pattern {pattern!r} is not a regular expression: {error}", place, "pattern"
         ) from None
@@ -158,7 +178,9 @@ def watermark_of(given: WatermarkGiven | None, place: Place) -> Watermark | None
         raise PipelineError(
             'watermark must be a column and a delay: ("at", "10 minutes")', place, "watermark"
         )
-    return Watermark(column=str(column), delay=duration_of("watermark", delay, place) or "")
+    if not isinstance(column, str):
+        raise PipelineError(f"the watermark's column is {column!r}; it must be a name", place, "watermark")
+    return Watermark(column=column, delay=needed_duration("watermark", delay, place))
 
 
 def check_watermark(watermark: Watermark | None, columns: list[str], place: Place) -> None:
@@ -180,9 +202,14 @@ def duration_of(key: str, given: str | None, place: Place) -> str | None:
     return re.sub(r"(?i)\s*ms\Z", " milliseconds", given.strip())  # Spark knows no ms
 
 
+def needed_duration(key: str, given: str, place: Place) -> str:
+    """A duration that must be there."""
+    return duration_of(key, "" if given is None else given, place) or ""
+
+
 def seconds_of(key: str, given: str, place: Place) -> float:
     """A duration in seconds."""
-    text = duration_of(key, given, place) or ""
+    text = needed_duration(key, given, place)
     number, unit = re.split(r"(?<=[\d.])\s*(?=[a-zA-Z])", text, maxsplit=1)
     units = {"ms": 0.001, "millisecond": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0}
     units |= {"day": 86400.0, "week": 604800.0}
@@ -220,6 +247,8 @@ def one_of(key: str, given: Any, valid: Sequence[str], place: Place) -> str:
 
 def names_of(key: str, given: str | Sequence[str], place: Place) -> tuple[str, ...]:
     """Names of columns, as a list or with commas."""
+    if not isinstance(given, str | list | tuple):
+        raise PipelineError(f"{key} is {given!r}; it must be names of columns", place, key)
     names = [one.strip() for one in given.split(",")] if isinstance(given, str) else list(given)
     for one in names:
         if not isinstance(one, str) or not one:
@@ -233,10 +262,13 @@ def options_of(given: Mapping[str, Any] | None, place: Place, key: str = "option
         return {}
     if not isinstance(given, Mapping):
         raise PipelineError(f"{key} must be names with values", place, key)
+    for name, value in given.items():
+        if not isinstance(value, str | int | float):
+            raise PipelineError(f"{key}: {name} is {value!r}; it must be one value", place, key)
     return {str(name): _option_text(value) for name, value in given.items()}
 
 
-def _option_text(value: Any) -> str:
+def _option_text(value: str | float) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -34,7 +34,8 @@ def check(pipeline: PipelineModel) -> None:
             raise PipelineError("a CSV table needs a schema", source.place, "format")
     if all(_is_table(source) for source in pipeline.sources):
         raise PipelineError(
-            "all sources are tables, which are read once; a pipeline follows topics or streams of ",
+            "all sources are tables, which are read once: leave out `table` for a topic, or set "
+            "`stream: true` for files, so that there is something to follow",
             pipeline.place,
             "sources",
         )

@@ -26,6 +26,7 @@ from odradek.spark.pipeline.definition.arguments import (
     duration_of,
     fields_or_error,
     flag,
+    input_of,
     names_of,
     one_of,
     options_of,
@@ -36,6 +37,7 @@ from odradek.spark.pipeline.definition.arguments import (
     sink_name,
     start_of,
     table_name,
+    text_of,
     watermark_of,
 )
 from odradek.spark.pipeline.definition.errors import PipelineError, Place, calling_place
@@ -190,8 +192,8 @@ def to_topic(
     if topic is not None:
         check_topic(topic, place, "topic")
     return TopicSink(
-        name=sink_name(name, topic or source, place),
-        input=source,
+        name=sink_name(name, topic or input_of(source, place), place),
+        input=input_of(source, place),
         kind="topic",
         mode=one_of("mode", mode, MODES, place),
         topic=topic,
@@ -215,8 +217,8 @@ def to_parquet(
     """Rows as Parquet files of a directory, each row once."""
     place = place or calling_place()
     return FileSink(
-        name=sink_name(name, source, place),
-        input=source,
+        name=sink_name(name, input_of(source, place), place),
+        input=input_of(source, place),
         kind="parquet",
         path=path_of("parquet", path, place),
         partition_by=names_of("partition_by", partition_by, place),
@@ -242,8 +244,8 @@ def to_delta(
     if mode == "update" and not keys:
         raise PipelineError("mode: update needs a key, by which rows are replaced", place, "mode")
     return FileSink(
-        name=sink_name(name, source, place),
-        input=source,
+        name=sink_name(name, input_of(source, place), place),
+        input=input_of(source, place),
         kind="delta",
         mode=one_of("mode", mode, MODES, place),
         path=path_of("delta", path, place),
@@ -280,14 +282,14 @@ def to_snapshot(
             "order_by",
         )
     return SnapshotSink(
-        name=sink_name(name, source, place),
-        input=source,
+        name=sink_name(name, input_of(source, place), place),
+        input=input_of(source, place),
         kind="snapshot",
         mode=one_of("mode", mode, MODES, place),
         path=path_of("snapshot", path, place),
         key=keys,
         order_by=order,
-        delete_when=delete_when,
+        delete_when=None if delete_when is None else text_of("delete_when", delete_when, place),
         place=place,
     )
 
@@ -304,7 +306,7 @@ def to_console(
     place = place or calling_place()
     return ConsoleSink(
         name=sink_name(name, f"{source}_console", place),
-        input=source,
+        input=input_of(source, place),
         kind="console",
         mode=one_of("mode", mode, MODES, place),
         rows=positive("rows", rows, place) or 20,
@@ -359,20 +361,38 @@ def pipeline(
     """A whole pipeline; relative paths count from the directory of its file."""
     place = place or calling_place()
     check_pipeline_name(name, place)
+    if not isinstance(description, str):
+        raise PipelineError(f"description is {description!r}; it must be a text", place, "description")
+    parts = (tuple(sources), tuple(steps), tuple(sinks))
+    _check_kinds(*parts, place)
     letters = DeadLetters(topic=dead_letters, place=place) if isinstance(dead_letters, str) else dead_letters
     return PipelineModel(
         name=name,
         description=description,
         bootstrap=bootstrap_of(bootstrap, place) or DEFAULT_BOOTSTRAP,
         connector=one_of("connector", connector, CONNECTORS, place),
-        sources=tuple(sources),
-        steps=tuple(python_step(one) if callable(one) else one for one in steps),
-        sinks=tuple(sinks),
+        sources=parts[0],
+        steps=tuple(python_step(one) if callable(one) else one for one in parts[1]),
+        sinks=parts[2],
         dead_letters=letters,
-        checkpoint=path_of("checkpoint", checkpoint or f"{name}.checkpoint", place),
+        checkpoint=path_of("checkpoint", f"{name}.checkpoint" if checkpoint is None else checkpoint, place),
         trigger=duration_of("trigger", trigger, place),
         partitions=positive("partitions", partitions, place) or 4,
         restart=restart or Restart(),
         spark=options_of(spark, place, "spark"),
         place=place,
     )
+
+
+def _check_kinds(
+    sources: tuple[object, ...], steps: tuple[object, ...], sinks: tuple[object, ...], place: Place
+) -> None:
+    """PipelineError for a part that is not what its list holds, as Python does not check it."""
+    for key, parts, kinds, maker in (
+        ("sources", sources, (TopicSource, FileSource), "topic(…) or files(…)"),
+        ("steps", steps, (SqlStep, PythonStep), "sql(…) or a function"),
+        ("sinks", sinks, (Sink,), "to_topic(…), to_parquet(…), …"),
+    ):
+        for part in parts:
+            if not isinstance(part, kinds) and not (key == "steps" and callable(part)):
+                raise PipelineError(f"{key} has {part!r}; make it with {maker}", place, key)

@@ -11,8 +11,9 @@ from pathlib import Path
 from types import ModuleType
 
 from odradek.spark.pipeline.definition import yaml_file
+from odradek.spark.pipeline.definition.arguments import bootstrap_of
 from odradek.spark.pipeline.definition.checks import check
-from odradek.spark.pipeline.definition.errors import PipelineError, Place
+from odradek.spark.pipeline.definition.errors import NOWHERE, PipelineError, Place
 from odradek.spark.pipeline.definition.model import PipelineModel
 
 MODULE_NAME = "odradek_pipeline_file"
@@ -28,7 +29,7 @@ def load(path: str, bootstrap: str | None = None) -> PipelineModel:
         raise PipelineError(f"{path}: no such file")
     pipeline = _from_python(file) if file.suffix == ".py" else _from_yaml(file)
     if bootstrap is not None:
-        pipeline = replace(pipeline, bootstrap=bootstrap)
+        pipeline = replace(pipeline, bootstrap=bootstrap_of(bootstrap, NOWHERE))
     check(pipeline)
     return pipeline
 

@@ -15,6 +15,7 @@ _OTHER_NAMES = {"integer": "int", "long": "bigint", "short": "smallint", "byte":
                 "text": "string"}  # fmt: skip
 _TOKEN = re.compile(r"\s*(`[^`]+`|\w+|[<>(),:])")
 _MOST_DEEP = 40
+_SCHEMA = "a text such as `id bigint, at timestamp`, or names with types"
 
 
 class WrongType(ValueError):
@@ -50,12 +51,18 @@ def fields_of(given: str | Mapping[str, str] | Iterable[Field]) -> tuple[Field, 
         fields = _Parser(given).fields()
     elif isinstance(given, Mapping):
         fields = tuple(_field_of(name, text) for name, text in given.items())
-    else:
+    elif isinstance(given, Iterable):
         fields = tuple(given)
+    else:
+        raise WrongType(f"a schema is {_SCHEMA}, not {given!r}")
+    if any(not isinstance(one, Field) for one in fields):
+        raise WrongType(f"a schema is {_SCHEMA}, not a list")
     if not fields:
         raise WrongType("a schema needs at least one field, such as `order_id bigint`")
     seen: set[str] = set()
     for one in fields:
+        if not one.name or "`" in one.name:
+            raise WrongType(f"{one.name!r} cannot be the name of a field")
         if one.name.lower() in seen:
             raise WrongType(f"the field {one.name} is there twice")
         seen.add(one.name.lower())

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from odradek.spark.pipeline.definition import declare
-from odradek.spark.pipeline.definition.arguments import DEFAULT_BOOTSTRAP
+from odradek.spark.pipeline.definition.arguments import DEFAULT_BOOTSTRAP, bootstrap_of, check_topic
 from odradek.spark.pipeline.definition.errors import PipelineError, Place
 from odradek.spark.pipeline.definition.model import PipelineModel, Sink, Source, SqlStep
 
@@ -143,9 +143,21 @@ def _call(
     for key in keywords:
         if key not in known:
             raise PipelineError(f"unknown key {key!r}{_meant(key, shown)}", block.place, key)
+    missing = _missing(function, len(positional), {*keywords, *fixed, "place"})
+    if missing is not None:
+        raise PipelineError(f"the key {missing!r} is missing", block.place)
     lines = {(renamed or {}).get(key, key): line for key, line in block.place.key_lines.items()}
     place = Place(block.place.file, block.place.line, {**block.place.key_lines, **lines})
     return function(*positional, **keywords, **fixed, place=place)
+
+
+def _missing(function: Callable[..., Any], positional: int, named: set[str]) -> str | None:
+    """The first parameter that must be given and is not."""
+    for place, (name, one) in enumerate(inspect.signature(function).parameters.items()):
+        is_given = name in named or place < positional or one.kind is one.VAR_POSITIONAL
+        if one.default is one.empty and not is_given:
+            return name
+    return None
 
 
 def _check_keys(block: _Block, known: list[str]) -> None:
@@ -198,9 +210,11 @@ def without_schema(
         if block.get("format") != "json" or "schema" in block or "schema_file" in block or "files" in block:
             continue
         topics = [block["topic"]] if "topic" in block else block.get("topics")
-        if not topics:
+        if not isinstance(topics, list) or not topics:
             raise PipelineError("a schema is inferred from a topic; name one", block.place)
-        bootstrap = block.get("bootstrap", root.get("bootstrap", DEFAULT_BOOTSTRAP))
+        check_topic(topics[0], block.place, "topics")
+        owner = block if "bootstrap" in block else root
+        bootstrap = bootstrap_of(owner.get("bootstrap"), owner.place) or DEFAULT_BOOTSTRAP
         found.append(SourceWithoutSchema(name, topics[0], bootstrap, block.place.key_lines["format"]))
     return found[::-1]
 
@@ -221,11 +235,16 @@ def _read(text: str, file: str, environment: Mapping[str, str]) -> _Block:
         raise PipelineError(
             f"this is not YAML: {problem}", Place(file, mark.line + 1 if mark else 0)
         ) from None
+    except RecursionError:
+        raise PipelineError("this is not YAML: it is nested too deeply", Place(file)) from None
     if not isinstance(node, yaml.MappingNode):
         raise PipelineError(
             "the file must be a mapping with the keys name, sources and sinks", Place(file, 1)
         )
-    block = _value(node, file, environment, yaml.SafeLoader(""))
+    try:
+        block = _value(node, file, environment, yaml.SafeLoader(""))
+    except RecursionError:
+        raise PipelineError("a part of the file contains itself", Place(file)) from None
     assert isinstance(block, _Block)
     return block
 
@@ -242,7 +261,11 @@ def _value(node: Any, file: str, environment: Mapping[str, str], loader: Any) ->
         return text
     if node.tag in ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:null") and node.style is None:
         return None if node.tag.endswith("null") else node.value
-    return loader.construct_object(node)
+    try:
+        return loader.construct_object(node)
+    except Exception as error:
+        problem = getattr(error, "problem", None) or error
+        raise PipelineError(f"{node.value!r} cannot be read: {problem}", place) from None
 
 
 def _mapping(node: Any, file: str, environment: Mapping[str, str], loader: Any) -> _Block:

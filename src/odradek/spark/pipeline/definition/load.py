@@ -29,7 +29,7 @@ def load(path: str, bootstrap: str | None = None) -> PipelineModel:
         raise PipelineError(f"{path}: no such file")
     pipeline = _from_python(file) if file.suffix == ".py" else _from_yaml(file)
     if bootstrap is not None:
-        pipeline = replace(pipeline, bootstrap=bootstrap_of(bootstrap, NOWHERE))
+        pipeline = replace(pipeline, bootstrap=bootstrap_of(bootstrap, NOWHERE) or bootstrap)
     check(pipeline)
     return pipeline
 

@@ -360,6 +360,21 @@ def v2_transactions(dialogue: Dialogue) -> None:
     note("fence", dialogue.init(once=True))
     note("settled", dialogue.settled())
     note("begin again", dialogue.init())
+    go_on_over_an_open_transaction(dialogue)
+
+
+def go_on_over_an_open_transaction(dialogue: Dialogue) -> None:
+    """InitProducerId of the producer whose transaction is open (KIP-360): it is aborted first."""
+    note = dialogue.note
+    note("open", dialogue.produce(0, version=12))
+    mine = {"producer_id": dialogue.producer_id, "producer_epoch": dialogue.epoch}
+    note("go on over it", dialogue.init(once=True, **mine))
+    note("settled", dialogue.settled())
+    note("go on again", dialogue.init(**mine))
+    note("and again", dialogue.init(**mine))
+    note("described", dialogue.described())
+    note("next", dialogue.produce(0, version=12))
+    note("a third time", dialogue.init(once=True, **mine))
 
 
 def idempotence(dialogue: Dialogue) -> None:

@@ -122,6 +122,30 @@ def test_a_new_producer_fences_one_that_would_continue() -> None:
     assert error_of(coordinator.init, first) is ErrorCode.PRODUCER_FENCED
 
 
+def test_with_v2_a_producer_continues_over_its_own_open_transaction() -> None:
+    coordinator = Coordinator(V2)
+    first = coordinator.producer()
+    coordinator.add(first, client_version=V2)
+    assert coordinator.init(first).error_code is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert coordinator.known().state is TransactionState.PREPARE_ABORT
+    coordinator.complete()
+
+    second = coordinator.producer(expected=first)
+    assert second == (first.producer_id, first.producer_epoch + 1)
+    assert coordinator.producer(expected=first) == second
+    assert error_of(coordinator.end, first, client_version=V2) is ErrorCode.PRODUCER_FENCED
+    coordinator.add(second, client_version=V2)
+
+
+def test_with_v1_a_producer_that_continues_over_its_open_transaction_is_fenced_as_by_kafka_3_9() -> None:
+    coordinator = Coordinator(V1)
+    first = coordinator.producer()
+    coordinator.add(first)
+    assert coordinator.init(first).error_code is ErrorCode.CONCURRENT_TRANSACTIONS
+    coordinator.complete()
+    assert error_of(coordinator.init, first) is ErrorCode.PRODUCER_FENCED
+
+
 def exhausted(coordinator: Coordinator) -> ProducerIdAndEpoch:
     """A producer with the last epoch that a client may have."""
     coordinator.producer()

@@ -169,16 +169,20 @@ class Transaction:
         )
 
     def fenced(self, server_version: int, now_ms: int) -> Transaction:
-        """Abort an open transaction in an epoch that no client ever gets."""
+        """Abort an open transaction in the next epoch, which its producer gets only by InitProducerId.
+
+        With v2 the producer may go on from the epoch it has (KIP-360), in this one; with v1 it is fenced.
+        """
         # The marker of a v2 transaction has an epoch of its own, which this one is already.
+        is_v2 = server_version >= EPOCH_BUMP_FROM
         return replace(
             self,
             previous_producer_id=self.producer_id,
             producer_epoch=self.producer_epoch + 1,
-            last_producer_epoch=NO_PRODUCER_EPOCH,
+            last_producer_epoch=self.producer_epoch if is_v2 else NO_PRODUCER_EPOCH,
             state=TransactionState.PREPARE_ABORT,
             last_update_ms=now_ms,
-            client_version=server_version if server_version >= EPOCH_BUMP_FROM else 0,
+            client_version=server_version if is_v2 else 0,
         )
 
     def ended(

@@ -7,6 +7,9 @@ import pytest
 from compat.clients.face import Record
 from compat.clients.librdkafka import Librdkafka
 from odradek.spark.pipeline.definition.errors import PipelineError
+from odradek.spark.pipeline.definition.load import load
+from odradek.spark.pipeline.driver.checkpoints import prepare
+from odradek.spark.pipeline.driver.topic_sinks import PlannedQuery
 
 PIPELINE = """\
 name: totals
@@ -23,6 +26,13 @@ transforms:
     SELECT window.start AS start, shop, count(*) AS n FROM orders GROUP BY window(at, '1 minute'), shop
 sinks:
   files: {{from: totals, parquet: out}}
+"""
+COPY = """\
+name: copy
+checkpoint: {checkpoint}
+sources: {{orders: {{topic: orders, format: json, schema: id bigint}}}}
+sinks:
+  files: {{from: orders, {sink}}}
 """
 
 
@@ -58,6 +68,38 @@ def test_changes_that_keep_the_state_go_on_and_others_are_refused(runner, text):
     )
     assert "the path was" in refusal(runner, text.replace("parquet: out", "parquet: elsewhere"))
     assert not (runner.directory / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("sink", ["parquet: out", "snapshot: out, key: id, order_by: id"])
+def test_a_directory_belongs_to_one_sink_of_one_checkpoint(spark, tmp_path, sink):
+    text = COPY.format(checkpoint=tmp_path / "checkpoint", sink=sink)
+    out = tmp_path / "out"
+
+    def prepared(text: str) -> None:
+        file = tmp_path / "copy.yaml"
+        file.write_text(text)
+        pipeline = load(str(file))
+        (sink,) = pipeline.sinks
+        frame = spark.readStream.format("rate").load()
+        prepare(spark, pipeline, [PlannedQuery(sink.name, frame, "append", False, None, sink)])
+
+    def refused(text: str) -> str:
+        with pytest.raises(PipelineError) as refused:
+            prepared(text)
+        return refused.value.sentence
+
+    prepared(text)
+    prepared(text)  # nothing was written yet
+    (tmp_path / "checkpoint/files/commits/0").mkdir(parents=True)
+    (out / "part-00000-a03d3d3e-1c5f-4f0c-9d8c-3d0a4f8f3c30-c000.snappy.parquet").write_text("rows")
+    prepared(text)
+    assert len(list(out.iterdir())) == 2
+
+    renamed = refused(text.replace("  files:", "  others:"))
+    assert f"{out} has rows of the sink files, and rows of others would be missing: empty it" in renamed
+    (tmp_path / "checkpoint/files").rename(tmp_path / "removed")
+    assert "files is gone, and new rows would be missing: empty it, or bring that back" in refused(text)
+    assert len(list(out.iterdir())) == 2
 
 
 def test_directories_of_others_are_refused(runner, text):

@@ -22,13 +22,29 @@ def test_part_files_that_no_batch_committed_are_removed(tmp_path: Path):
     log.mkdir()
     (log / "0").write_text("v1\n" + json.dumps({"path": f"file://{kept}", "action": "add"}) + "\n")
 
-    assert set(remove_leftovers(str(tmp_path))) == {torn, crc}
+    assert set(remove_leftovers(str(tmp_path), is_new=False)) == {torn, crc}
     assert kept.exists()
     assert all(path.exists() for path in others)
-    assert remove_leftovers("hdfs://there/out") == []
+    assert remove_leftovers("hdfs://there/out", is_new=True) == []
 
 
-def test_without_a_log_nothing_was_committed(tmp_path: Path):
+def test_before_the_first_commit_all_part_files_are_leftovers(tmp_path: Path):
     torn = tmp_path / NAME.format(0, 0)
     torn.write_text("x")
-    assert remove_leftovers(str(tmp_path)) == [torn]
+    assert remove_leftovers(str(tmp_path), is_new=True) == [torn]
+
+
+def test_a_log_that_is_gone_or_of_a_moved_directory_lets_all_files_stay(tmp_path: Path):
+    before, after = tmp_path / "before", tmp_path / "after"
+    (before / "_spark_metadata").mkdir(parents=True)
+    data_file = before / NAME.format(0, 0)
+    data_file.write_text("x")
+    (before / "_spark_metadata/0").write_text(
+        "v1\n" + json.dumps({"path": f"file://{data_file}", "action": "add"}) + "\n"
+    )
+    before.rename(after)
+    for is_new in (True, False):
+        assert remove_leftovers(str(after), is_new=is_new) == []
+    (after / "_spark_metadata/0").unlink()
+    assert remove_leftovers(str(after), is_new=False) == []
+    assert (after / data_file.name).exists()

@@ -2,7 +2,10 @@
 
     CHECKPOINT/pipeline.json      the pipeline's name, an id of its own, and what each query keeps (state.py)
     CHECKPOINT/QUERY/             Spark's checkpoint of one query
-    SINK/_odradek.json            the pipeline, the sink and the checkpoint's id
+    SINK/_odradek.json            the pipeline, the sink, the checkpoint's id, and whether it had rows before
+
+Micro-batches of a sink count from 0 in each new checkpoint, and a directory skips those whose number it has.
+So a directory belongs to one sink of one checkpoint.
 
 Directories with a scheme (hdfs://, s3a://) are read and written by Spark's own file systems.
 """
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = "pipeline.json"
 MARKER = "_odradek.json"
+_SPARK_LOG = "_spark_metadata"
 
 
 def prepare(spark: SparkSession, pipeline: PipelineModel, queries: Sequence[PlannedQuery]) -> str:
@@ -40,16 +44,24 @@ def prepare(spark: SparkSession, pipeline: PipelineModel, queries: Sequence[Plan
         _check_same(before, kept, pipeline)
     checkpoint_id = before["id"] if before is not None else uuid.uuid4().hex
     sinks = [sink for sink in pipeline.sinks if isinstance(sink, FileSink | SnapshotSink)]
-    for sink in sinks:
-        _check_sink(spark, sink, checkpoint_id)
+    had_rows = {
+        sink.name: _check_sink(spark, sink, checkpoint_id, f"{pipeline.checkpoint}/{sink.name}")
+        for sink in sinks
+    }
     everything = {**(before["queries"] if before is not None else {}), **kept}
     description = {"pipeline": pipeline.name, "id": checkpoint_id, "queries": everything}
     storage.write(pipeline.checkpoint, DESCRIPTION, json.dumps(description, indent=1))
     for sink in sinks:
-        mark = {"pipeline": pipeline.name, "sink": sink.name, "checkpoint": checkpoint_id}
+        mark = {
+            "pipeline": pipeline.name,
+            "sink": sink.name,
+            "checkpoint": checkpoint_id,
+            "had_rows": had_rows[sink.name],
+        }
         storage_for(spark, sink.path).write(sink.path, MARKER, json.dumps(mark))
         if isinstance(sink, FileSink) and sink.kind == "parquet":
-            remove_leftovers(sink.path)
+            is_new = not storage.names(f"{pipeline.checkpoint}/{sink.name}/commits")
+            remove_leftovers(sink.path, is_new=is_new)
     return str(checkpoint_id)
 
 
@@ -82,30 +94,49 @@ def _check_same(before: dict[str, Any], kept: dict[str, Any], pipeline: Pipeline
         if reason is not None:
             raise PipelineError(
                 f"the checkpoint of {name} cannot be used again: {reason}. Undo the change, or give the sink "
-                "another name and the pipeline begins it anew",
+                "another name, and another directory if it has one, and the pipeline begins it anew",
                 pipeline.place,
                 "checkpoint",
             )
 
 
-def _check_sink(spark: SparkSession, sink: FileSink | SnapshotSink, checkpoint_id: str) -> None:
+def _check_sink(
+    spark: SparkSession, sink: FileSink | SnapshotSink, checkpoint_id: str, checkpoint: str
+) -> bool:
+    """PipelineError if a directory is not this sink's; whether rows of others were there before it."""
     storage = storage_for(spark, sink.path)
+    names = set(storage.names(sink.path))
     text = storage.read(sink.path, MARKER)
     if text is None:
-        names = storage.names(sink.path)
         is_foreign_delta = sink.kind == "delta" and "_delta_log" in names
         if names and not is_foreign_delta:
-            raise PipelineError(
-                f"the directory {sink.path} is not empty, and this pipeline did not write it: "
-                "empty it, or name another one",
-                sink.place,
-                sink.kind,
-            )
-        return
-    if json.loads(text)["checkpoint"] != checkpoint_id:
-        raise PipelineError(
-            f"the directory {sink.path} has rows of another checkpoint, and they would be there twice: "
-            "empty it, or set `checkpoint` to that one",
-            sink.place,
-            sink.kind,
+            raise _not_usable(sink, "is not empty, and this pipeline did not write it", "name another one")
+        return is_foreign_delta
+    mark = json.loads(text)
+    if mark["checkpoint"] != checkpoint_id:
+        raise _not_usable(
+            sink,
+            "has rows of another checkpoint, and they would be there twice",
+            "set `checkpoint` to that one",
         )
+    if mark["sink"] != sink.name:
+        raise _not_usable(
+            sink,
+            f"has rows of the sink {mark['sink']}, and rows of {sink.name} would be missing",
+            "name another one",
+        )
+    had_rows = bool(mark.get("had_rows", False))
+    has_rows = names - {MARKER, _SPARK_LOG} or storage.names(f"{sink.path}/{_SPARK_LOG}")
+    if has_rows and not had_rows and not storage_for(spark, checkpoint).names(checkpoint):
+        raise _not_usable(
+            sink,
+            f"has rows, but the checkpoint {checkpoint} is gone, and new rows would be missing",
+            "bring that back",
+        )
+    return had_rows
+
+
+def _not_usable(sink: FileSink | SnapshotSink, problem: str, otherwise: str) -> PipelineError:
+    return PipelineError(
+        f"the directory {sink.path} {problem}: empty it, or {otherwise}", sink.place, sink.kind
+    )

@@ -68,7 +68,7 @@ _KNOWN = (
     _known(
         r"STATE_STORE_\w*SCHEMA\w*|STATE_STORE_INCOMPATIBLE|STREAMING_STATEFUL_OPERATOR_NOT_MATCH",
         "the state in the checkpoint does not fit the pipeline any more: undo the change, or give the sink "
-        "another name so that it begins anew ({detail})",
+        "another name, and another directory if it has one, so that it begins anew ({detail})",
     ),
     _known(
         r"Failed to find data source: delta|DATA_SOURCE_NOT_FOUND.{0,200}delta|io\.delta\.sql",

@@ -14,12 +14,19 @@ _PART = re.compile(r"\.?part-\d{5}-[0-9a-f-]{36}[.-].*")
 _LOG = "_spark_metadata"
 
 
-def remove_leftovers(directory: str) -> list[Path]:
-    """Remove and return the part files that no micro-batch has committed. Only for local directories."""
+def remove_leftovers(directory: str, *, is_new: bool) -> list[Path]:
+    """Remove and return the part files that no micro-batch has committed. Only for local directories.
+
+    `is_new`: the query has not committed a micro-batch yet. Otherwise a log that names no file of this
+    directory tells nothing about them: the directory was moved, or its log was removed.
+    """
     root = Path(directory)
     if "://" in directory or not root.is_dir():
         return []
     committed = committed_files(root)
+    is_known = any(Path(one).is_relative_to(root.resolve()) for one in committed)
+    if not is_known and (committed or not is_new):
+        return []
     removed = []
     for path in root.rglob("*"):
         if _LOG in path.parts or not _PART.match(path.name) or not path.is_file():

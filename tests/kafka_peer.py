@@ -49,8 +49,8 @@ def running_kafka_cluster(directory: Path, *settings: str, brokers: int = 3) -> 
     try:
         for node in range(1, brokers + 1):
             port = free_port()
-            home = directory / str(node)
-            command = [str(PEERS / "start"), str(home), str(port)]
+            directory = directory / str(node)
+            command = [str(PEERS / "start"), str(directory), str(port)]
             voters = f"1@localhost:{(ports or [port])[0] + 1000}"
             if ports:
                 command += ["process.roles=broker", f"listeners=PLAINTEXT://localhost:{port}"]

@@ -33,15 +33,15 @@ def main(rows: int, limit: int) -> int:
 
     console = Console(width=110)
     table = Table("rows read", "Python of the driver, MiB", "JVM, MiB", "workers, MiB", "most of all, MiB")
-    with Cluster({"log.retention.ms": -1}, process=True) as cluster, tempfile.TemporaryDirectory() as home:
+    with Cluster({"log.retention.ms": -1}, process=True) as cluster, tempfile.TemporaryDirectory() as scratch:
         console.print(f"writing {rows:,} orders")
         fill_orders(cluster.bootstrap, rows, PARTITIONS)
-        file = Path(home, "archive.yaml")
+        file = Path(scratch, "archive.yaml")
         file.write_text(FILE.format(bootstrap=cluster.bootstrap, topic=ORDERS, limit=limit))
         command = [sys.executable, "-m", "odradek.cli.main", "pipeline", "run", str(file)]
         process = subprocess.Popen(
             [*command, "--available-now", "--master", "local[2]", "-o", "json"],
-            env={**os.environ, "ODRADEK_PIPELINE_STATE": f"{home}/state"},
+            env={**os.environ, "ODRADEK_PIPELINE_STATE": f"{scratch}/state"},
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -57,7 +57,7 @@ def main(rows: int, limit: int) -> int:
                 table.add_row(f"{read:,}", *(f"{size / MIB:,.0f}" for size in (*found, most)))
                 console.print(f"{read:,} rows, {sum(found) / MIB:,.0f} MiB")
         code = process.wait()
-        written = pyarrow.parquet.read_table(Path(home, "output"), columns=["order_id"]).num_rows
+        written = pyarrow.parquet.read_table(Path(scratch, "output"), columns=["order_id"]).num_rows
     console.print(table)
     console.print(f"exit code {code}, {written:,} of {rows:,} rows written, limit {limit:,}")
     return int(code or written != rows)

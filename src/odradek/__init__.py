@@ -12,7 +12,7 @@ from importlib import import_module
 
 __version__ = "0.1.0.dev0"
 
-_HOMES = {
+_DEFINED_IN = {
     "AbortableTransactionError": "odradek.client.producer.transactions.errors",
     "Admin": "odradek.client.admin.admin",
     "AsyncAdmin": "odradek.client.admin.admin",
@@ -52,12 +52,12 @@ _HOMES = {
     "TransactionStateError": "odradek.client.producer.transactions.errors",
 }
 _MODULES = {"broker_errors": "odradek.client.broker_errors"}
-__all__ = ["__version__", *_HOMES, *_MODULES]  # noqa: PLE0604
+__all__ = ["__version__", *_DEFINED_IN, *_MODULES]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> object:
-    if name in _HOMES:
-        found: object = getattr(import_module(_HOMES[name]), name)
+    if name in _DEFINED_IN:
+        found: object = getattr(import_module(_DEFINED_IN[name]), name)
     elif name in _MODULES:
         found = import_module(_MODULES[name])
     else:

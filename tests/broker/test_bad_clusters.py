@@ -157,14 +157,14 @@ def test_a_broker_of_another_cluster_is_refused_and_keeps_its_logs(tmp_path: Pat
             (tmp_path / name).mkdir()
         async with brokers_together(tmp_path / "one", 1) as brokers:
             await brokers.create_topic("orders", {0: [1]})
-        home = tmp_path / "one" / "broker-1"
-        before = {path.name for path in home.iterdir()}
+        log_dir = tmp_path / "one" / "broker-1"
+        before = {path.name for path in log_dir.iterdir()}
         async with brokers_together(tmp_path / "other", 2) as others:
             await others.create_topic("theirs", {0: [1, 2]})
-            stranger = others.make(3, f"log.dirs={home}", "broker.id=1")
+            other_cluster = others.make(3, f"log.dirs={log_dir}", "broker.id=1")
             with pytest.raises(OdradekError, match="cluster"):
-                await stranger.start()
-            assert {path.name for path in home.iterdir()} == before
+                await other_cluster.start()
+            assert {path.name for path in log_dir.iterdir()} == before
             assert await produce(others, "theirs", b"goes on") == ErrorCode.NONE
 
     run(main)

@@ -30,7 +30,7 @@ def state(leader: int, leader_epoch: int) -> LeaderAndIsrState:
 
 def begin(broker: Broker, wanted: LeaderAndIsrState) -> ReplicaSetup:
     """What a LeaderAndIsr request does before the disk is written."""
-    return broker.services.replicas.begin_hosting(ORDERS, TOPIC_ID, wanted, LogConfig(), now_ms=0)
+    return broker.services.replicas.begin_setup(ORDERS, TOPIC_ID, wanted, LogConfig(), now_ms=0)
 
 
 def a_produce(sequence: int, version: int) -> ProduceRequest:
@@ -61,7 +61,7 @@ def test_pipelined_batches_wait_for_the_epoch_and_keep_their_order(
         assert not answering.done()
         assert partition.log.log_end_offset == 0
         setup.run()
-        broker.services.replicas.complete_hosting(setup)
+        broker.services.replicas.complete_setup(setup)
         assert await answering == [(ErrorCode.NONE, offset) for offset in range(BATCHES)]
         assert partition.log.epochs.latest == 1
 
@@ -75,7 +75,7 @@ def test_what_waits_is_refused_if_the_epoch_cannot_be_written(run: Callable[[Any
         for sequence in range(BATCHES):
             wire.send(ApiKey.PRODUCE, NAMES, a_produce(sequence, NAMES))
         await asyncio.sleep(0.05)
-        broker.services.replicas.cancel_hosting(setup)
+        broker.services.replicas.cancel_setup(setup)
         assert await answers(wire, NAMES) == [(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)] * BATCHES
 
     run(scenario)
@@ -109,7 +109,7 @@ def test_a_fetch_of_the_new_epoch_waits_until_it_has_begun(run: Callable[[Any], 
         await asyncio.sleep(0.05)
         assert not answering.done()
         setup.run()
-        broker.services.replicas.complete_hosting(setup)
+        broker.services.replicas.complete_setup(setup)
         assert the_row((await answering)[1]).error_code == ErrorCode.NONE
 
     run(scenario)

@@ -229,7 +229,7 @@ def test_an_offset_outside_of_the_log_is_told(run):
     run(scenario)
 
 
-class SlowToWarm(FileSystem):
+class SlowToLoad(FileSystem):
     """A disk from which nothing comes until the test lets it."""
 
     __slots__ = ("let_go", "waiting")
@@ -240,7 +240,7 @@ class SlowToWarm(FileSystem):
     def is_cached(self, file, position, length):
         return False
 
-    def warm(self, file, position, length):
+    def load_into_cache(self, file, position, length):
         self.waiting.set()
         assert self.let_go.wait(20)
 
@@ -249,7 +249,7 @@ def test_a_read_that_waits_for_the_disk_keeps_nobody_else_waiting(run):
     async def scenario(broker, wire):
         log = broker.host().log
         await wire.ask(ApiKey.PRODUCE, 9, a_produce(a_batch(b"old")))
-        log.directory.handles.files = disk = SlowToWarm()
+        log.directory.handles.files = disk = SlowToLoad()
         wire.send(ApiKey.FETCH, 12, a_fetch())
         await asyncio.to_thread(disk.waiting.wait, 20)
         other = await broker.connect()

@@ -128,7 +128,7 @@ def test_a_leader_that_was_cut_off_drops_what_only_it_has(tmp_path: Path) -> Non
         replicated.elect(0, ALL)
         append(replicated.partition(0), b"committed")
         await replicated.until_identical()
-        # Broker 0 does not get the news and goes on in its epoch.
+        # Broker 0 does not learn of it and continues in its epoch.
         replicated.elect(1, (1, 2), only=(1, 2))
         append(replicated.partition(0), b"lost", b"lost too")
         append(replicated.partition(0), b"also lost")

@@ -26,11 +26,11 @@ class Brokers:
         self.fatal: list[Exception] = []
 
     def make(self, broker_id: int, *settings: str) -> BrokerServer:
-        home = self._directory / f"broker-{broker_id}"
-        home.mkdir(exist_ok=True)
+        log_dir = self._directory / f"broker-{broker_id}"
+        log_dir.mkdir(exist_ok=True)
         defaults = (
             f"broker.id={broker_id}",
-            f"log.dirs={home}",
+            f"log.dirs={log_dir}",
             "listeners=PLAINTEXT://127.0.0.1:0",
             f"odradek.coordination=sqlite:{self._directory}/coordination.db?synchronous=off",
             "controlled.shutdown.retry.backoff.ms=50",

@@ -304,16 +304,16 @@ class FranzGo(_Lines):
 
     def program(self) -> list[str]:
         source = HERE / "franz_go" / "transactions.go"
-        home = PACKAGES / f"franz-go-{self.version}"
-        built = home / "transactions"
+        package = PACKAGES / f"franz-go-{self.version}"
+        built = package / "transactions"
         if not built.exists() or built.stat().st_mtime < source.stat().st_mtime:
-            home.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source, home / "main.go")
-            if not (home / "go.mod").exists():
-                _run_in(home, "go", "mod", "init", "transactions")
-            _run_in(home, "go", "get", f"github.com/twmb/franz-go@{self.version}")
-            _run_in(home, "go", "mod", "tidy")
-            _run_in(home, "go", "build", "-o", built.name, ".")
+            package.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, package / "main.go")
+            if not (package / "go.mod").exists():
+                _run_in(package, "go", "mod", "init", "transactions")
+            _run_in(package, "go", "get", f"github.com/twmb/franz-go@{self.version}")
+            _run_in(package, "go", "mod", "tidy")
+            _run_in(package, "go", "build", "-o", built.name, ".")
         return [str(built)]
 
 
@@ -323,12 +323,12 @@ class Kafkajs(_Lines):
     name, version = "kafkajs", "2.2.4"
 
     def program(self) -> list[str]:
-        home = PACKAGES / f"kafkajs-{self.version}"
-        if not (home / "node_modules" / "kafkajs").exists():
-            home.mkdir(parents=True, exist_ok=True)
-            _run_in(home, "npm", "install", "--prefix", str(home), f"kafkajs@{self.version}")
-        shutil.copy(HERE / "kafkajs" / "transactions.js", home)
-        return ["node", str(home / "transactions.js")]
+        package = PACKAGES / f"kafkajs-{self.version}"
+        if not (package / "node_modules" / "kafkajs").exists():
+            package.mkdir(parents=True, exist_ok=True)
+            _run_in(package, "npm", "install", "--prefix", str(package), f"kafkajs@{self.version}")
+        shutil.copy(HERE / "kafkajs" / "transactions.js", package)
+        return ["node", str(package / "transactions.js")]
 
 
 def _run_in(directory: Path, *command: str) -> None:

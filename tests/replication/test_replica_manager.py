@@ -40,7 +40,7 @@ class Given:
         return self.replicas.host(ORDERS, TOPIC_ID, state, LogConfig(), now_ms=0)
 
     def begin(self, state: LeaderAndIsrState) -> ReplicaSetup:
-        return self.replicas.begin_hosting(ORDERS, TOPIC_ID, state, LogConfig(), now_ms=0)
+        return self.replicas.begin_setup(ORDERS, TOPIC_ID, state, LogConfig(), now_ms=0)
 
 
 @pytest.fixture
@@ -61,14 +61,14 @@ def test_nothing_is_appended_in_the_old_epoch_behind_the_start_of_the_new_one(
     partition = given.host(led_in(0, replicas))
     assert append(partition) == 0
 
-    hosting = given.begin(led_in(5, replicas))
+    setup = given.begin(led_in(5, replicas))
     with pytest.raises(LeaderEpochPending):
         append(partition)
-    assert hosting.blocks
-    hosting.run()
+    assert setup.blocks
+    setup.run()
     with pytest.raises(LeaderEpochPending):
         append(partition)
-    given.replicas.complete_hosting(hosting)
+    given.replicas.complete_setup(setup)
 
     assert append(partition) == 1
     assert list(partition.log.epochs) == [EpochEntry(0, 0), EpochEntry(5, 1)]
@@ -78,9 +78,9 @@ def test_nothing_is_appended_in_the_old_epoch_behind_the_start_of_the_new_one(
 def test_a_state_of_the_same_epoch_needs_nothing_on_the_disk(given: Given) -> None:
     partition = given.host(led_in(3))
 
-    hosting = given.begin(led_in(3)._replace(partition_epoch=9))
+    setup = given.begin(led_in(3)._replace(partition_epoch=9))
 
-    assert not hosting.blocks
+    assert not setup.blocks
     assert append(partition) == 0
 
 
@@ -103,9 +103,9 @@ def test_a_state_of_the_past_changes_nothing_on_the_disk(given: Given) -> None:
     followed = LeaderAndIsrState(1, 7, (1, BROKER_ID), (1, BROKER_ID), partition_epoch=7)
     partition = given.host(followed)
 
-    hosting = given.begin(led_in(5))
+    setup = given.begin(led_in(5))
 
-    assert not hosting.blocks
-    given.replicas.complete_hosting(hosting)
+    assert not setup.blocks
+    given.replicas.complete_setup(setup)
     assert partition.state == followed
     assert list(partition.log.epochs) == [EpochEntry(3, 0)]

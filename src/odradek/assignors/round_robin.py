@@ -16,9 +16,9 @@ from odradek.assignors.subscription import (
 def assign(members: Members, counts: PartitionCounts) -> Assignment:
     """The partitions of each member."""
     assignment: Assignment = {member_id: [] for member_id in members}
-    turns = cycle(sorted_members(members))
+    next_members = cycle(sorted_members(members))
     for partition in subscribed_partitions(members, counts):
         # The loop ends, because some member subscribes to the topic.
-        member_id = next(one for one in turns if partition.topic in members[one].topics)
+        member_id = next(one for one in next_members if partition.topic in members[one].topics)
         assignment[member_id].append(partition)
     return assignment

@@ -77,12 +77,12 @@ def place_more_replicas(
 
 
 def alternate_racks(sites: Iterable[BrokerLocation]) -> list[int]:
-    """Broker ids in an order that takes one of each rack in turn: racks by name, brokers by id."""
+    """Broker ids in an order that takes one of each rack in index: racks by name, brokers by id."""
     by_rack: dict[str, list[int]] = {}
     for site in sorted(sites, key=lambda site: (site.rack or "", site.broker_id)):
         by_rack.setdefault(site.rack or "", []).append(site.broker_id)
     longest = max(map(len, by_rack.values()), default=0)
-    return [ids[turn] for turn in range(longest) for ids in by_rack.values() if turn < len(ids)]
+    return [ids[index] for index in range(longest) for ids in by_rack.values() if index < len(ids)]
 
 
 def _follower(brokers: Sequence[int], first: int, shift: int, step: int) -> int:

@@ -5,7 +5,7 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_Check, PyMemoryView_FromObject, PyMemoryView_GET_BUFFER
 
 
-cdef inline const unsigned char *octets_of(object view) except NULL:
+cdef inline const unsigned char *raw_bytes(object view) except NULL:
     cdef Py_buffer *buffer
     if not PyMemoryView_Check(view):
         raise TypeError("a memoryview is needed")
@@ -15,18 +15,18 @@ cdef inline const unsigned char *octets_of(object view) except NULL:
     return <const unsigned char *> buffer.buf
 
 
-cdef inline unsigned char *writable_octets_of(object view) except NULL:
-    cdef const unsigned char *octets = octets_of(view)
+cdef inline unsigned char *writable_raw_bytes(object view) except NULL:
+    cdef const unsigned char *raw = raw_bytes(view)
     if PyMemoryView_GET_BUFFER(view).readonly:
         raise BufferError("bytes that may be written are needed")
-    return <unsigned char *> octets
+    return <unsigned char *> raw
 
 
 cdef inline object part_of(object view, Py_ssize_t start, Py_ssize_t end):
     # A second view, made narrower before anybody has seen it: `view[start:end]` makes three objects more.
     cdef Py_buffer *buffer
     cdef object part
-    octets_of(view)
+    raw_bytes(view)
     buffer = PyMemoryView_GET_BUFFER(view)
     if buffer.ndim != 1 or start < 0 or start > end or end > buffer.len:
         raise IndexError("a part reaches beyond its view")
@@ -38,50 +38,50 @@ cdef inline object part_of(object view, Py_ssize_t start, Py_ssize_t end):
     return part
 
 
-cdef inline bytes copied(const unsigned char *octets, Py_ssize_t start, Py_ssize_t end):
-    return PyBytes_FromStringAndSize(<const char *> octets + start, end - start)
+cdef inline bytes copied(const unsigned char *raw, Py_ssize_t start, Py_ssize_t end):
+    return PyBytes_FromStringAndSize(<const char *> raw + start, end - start)
 
 
-cdef inline long long int16_at(const unsigned char *octets, Py_ssize_t position) noexcept nogil:
-    return <short> ((octets[position] << 8) | octets[position + 1])
+cdef inline long long int16_at(const unsigned char *raw, Py_ssize_t position) noexcept nogil:
+    return <short> ((raw[position] << 8) | raw[position + 1])
 
 
-cdef inline long long uint32_at(const unsigned char *octets, Py_ssize_t position) noexcept nogil:
+cdef inline long long uint32_at(const unsigned char *raw, Py_ssize_t position) noexcept nogil:
     return (
-        (<unsigned int> octets[position] << 24)
-        | (<unsigned int> octets[position + 1] << 16)
-        | (<unsigned int> octets[position + 2] << 8)
-        | <unsigned int> octets[position + 3]
+        (<unsigned int> raw[position] << 24)
+        | (<unsigned int> raw[position + 1] << 16)
+        | (<unsigned int> raw[position + 2] << 8)
+        | <unsigned int> raw[position + 3]
     )
 
 
-cdef inline long long int32_at(const unsigned char *octets, Py_ssize_t position) noexcept nogil:
-    return <int> uint32_at(octets, position)
+cdef inline long long int32_at(const unsigned char *raw, Py_ssize_t position) noexcept nogil:
+    return <int> uint32_at(raw, position)
 
 
-cdef inline long long int64_at(const unsigned char *octets, Py_ssize_t position) noexcept nogil:
+cdef inline long long int64_at(const unsigned char *raw, Py_ssize_t position) noexcept nogil:
     return <long long> (
-        (<unsigned long long> uint32_at(octets, position) << 32)
-        | <unsigned long long> uint32_at(octets, position + 4)
+        (<unsigned long long> uint32_at(raw, position) << 32)
+        | <unsigned long long> uint32_at(raw, position + 4)
     )
 
 
-cdef inline void put_int16(unsigned char *octets, Py_ssize_t position, long long number) noexcept nogil:
-    octets[position] = (number >> 8) & 0xFF
-    octets[position + 1] = number & 0xFF
+cdef inline void put_int16(unsigned char *raw, Py_ssize_t position, long long number) noexcept nogil:
+    raw[position] = (number >> 8) & 0xFF
+    raw[position + 1] = number & 0xFF
 
 
-cdef inline void put_uint32(unsigned char *octets, Py_ssize_t position, long long number) noexcept nogil:
-    put_int32(octets, position, number)
+cdef inline void put_uint32(unsigned char *raw, Py_ssize_t position, long long number) noexcept nogil:
+    put_int32(raw, position, number)
 
 
-cdef inline void put_int32(unsigned char *octets, Py_ssize_t position, long long number) noexcept nogil:
-    octets[position] = (number >> 24) & 0xFF
-    octets[position + 1] = (number >> 16) & 0xFF
-    octets[position + 2] = (number >> 8) & 0xFF
-    octets[position + 3] = number & 0xFF
+cdef inline void put_int32(unsigned char *raw, Py_ssize_t position, long long number) noexcept nogil:
+    raw[position] = (number >> 24) & 0xFF
+    raw[position + 1] = (number >> 16) & 0xFF
+    raw[position + 2] = (number >> 8) & 0xFF
+    raw[position + 3] = number & 0xFF
 
 
-cdef inline void put_int64(unsigned char *octets, Py_ssize_t position, long long number) noexcept nogil:
-    put_int32(octets, position, number >> 32)
-    put_int32(octets, position + 4, number)
+cdef inline void put_int64(unsigned char *raw, Py_ssize_t position, long long number) noexcept nogil:
+    put_int32(raw, position, number >> 32)
+    put_int32(raw, position + 4, number)

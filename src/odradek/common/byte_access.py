@@ -2,8 +2,8 @@
 
 Where code is interpreted, the view itself serves. byte_access.pxd has the C side; both are used alike:
 
-    octets = octets_of(view)
-    length = int32_at(octets, 8)
+    raw = raw_bytes(view)
+    length = int32_at(raw, 8)
 
 Numbers are big-endian, as everywhere in Kafka. In C nothing is checked behind the pointer, neither the bounds
 nor that the view lives on: that is the caller's part.
@@ -12,12 +12,12 @@ nor that the view lives on: that is the caller's part.
 from __future__ import annotations
 
 
-def octets_of(view: memoryview) -> memoryview:
+def raw_bytes(view: memoryview) -> memoryview:
     """To read."""
     return view
 
 
-def writable_octets_of(view: memoryview) -> memoryview:
+def writable_raw_bytes(view: memoryview) -> memoryview:
     """To read and write."""
     return view
 
@@ -29,46 +29,46 @@ def part_of(view: memoryview, start: int, end: int) -> memoryview:
     return view[start:end]
 
 
-def copied(octets: memoryview, start: int, end: int) -> bytes:
+def copied(raw: memoryview, start: int, end: int) -> bytes:
     """Some of them, as an object of their own."""
-    return bytes(octets[start:end])
+    return bytes(raw[start:end])
 
 
-def int16_at(octets: memoryview, position: int) -> int:
+def int16_at(raw: memoryview, position: int) -> int:
     """A signed number of two bytes."""
-    return int.from_bytes(octets[position : position + 2], "big", signed=True)
+    return int.from_bytes(raw[position : position + 2], "big", signed=True)
 
 
-def int32_at(octets: memoryview, position: int) -> int:
+def int32_at(raw: memoryview, position: int) -> int:
     """A signed number of four bytes."""
-    return int.from_bytes(octets[position : position + 4], "big", signed=True)
+    return int.from_bytes(raw[position : position + 4], "big", signed=True)
 
 
-def uint32_at(octets: memoryview, position: int) -> int:
+def uint32_at(raw: memoryview, position: int) -> int:
     """A number of four bytes without sign."""
-    return int.from_bytes(octets[position : position + 4], "big")
+    return int.from_bytes(raw[position : position + 4], "big")
 
 
-def int64_at(octets: memoryview, position: int) -> int:
+def int64_at(raw: memoryview, position: int) -> int:
     """A signed number of eight bytes."""
-    return int.from_bytes(octets[position : position + 8], "big", signed=True)
+    return int.from_bytes(raw[position : position + 8], "big", signed=True)
 
 
-def put_int16(octets: memoryview, position: int, number: int) -> None:
+def put_int16(raw: memoryview, position: int, number: int) -> None:
     """Write two bytes."""
-    octets[position : position + 2] = number.to_bytes(2, "big", signed=True)
+    raw[position : position + 2] = number.to_bytes(2, "big", signed=True)
 
 
-def put_uint32(octets: memoryview, position: int, number: int) -> None:
+def put_uint32(raw: memoryview, position: int, number: int) -> None:
     """Write four bytes of a number without sign."""
-    octets[position : position + 4] = number.to_bytes(4, "big")
+    raw[position : position + 4] = number.to_bytes(4, "big")
 
 
-def put_int32(octets: memoryview, position: int, number: int) -> None:
+def put_int32(raw: memoryview, position: int, number: int) -> None:
     """Write four bytes."""
-    octets[position : position + 4] = number.to_bytes(4, "big", signed=True)
+    raw[position : position + 4] = number.to_bytes(4, "big", signed=True)
 
 
-def put_int64(octets: memoryview, position: int, number: int) -> None:
+def put_int64(raw: memoryview, position: int, number: int) -> None:
     """Write eight bytes."""
-    octets[position : position + 8] = number.to_bytes(8, "big", signed=True)
+    raw[position : position + 8] = number.to_bytes(8, "big", signed=True)

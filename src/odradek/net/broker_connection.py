@@ -68,7 +68,7 @@ class BrokerConnection:
         self.address = address
         self._client_id = client_id
         self._backoff = backoff
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._wire: _Wire | None = None
         self._failures = 0
         self._not_before = 0.0
@@ -103,7 +103,7 @@ class BrokerConnection:
         wire: _Wire | None = None
         try:
             async with asyncio.timeout(timeout_s):
-                async with self._turn:
+                async with self._lock:
                     wire = await self._connected()
                     answer = wire.write(api_key, version, self._client_id, request)
                 return await answer
@@ -124,7 +124,7 @@ class BrokerConnection:
         self.disconnect("the connection was closed here")
 
     async def _connected(self) -> _Wire:
-        """The open connection, made if there is none; only with `_turn` held."""
+        """The open connection, made if there is none; only with `_lock` held."""
         wire = self._wire
         if wire is not None and wire.ended is None:
             return wire

@@ -16,9 +16,9 @@ from odradek.common.errors import OdradekError
 from odradek.net import protocol_sniffing as foreign
 
 if cython.compiled:
-    from cython.cimports.odradek.common.byte_access import int32_at, octets_of, part_of
+    from cython.cimports.odradek.common.byte_access import int32_at, part_of, raw_bytes
 else:
-    from odradek.common.byte_access import int32_at, octets_of, part_of
+    from odradek.common.byte_access import int32_at, part_of, raw_bytes
 
 SIZE_BYTES = 4
 _SIZE_BYTES = SIZE_BYTES
@@ -130,7 +130,7 @@ class FrameAssembler:
         if count < _SIZE_BYTES or self._partial is not None or self._size_bytes:
             return None
         size = count - _SIZE_BYTES
-        if size > self.max_frame_bytes or int32_at(octets_of(received), 0) != size:
+        if size > self.max_frame_bytes or int32_at(raw_bytes(received), 0) != size:
             return None
         self.is_large_expected = False
         frame: memoryview = part_of(received, _SIZE_BYTES, count)
@@ -166,7 +166,7 @@ class FrameAssembler:
             size = int.from_bytes(self._size_bytes + bytes(received[position:size_end]), "big", signed=True)
             self._size_bytes = b""
         else:
-            size = int32_at(octets_of(received), position)
+            size = int32_at(raw_bytes(received), position)
         if not 0 <= size <= self.max_frame_bytes:
             raise FrameTooLarge(size, self.max_frame_bytes)
         return size

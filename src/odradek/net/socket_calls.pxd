@@ -7,11 +7,11 @@ from cpython.memoryview cimport PyMemoryView_GET_BUFFER
 from posix.types cimport off_t
 from libc.errno cimport EAGAIN, EINTR, errno
 
-from odradek.common.byte_access cimport writable_octets_of
+from odradek.common.byte_access cimport writable_raw_bytes
 
 cdef extern from "<sys/socket.h>" nogil:
     ssize_t c_recv "recv"(int fd, void *buffer, size_t size, int flags)
-    ssize_t c_send "send"(int fd, const void *octets, size_t size, int flags)
+    ssize_t c_send "send"(int fd, const void *raw, size_t size, int flags)
 
 cdef extern from "<sys/sendfile.h>" nogil:
     ssize_t c_sendfile "sendfile"(int fd, int file_fd, off_t *position, size_t size)
@@ -21,11 +21,11 @@ cdef enum:
 
 
 cdef inline Py_ssize_t receive(int fd, object buffer) except -2:
-    cdef unsigned char *octets = writable_octets_of(buffer)
+    cdef unsigned char *raw = writable_raw_bytes(buffer)
     cdef size_t size = PyMemoryView_GET_BUFFER(buffer).len
     cdef Py_ssize_t count
     with nogil:
-        count = c_recv(fd, octets, size, 0)
+        count = c_recv(fd, raw, size, 0)
     if count < 0:
         if errno == EAGAIN or errno == EINTR:
             return NOTHING_YET
@@ -34,17 +34,17 @@ cdef inline Py_ssize_t receive(int fd, object buffer) except -2:
 
 
 cdef inline Py_ssize_t send(int fd, object answer) except -2:
-    cdef const void *octets
+    cdef const void *raw
     cdef size_t size
     cdef Py_ssize_t count
     if PyBytes_Check(answer):
-        octets, size = PyBytes_AS_STRING(answer), PyBytes_GET_SIZE(answer)
+        raw, size = PyBytes_AS_STRING(answer), PyBytes_GET_SIZE(answer)
         with nogil:
-            count = c_send(fd, octets, size, 0)
+            count = c_send(fd, raw, size, 0)
     elif PyByteArray_Check(answer):
         # With the interpreter lock: without it, another thread could resize the array meanwhile.
-        octets, size = PyByteArray_AS_STRING(answer), PyByteArray_GET_SIZE(answer)
-        count = c_send(fd, octets, size, 0)
+        raw, size = PyByteArray_AS_STRING(answer), PyByteArray_GET_SIZE(answer)
+        count = c_send(fd, raw, size, 0)
     else:
         raise TypeError("bytes or a bytearray are needed")
     if count < 0:

@@ -14,7 +14,7 @@ cdef class FetchTemplate:
     cdef Py_ssize_t _epoch_position
     cdef Py_ssize_t _offset_position
 
-    @cython.locals(frame=bytearray, octets="unsigned char *")
+    @cython.locals(frame=bytearray, raw="unsigned char *")
     cpdef bytearray request(self, long long session_epoch, long long fetch_offset)
 
 
@@ -27,8 +27,8 @@ cdef class PlainFetchAnswer:
     cdef readonly object records
 
 
-@cython.locals(octets="const unsigned char *", end=Py_ssize_t, start=Py_ssize_t)
+@cython.locals(raw="const unsigned char *", end=Py_ssize_t, start=Py_ssize_t)
 cpdef PlainFetchAnswer read_plain_fetch(frame, long long session_id)
 
-@cython.locals(position=Py_ssize_t, number="long long", shift=int, octet="unsigned char")
-cdef Py_ssize_t _start_of_records(const unsigned char *octets, Py_ssize_t end) noexcept
+@cython.locals(position=Py_ssize_t, number="long long", shift=int, byte="unsigned char")
+cdef Py_ssize_t _start_of_records(const unsigned char *raw, Py_ssize_t end) noexcept

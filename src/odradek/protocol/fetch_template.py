@@ -31,10 +31,10 @@ if cython.compiled:
         int16_at,
         int32_at,
         int64_at,
-        octets_of,
         put_int32,
         put_int64,
-        writable_octets_of,
+        raw_bytes,
+        writable_raw_bytes,
     )
 else:
     from odradek.common.byte_access import (
@@ -42,10 +42,10 @@ else:
         int16_at,
         int32_at,
         int64_at,
-        octets_of,
         put_int32,
         put_int64,
-        writable_octets_of,
+        raw_bytes,
+        writable_raw_bytes,
     )
 
 FIRST_VERSION, LAST_VERSION = 13, 18
@@ -77,9 +77,9 @@ class FetchTemplate:
     def request(self, session_epoch: int, fetch_offset: int) -> bytearray:
         """The whole request, size first, but for its correlation id."""
         frame = bytearray(self._frame)
-        octets = writable_octets_of(memoryview(frame))
-        put_int32(octets, self._epoch_position, session_epoch)
-        put_int64(octets, self._offset_position, fetch_offset)
+        raw = writable_raw_bytes(memoryview(frame))
+        put_int32(raw, self._epoch_position, session_epoch)
+        put_int64(raw, self._offset_position, fetch_offset)
         return frame
 
 
@@ -114,38 +114,38 @@ class PlainFetchAnswer:
 
 def read_plain_fetch(frame: memoryview, session_id: int) -> PlainFetchAnswer | None:
     """An answer (without its size) if it is plain, and of this session."""
-    octets = octets_of(frame)
+    raw = raw_bytes(frame)
     end = len(frame) - _END_BYTES
-    if end <= _RECORDS_LENGTH or octets[4] != 0 or int32_at(octets, _THROTTLE) or int16_at(octets, _ERROR):
+    if end <= _RECORDS_LENGTH or raw[4] != 0 or int32_at(raw, _THROTTLE) or int16_at(raw, _ERROR):
         return None
-    if int32_at(octets, _SESSION) != session_id or octets[_TOPIC_COUNT] != _ONE:
+    if int32_at(raw, _SESSION) != session_id or raw[_TOPIC_COUNT] != _ONE:
         return None
-    if octets[_PARTITION_COUNT] != _ONE or int16_at(octets, _PARTITION_ERROR):
+    if raw[_PARTITION_COUNT] != _ONE or int16_at(raw, _PARTITION_ERROR):
         return None
-    if octets[_ABORTED] > 1 or int32_at(octets, _PREFERRED_REPLICA) != -1:
+    if raw[_ABORTED] > 1 or int32_at(raw, _PREFERRED_REPLICA) != -1:
         return None
-    start = _start_of_records(octets, end)
-    if start < 0 or octets[end] or octets[end + 1] or octets[end + 2]:
+    start = _start_of_records(raw, end)
+    if start < 0 or raw[end] or raw[end + 1] or raw[end + 2]:
         return None
     return PlainFetchAnswer(
-        copied(octets, _TOPIC, _PARTITION_ERROR),
-        int64_at(octets, _HIGH_WATERMARK),
-        int64_at(octets, _LAST_STABLE_OFFSET),
-        int64_at(octets, _LOG_START_OFFSET),
+        copied(raw, _TOPIC, _PARTITION_ERROR),
+        int64_at(raw, _HIGH_WATERMARK),
+        int64_at(raw, _LAST_STABLE_OFFSET),
+        int64_at(raw, _LOG_START_OFFSET),
         frame[start:end],
     )
 
 
-def _start_of_records(octets: memoryview, end: int) -> int:
+def _start_of_records(raw: memoryview, end: int) -> int:
     """Where the records begin, which must be some and go up to `end`; -1 otherwise."""
     position = _RECORDS_LENGTH
     number = 0
     for shift in range(0, 35, 7):
         if position >= end:
             break
-        octet = octets[position]
-        number |= (octet & 0x7F) << shift
+        byte = raw[position]
+        number |= (byte & 0x7F) << shift
         position += 1
-        if octet < 0x80:
+        if byte < 0x80:
             return position if number > 1 and position + number - 1 == end else -1
     return -1

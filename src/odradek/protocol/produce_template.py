@@ -19,9 +19,9 @@ from odradek.protocol.headers import encode_request, encode_response
 from odradek.protocol.messages import ProduceRequest, ProduceResponse
 
 if cython.compiled:
-    from cython.cimports.odradek.common.byte_access import int64_at, octets_of
+    from cython.cimports.odradek.common.byte_access import int64_at, raw_bytes
 else:
-    from odradek.common.byte_access import int64_at, octets_of
+    from odradek.common.byte_access import int64_at, raw_bytes
 
 FIRST_VERSION, LAST_VERSION = 9, 13
 TOPIC_IDS_FROM = 13
@@ -94,12 +94,12 @@ class ProduceTemplate:
             return _NOT_PLAIN
         if answer[end:] != self._answer_end:
             return _NOT_PLAIN
-        offset: int = int64_at(octets_of(answer), start)
+        offset: int = int64_at(raw_bytes(answer), start)
         return offset
 
     def log_append_time_ms(self, answer: memoryview) -> int:
         """The time that the broker gave the records, in a plain answer; -1 if they keep their own."""
-        time_ms: int = int64_at(octets_of(answer), self._append_time_position)
+        time_ms: int = int64_at(raw_bytes(answer), self._append_time_position)
         return time_ms
 
 

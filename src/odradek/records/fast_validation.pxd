@@ -20,7 +20,7 @@ cdef class ValidBatch:
 
 
 @cython.locals(
-    octets="const unsigned char *", size="long long", attributes="long long", last_delta="long long",
+    raw="const unsigned char *", size="long long", attributes="long long", last_delta="long long",
     base_ms="long long", max_ms="long long", producer_id="long long", count="long long",
     untimed_delta_ms="long long", own_codec="long long", problem=Py_ssize_t, row="long long[16]",
     greatest_ms="long long", keeps_plain=bint, kept=list,

@@ -35,16 +35,16 @@ if cython.compiled:
         int16_at,
         int32_at,
         int64_at,
-        octets_of,
         part_of,
+        raw_bytes,
         uint32_at,
     )
     from cython.cimports.odradek.records.kernels.lz4_frames import decompress_into
-    from cython.cimports.odradek.records.kernels.record_check import check_octets
+    from cython.cimports.odradek.records.kernels.record_check import check_raw_records
 else:
-    from odradek.common.byte_access import int16_at, int32_at, int64_at, octets_of, part_of, uint32_at
+    from odradek.common.byte_access import int16_at, int32_at, int64_at, part_of, raw_bytes, uint32_at
     from odradek.records.kernels.lz4_frames import decompress_into
-    from odradek.records.kernels.record_check import check_records_into as check_octets
+    from odradek.records.kernels.record_check import check_records_into as check_raw_records
 
 # C integers by fast_validation.pxd; batch.py decides the numbers, and has the table of the positions.
 _CRC_BEGINS = _ATTRIBUTES_POSITION
@@ -119,26 +119,22 @@ def accept(
     size = len(view)
     if size <= _HEADER_SIZE or size > max_message_bytes:
         return None
-    octets = octets_of(view)
-    attributes = int16_at(octets, 21)
-    last_delta = int32_at(octets, 23)
-    base_ms = int64_at(octets, 27)
-    max_ms = int64_at(octets, 35)
-    producer_id = int64_at(octets, 43)
-    count = int32_at(octets, 57)
-    if (
-        int64_at(octets, 0) != 0
-        or int32_at(octets, 8) != size - _LOG_OVERHEAD
-        or octets[_MAGIC_POSITION] != _MAGIC
-    ):
+    raw = raw_bytes(view)
+    attributes = int16_at(raw, 21)
+    last_delta = int32_at(raw, 23)
+    base_ms = int64_at(raw, 27)
+    max_ms = int64_at(raw, 35)
+    producer_id = int64_at(raw, 43)
+    count = int32_at(raw, 57)
+    if int64_at(raw, 0) != 0 or int32_at(raw, 8) != size - _LOG_OVERHEAD or raw[_MAGIC_POSITION] != _MAGIC:
         return None
-    if count <= 0 or count != last_delta + 1 or (producer_id >= 0 and int32_at(octets, 53) < 0):
+    if count <= 0 or count != last_delta + 1 or (producer_id >= 0 and int32_at(raw, 53) < 0):
         return None
     if attributes & _CONTROL_FLAG or base_ms > _ENDLESS_MS or base_ms < -_ENDLESS_MS:
         return None
     if checks_times and (attributes & _LOG_APPEND_TIME_FLAG or max_ms > latest_ms):
         return None
-    if crc32c(part_of(view, _CRC_BEGINS, size)) != uint32_at(octets, _CRC_POSITION):
+    if crc32c(part_of(view, _CRC_BEGINS, size)) != uint32_at(raw, _CRC_POSITION):
         return None
     if not cython.compiled:
         row = [0] * ROW_WIDTH
@@ -151,8 +147,8 @@ def accept(
             view, own_codec, max_decompressed_bytes, count, requires_key, untimed_delta_ms, row, kept
         )
     else:
-        problem = check_octets(
-            octets, _HEADER_SIZE, size, count, last_delta, True, requires_key, untimed_delta_ms, row
+        problem = check_raw_records(
+            raw, _HEADER_SIZE, size, count, last_delta, True, requires_key, untimed_delta_ms, row
         )
         if kept is not None:
             kept.append(part_of(view, _HEADER_SIZE, size))
@@ -176,7 +172,7 @@ def _check_compressed(
     row: Any,
     kept: list[Buffer] | None,
 ) -> int:
-    """Like `check_octets`; a problem too if it does not decompress. Adds the plain records to `kept`."""
+    """Like `check_raw_records`; a problem too if it does not decompress. Adds the plain records to `kept`."""
     problem: int = 1
     if codec > _LAST_CODEC:
         return problem
@@ -186,8 +182,8 @@ def _check_compressed(
         output = scratch if max_decompressed_bytes >= len(scratch) else scratch[:max_decompressed_bytes]
         size = decompress_into(view, _HEADER_SIZE, output)
         if size >= 0:
-            problem = check_octets(
-                octets_of(scratch), 0, size, count, count - 1, True, requires_key, untimed_delta_ms, row
+            problem = check_raw_records(
+                raw_bytes(scratch), 0, size, count, count - 1, True, requires_key, untimed_delta_ms, row
             )
             if kept is not None:
                 kept.append(bytes(scratch[:size]))
@@ -196,8 +192,8 @@ def _check_compressed(
         try:
             with DecompressedView(Codec(codec), view[_HEADER_SIZE:], max_decompressed_bytes) as plain:
                 whole, size = memoryview(plain), len(plain)
-                problem = check_octets(
-                    octets_of(whole), 0, size, count, count - 1, True, requires_key, untimed_delta_ms, row
+                problem = check_raw_records(
+                    raw_bytes(whole), 0, size, count, count - 1, True, requires_key, untimed_delta_ms, row
                 )
                 if kept is not None:
                     kept.append(bytes(whole))

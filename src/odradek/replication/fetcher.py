@@ -39,7 +39,7 @@ from odradek.replication.following import (
 logger = logging.getLogger(__name__)
 
 LATEST, EARLIEST = -1, -2
-BYTES_PER_TURN = 1 << 20
+BYTES_PER_YIELD = 1 << 20
 """Appended before the loop serves clients again."""
 THROTTLE_CHECK_MS = 500
 MIN_PARKED_S = 0.01
@@ -292,7 +292,7 @@ class ReplicaFetcher:
                     continue
                 self._append(checked)
                 appended += len(checked.found.payload)
-                if appended >= BYTES_PER_TURN:
+                if appended >= BYTES_PER_YIELD:
                     appended = 0
                     await asyncio.sleep(0)
         if with_epochs:

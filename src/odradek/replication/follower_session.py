@@ -1,7 +1,7 @@
 """The follower's side of a fetch session (KIP-227): requests name only partitions that changed. Pure.
 
 first        session 0, epoch 0      all partitions             ->  the leader names a session
-then         session s, epoch 1…     what changed, what is gone ->  only partitions with news
+then         session s, epoch 1…     what changed, what is gone ->  only changed partitions
 after errors session s, epoch 0      all partitions             ->  another session
 """
 

@@ -134,15 +134,15 @@ class ReplicaManager:
         now_ms: int,
     ) -> Partition:
         """Serve a replica of this partition in this state; its log is created if there is none. Blocks."""
-        hosting = self.begin_hosting(topic_partition, topic_id, state, config, now_ms=now_ms)
+        setup = self.begin_setup(topic_partition, topic_id, state, config, now_ms=now_ms)
         try:
-            hosting.run()
+            setup.run()
         except StorageError:
-            self.cancel_hosting(hosting)
+            self.cancel_setup(setup)
             raise
-        return self.complete_hosting(hosting)
+        return self.complete_setup(setup)
 
-    def begin_hosting(
+    def begin_setup(
         self,
         topic_partition: TopicPartition,
         topic_id: bytes,
@@ -154,7 +154,7 @@ class ReplicaManager:
         """Decide what a replica in this state needs on the disk; `run` writes it where blocking is allowed.
 
         If a new leader epoch has to be written, it begins at the log end of this moment: nothing is appended
-        until `complete_hosting`, or `cancel_hosting` if it cannot be written.
+        until `complete_setup`, or `cancel_setup` if it cannot be written.
         """
         partition = self.partitions.get(topic_partition)
         log = partition.log if partition is not None else self.logs.get(topic_partition)
@@ -172,20 +172,20 @@ class ReplicaManager:
             self.fetchers.unfollow(topic_partition)
         return ReplicaSetup(topic_partition, topic_id, state, log, creation, led_epoch, start_offset, now_ms)
 
-    def cancel_hosting(self, hosting: ReplicaSetup) -> None:
+    def cancel_setup(self, setup: ReplicaSetup) -> None:
         """It cannot be written: keep the old state."""
-        partition = self.partitions.get(hosting.topic_partition)
+        partition = self.partitions.get(setup.topic_partition)
         if partition is not None:
             partition.resume_appends()
             self._follow_or_not(partition)
-        self.beginning.discard(hosting.topic_partition)
+        self.beginning.discard(setup.topic_partition)
 
-    def complete_hosting(self, hosting: ReplicaSetup) -> Partition:
+    def complete_setup(self, setup: ReplicaSetup) -> Partition:
         """The disk is ready: serve the partition, in the state that the controller decided."""
-        topic_partition, topic_id = hosting.topic_partition, hosting.topic_id
-        log = hosting.log
-        if hosting.creation is not None:
-            log = self.logs.complete_creation(hosting.creation)
+        topic_partition, topic_id = setup.topic_partition, setup.topic_id
+        log = setup.log
+        if setup.creation is not None:
+            log = self.logs.complete_creation(setup.creation)
         assert log is not None
         partition = self.partitions.get(topic_partition)
         if partition is None:
@@ -195,7 +195,7 @@ class ReplicaManager:
             )
             self.partitions[topic_partition] = partition
             self.topic_names[topic_id] = topic_partition.topic
-        partition.become(hosting.state, hosting.now_ms)
+        partition.become(setup.state, setup.now_ms)
         self._follow_or_not(partition)
         self.beginning.discard(topic_partition)
         return partition

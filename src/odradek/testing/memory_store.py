@@ -132,14 +132,14 @@ class MemoryStore(Store):
 
     async def get(self, path: str, watcher: Watcher | None = None) -> Node:
         """Payload and facts of a node."""
-        await self._turn()
+        await self._yield_to_loop()
         node = self._find(path)
         self._watch(WatchKind.NODE, path, node.stat(), watcher)
         return Node(node.payload, node.stat())
 
     async def exists(self, path: str, watcher: Watcher | None = None) -> NodeStat | None:
         """Facts of a node, or None."""
-        await self._turn()
+        await self._yield_to_loop()
         check_path(path)
         node = self._ensemble.find(path)
         stat = None if node is None else node.stat()
@@ -148,14 +148,14 @@ class MemoryStore(Store):
 
     async def children(self, path: str, watcher: Watcher | None = None) -> list[str]:
         """Names of the children, in order."""
-        await self._turn()
+        await self._yield_to_loop()
         self._watch(WatchKind.CHILDREN, path, self._find(path).stat(), watcher)
         others = self._ensemble.nodes.keys() - {ROOT}
         return sorted(child.rpartition("/")[2] for child in others if parent_of(child) == path)
 
     async def multi(self, operations: Sequence[Operation]) -> list[OperationResult]:
         """All in one transaction, or nothing."""
-        await self._turn()
+        await self._yield_to_loop()
         draft = self._ensemble.draft(self._session_id)
         results = draft.apply_all(operations)
         self._ensemble.commit(draft)
@@ -198,7 +198,7 @@ class MemoryStore(Store):
         if self._deliveries and self._is_connected.is_set():
             self._loop.call_soon(self._deliver, context=self._context.copy())
 
-    async def _turn(self) -> None:
+    async def _yield_to_loop(self) -> None:
         """Let others run, wait for the connection, deliver watch events before anything newer is read."""
         await asyncio.sleep(0)
         if self._ended is None:

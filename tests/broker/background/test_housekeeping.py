@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.background import housekeeping
-from odradek.broker.background.housekeeping import LOGS_PER_TURN
+from odradek.broker.background.housekeeping import LOGS_PER_YIELD
 from odradek.common.ids import TopicPartition
 from odradek.log.checkpoints import decode_offsets
 from odradek.log.files.log_file import STEPS_FROM_BYTES
@@ -115,22 +115,22 @@ def test_a_log_that_is_left_alone_is_cut_to_its_records(
 
 
 @pytest.mark.parametrize(
-    "chore", ["flush_due_logs", "write_checkpoints", "remove_garbage", "give_back_idle_room"]
+    "task", ["flush_due_logs", "write_checkpoints", "remove_garbage", "give_back_idle_room"]
 )
-def test_others_have_their_turn_between_the_logs_of_a_chore(tmp_path: Path, chore: str) -> None:
-    turns = 3
+def test_others_run_between_the_logs_of_a_task(tmp_path: Path, task: str) -> None:
+    rounds = 3
 
     async def main() -> None:
         async with a_broker(tmp_path) as (server, wire):
-            await create_topic(wire, "orders", partitions=turns * LOGS_PER_TURN)
+            await create_topic(wire, "orders", partitions=rounds * LOGS_PER_YIELD)
             await server.housekeeping.write_checkpoints()
-            running = asyncio.ensure_future(getattr(server.housekeeping, chore)())
-            turns_of_others = 0
+            running = asyncio.ensure_future(getattr(server.housekeeping, task)())
+            steps_of_others = 0
             while not running.done():
                 await asyncio.sleep(0)
-                turns_of_others += 1
+                steps_of_others += 1
             await running
-            assert turns_of_others >= turns
+            assert steps_of_others >= rounds
 
     run(main)
 
@@ -139,7 +139,7 @@ def test_a_log_that_comes_while_checkpoints_are_put_together_is_in_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else they might take out of the files what a move between disks has just written."""
-    monkeypatch.setattr(housekeeping, "LOGS_PER_TURN", 1)
+    monkeypatch.setattr(housekeeping, "LOGS_PER_YIELD", 1)
 
     async def main() -> None:
         async with a_broker(tmp_path) as (server, wire):

@@ -56,7 +56,7 @@ async def values(wire: Wire) -> list[bytes]:
     return values_in(the_row(await wire.ask(ApiKey.FETCH, 12, a_fetch(partition_max_bytes=1 << 26))))
 
 
-def home(server) -> str:
+def directory_of(server) -> str:
     return Path(server.services.replicas.logs.directory_of(ORDERS).path).name
 
 
@@ -69,11 +69,11 @@ def test_a_replica_moves_with_its_records_while_it_is_written(tmp_path: Path) ->
     async def main() -> None:
         async with a_broker(tmp_path / "a", two_dirs(tmp_path)) as (server, wire):
             await create_topic(wire, "orders")
-            before, target = home(server), "b" if home(server) == "a" else "a"
+            before, target = directory_of(server), "b" if directory_of(server) == "a" else "a"
             await produce(wire, *(b"%d" % number + bytes(300_000) for number in range(12)))
             assert await move(wire, tmp_path / target) == 0
             await produce(wire, *(b"meanwhile %d" % number for number in range(50)))
-            await until(lambda: home(server) == target)
+            await until(lambda: directory_of(server) == target)
             await produce(wire, b"afterwards")
 
             fetched = await values(wire)
@@ -88,7 +88,7 @@ def test_a_replica_moves_with_its_records_while_it_is_written(tmp_path: Path) ->
             await until(lambda: not (tmp_path / before / "orders-0").exists())
         async with a_broker(tmp_path / "a", two_dirs(tmp_path)) as (server, wire):
             assert len(await values(wire)) == 63
-            assert home(server) == target
+            assert directory_of(server) == target
 
     run(main)
 
@@ -98,7 +98,7 @@ def test_a_move_under_way_is_described_and_taken_up_after_a_restart(tmp_path: Pa
         async with a_broker(tmp_path / "a", two_dirs(tmp_path)) as (server, wire):
             await slow_down(server, 1)
             await create_topic(wire, "orders")
-            target = "b" if home(server) == "a" else "a"
+            target = "b" if directory_of(server) == "a" else "a"
             await produce(wire, *(b"%d" % number + bytes(300_000) for number in range(12)))
             assert await move(wire, tmp_path / target) == 0
             future, lag = (await rows(wire))[target][0]
@@ -108,7 +108,7 @@ def test_a_move_under_way_is_described_and_taken_up_after_a_restart(tmp_path: Pa
             assert (await rows(wire))[target][0][0]
             await slow_down(server, 1 << 40)
         async with a_broker(tmp_path / "a", two_dirs(tmp_path)) as (server, wire):
-            await until(lambda: home(server) == target)
+            await until(lambda: directory_of(server) == target)
             assert len(await values(wire)) == 12
 
     run(main)
@@ -119,7 +119,7 @@ def test_moving_back_and_deleting_end_a_move(tmp_path: Path) -> None:
         async with a_broker(tmp_path / "a", two_dirs(tmp_path)) as (server, wire):
             await slow_down(server, 1)
             await create_topic(wire, "orders")
-            before, target = home(server), "b" if home(server) == "a" else "a"
+            before, target = directory_of(server), "b" if directory_of(server) == "a" else "a"
             await produce(wire, *(bytes(300_000) for _ in range(8)))
             assert await move(wire, tmp_path / target) == 0
             assert await move(wire, tmp_path / target) == 0
@@ -159,8 +159,8 @@ def test_a_topic_to_come_is_made_where_it_was_told(tmp_path: Path) -> None:
             for name, target in (("first", "b"), ("second", "b"), ("third", "b")):
                 await move(wire, tmp_path / target, topic=name)
                 await create_topic(wire, name)
-                home = server.services.replicas.logs.directory_of(TopicPartition(name, 0))
-                assert home.path == str(tmp_path / target)
+                directory = server.services.replicas.logs.directory_of(TopicPartition(name, 0))
+                assert directory.path == str(tmp_path / target)
 
     run(main)
 
@@ -171,7 +171,7 @@ def test_a_disk_that_fails_under_the_copy_costs_the_move_and_not_the_records(tmp
     async def main() -> None:
         async with a_broker(tmp_path / "a", two_dirs(tmp_path), files=files) as (server, wire):
             await create_topic(wire, "orders")
-            before, target = home(server), "b" if home(server) == "a" else "a"
+            before, target = directory_of(server), "b" if directory_of(server) == "a" else "a"
             await produce(wire, b"one", b"two")
             files.fault = lambda call, path: errno.EIO if call == "write_at" and "-future/" in path else 0
             await move(wire, tmp_path / target)

@@ -103,9 +103,9 @@ async def served_meanwhile(broker: Served, api_key: ApiKey, version: int, huge: 
     return answered
 
 
-def test_others_have_a_turn_after_so_many_steps() -> None:
+def test_others_run_after_so_many_steps() -> None:
     async def count() -> list[int]:
-        turns, done, seen = CooperativeYield(steps_per_turn=10), 0, []
+        yielding, done, seen = CooperativeYield(steps_per_yield=10), 0, []
 
         async def look() -> None:
             while done < 40:
@@ -113,7 +113,7 @@ def test_others_have_a_turn_after_so_many_steps() -> None:
                 await asyncio.sleep(0)
 
         looking = asyncio.create_task(look())
-        async for _ in turns.over(range(40)):
+        async for _ in yielding.over(range(40)):
             done += 1
         await looking
         return seen
@@ -282,18 +282,18 @@ def test_many_partitions_in_one_request_keep_nobody_waiting(
     assert broker.run(served_meanwhile(broker, api_key, version, huge())) >= 2
 
 
-# Batches that take turns
+# Produce requests that yield between batches
 
 WITHOUT_SHORT_WAY = 8
 
 
 @pytest.fixture
-def every_batch_is_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+def yield_after_every_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(produce, "STEPS_PER_YIELD", 2)
-    monkeypatch.setattr(produce, "BATCHES_PER_TURN", 1)
+    monkeypatch.setattr(produce, "BATCHES_PER_YIELD", 1)
 
 
-@pytest.mark.usefixtures("every_batch_is_a_turn")
+@pytest.mark.usefixtures("yield_after_every_batch")
 def test_what_a_client_sends_behind_such_a_produce_does_not_overtake_it(run: Callable[[Any], None]) -> None:
     async def scenario(broker: Any, wire: Wire) -> None:
         for number in range(3):
@@ -309,7 +309,7 @@ def test_what_a_client_sends_behind_such_a_produce_does_not_overtake_it(run: Cal
     run(scenario)
 
 
-@pytest.mark.usefixtures("every_batch_is_a_turn")
+@pytest.mark.usefixtures("yield_after_every_batch")
 def test_what_others_send_meanwhile_does_not_write_over_its_records(run: Callable[[Any], None]) -> None:
     async def scenario(broker: Any, wire: Wire) -> None:
         hosted = [broker.host(partition=number) for number in range(5)]
@@ -330,7 +330,7 @@ def test_what_others_send_meanwhile_does_not_write_over_its_records(run: Callabl
     run(scenario)
 
 
-@pytest.mark.usefixtures("every_batch_is_a_turn")
+@pytest.mark.usefixtures("yield_after_every_batch")
 def test_a_client_that_leaves_meanwhile_has_its_batches_appended_and_its_connection_ends(
     run: Callable[[Any], None],
 ) -> None:
@@ -371,7 +371,7 @@ def test_a_fetch_of_many_partitions_keeps_nobody_waiting(
     assert broker.run(served_meanwhile(broker, ApiKey.FETCH, 12, request)) >= 2
 
 
-def test_a_fetch_that_took_turns_waits_for_data_in_any_of_its_partitions(
+def test_a_fetch_that_yielded_waits_for_data_in_any_of_its_partitions(
     run: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetch, "STEPS_PER_YIELD", 2)

@@ -123,7 +123,7 @@ def raising_later(error: Exception) -> Handler:
     return handler
 
 
-async def turns(count: int = 5) -> None:
+async def yield_to_loop(count: int = 5) -> None:
     for _ in range(count):
         await asyncio.sleep(0)
 
@@ -212,10 +212,10 @@ def test_responses_are_sent_in_the_order_of_the_requests(
         handle_by(HEARTBEAT, handler)
         for correlation_id in (1, 2, 3):
             client.heartbeat(correlation_id)
-        await turns()
+        await yield_to_loop()
         assert client.responses == []
         is_released.set()
-        await turns()
+        await yield_to_loop()
         assert [correlation_id for correlation_id, _ in client.heartbeats_answered()] == [1, 2, 3]
 
     runner.run(scenario())
@@ -265,7 +265,7 @@ def test_an_error_of_the_handler_is_the_error_of_the_response(
     async def scenario() -> None:
         handle_by(HEARTBEAT, fail(KafkaError("not now", error_code=ErrorCode.REBALANCE_IN_PROGRESS)))
         client.heartbeat(3)
-        await turns()
+        await yield_to_loop()
 
     runner.run(scenario())
     assert client.heartbeats_answered() == [(3, ErrorCode.REBALANCE_IN_PROGRESS)]
@@ -284,7 +284,7 @@ def test_an_unexpected_exception_is_logged_and_hidden_from_the_client(
     async def scenario() -> None:
         handle_by(HEARTBEAT, fail(ZeroDivisionError("of this test")))
         client.heartbeat(3)
-        await turns()
+        await yield_to_loop()
 
     runner.run(scenario())
     assert client.heartbeats_answered() == [(3, ErrorCode.UNKNOWN_SERVER_ERROR)]
@@ -306,7 +306,7 @@ def test_an_error_of_the_store_is_retriable_only_if_it_may_pass(
     async def scenario() -> None:
         handle_by(HEARTBEAT, raising_later(error))
         client.heartbeat()
-        await turns()
+        await yield_to_loop()
 
     runner.run(scenario())
     assert client.heartbeats_answered() == [(1, error_code)]
@@ -368,11 +368,11 @@ def test_only_requests_that_wait_for_threads_or_the_store_are_limited(
         handle_by(api_key, handler)
         limit = client.services.request_limit
         client.send(api_key, version, request_body)
-        await turns()
+        await yield_to_loop()
         size = len(request_frame(api_key, version, request_body)) - 4
         assert (limit.open_requests, limit.open_bytes) == (counted, counted * size)
         is_released.set()
-        await turns()
+        await yield_to_loop()
         assert (limit.open_requests, limit.open_bytes) == (0, 0)
         assert len(client.responses) == 1
 

@@ -79,10 +79,10 @@ def test_a_group_lives_through_cuts_without_loss(proxy: Proxy, topic: str) -> No
     ) as consumer:
         consumer.subscribe([topic])
         seen: list[int] = []
-        for turn in range(6):
+        for round_number in range(6):
             seen += read(consumer, 20)
             consumer.commit()
-            if turn % 2:
+            if round_number % 2:
                 proxy.cut()
         while len(set(seen)) < 300:
             seen += read(consumer, 1)

@@ -176,11 +176,11 @@ def test_errors_reach_a_poll_that_reads_directly(cluster: Cluster, producer: Sen
     with consumer_of(cluster.bootstrap, topic) as consumer:
         start_direct_consumer(consumer, producer, topic)
         assert direct_read_of(consumer) is not None
-        inbox, loop = consumer._inbox, consumer._background.loop
+        fetch_buffer, loop = consumer._fetch_buffer, consumer._background.loop
 
         def fail_when_awaited() -> None:
-            if inbox.is_awaited:
-                inbox.fail(ZeroDivisionError("in the background"))
+            if fetch_buffer.is_awaited:
+                fetch_buffer.fail(ZeroDivisionError("in the background"))
             else:
                 loop.call_later(0.001, fail_when_awaited)
 

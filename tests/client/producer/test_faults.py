@@ -30,10 +30,10 @@ def test_a_connection_cut_again_and_again_costs_nothing(
 ) -> None:
     cluster, sent = proxied[1], []
     with Producer(bootstrap_servers=proxy.address, linger_ms=0, batch_size=1000, **QUICK) as producer:
-        for turn in range(15):
-            proxy.cut_instead_of_answer(turn % 4)
+        for round_number in range(15):
+            proxy.cut_instead_of_answer(round_number % 4)
             for number in range(20):
-                value = b"%d-%d" % (turn, number)
+                value = b"%d-%d" % (round_number, number)
                 producer.send(topic, value)
                 sent.append(value)
             proxy.cut()

@@ -119,10 +119,10 @@ def test_a_request_that_breaks_the_receiver_is_dropped_and_the_next_one_sent(cap
 def test_our_own_broker_finishes_what_it_has_begun():
     async def scenario() -> None:
         recorder = Recorder()
-        turn = asyncio.Lock()
+        lock = asyncio.Lock()
 
         async def handle(request: ControlRequest) -> ControlResponse:
-            async with turn:
+            async with lock:
                 return await recorder.send(request)
 
         local = LocalChannel(handle)
@@ -131,7 +131,7 @@ def test_our_own_broker_finishes_what_it_has_begun():
         sending.cancel()
         with pytest.raises(asyncio.CancelledError):
             await sending
-        # Asks again at once, as the channel of a next term would: it waits for its turn.
+        # Asks again at once, as the channel of a next term would: it waits for the lock.
         await local.send(a_request(2))
         assert recorder.got == [1, 2]
 

@@ -241,7 +241,7 @@ class FaultRun:
             self._failures += verify_problems(log_dirs.values())
         if self._plan.java:
             self._failures += dump_problems([*log_dirs.values()])
-        partitions = {path.name for home in log_dirs.values() for path in home.glob(f"{TOPIC}*-[0-9]*")}
+        partitions = {path.name for log_dir in log_dirs.values() for path in log_dir.glob(f"{TOPIC}*-[0-9]*")}
         return [
             difference
             for partition in sorted(partitions)

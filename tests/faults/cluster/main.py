@@ -60,7 +60,7 @@ def main(
     """Run faults against clusters of broker processes and check what clients saw."""
     console = Console(soft_wrap=True)
     first_seed = int(time.time()) if seed is None else seed
-    home = directory or Path(tempfile.mkdtemp(prefix="odradek-faults-"))
+    run_directory = directory or Path(tempfile.mkdtemp(prefix="odradek-faults-"))
     good = True
     for store, count, least in product(stores, broker_counts, min_insync):
         plan = Plan(
@@ -72,7 +72,7 @@ def main(
             java=java,
             is_kafka=store == "kafka",
         )
-        place = home / f"{store}-{count}-{least}-{first_seed}"
+        place = run_directory / f"{store}-{count}-{least}-{first_seed}"
         shutil.rmtree(place, ignore_errors=True)
         result = run_store(store, count, plan, place, console)
         good = good and result.is_good
@@ -81,7 +81,7 @@ def main(
         (place / "report.txt").write_text("\n".join(report) + "\n")
         for line in report:
             console.print(line, highlight=False)
-    console.print(f"histories, logs and reports: {home}")
+    console.print(f"histories, logs and reports: {run_directory}")
     sys.exit(0 if good else 1)
 
 

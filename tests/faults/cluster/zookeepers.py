@@ -17,10 +17,10 @@ START_SECONDS = 60
 HEAP = "-Xmx128M -XX:TieredStopAtLevel=1 -Xshare:auto"
 
 
-def properties(home: Path, port: int, ensemble: list[str]) -> list[str]:
+def properties(directory: Path, port: int, ensemble: list[str]) -> list[str]:
     """The lines of a server's configuration. It syncs every transaction, as it does by default."""
     return [
-        f"dataDir={home / 'data'}",
+        f"dataDir={directory / 'data'}",
         f"clientPort={port}",
         "tickTime=2000",
         "initLimit=10",
@@ -60,18 +60,18 @@ class ZooKeepers:
             time.sleep(0.1)
 
     def start(self, number: int) -> None:
-        home = self._directory / f"zookeeper-{number}"
-        (home / "data").mkdir(parents=True, exist_ok=True)
-        (home / "data" / "myid").write_text(f"{number}\n")
+        directory = self._directory / f"zookeeper-{number}"
+        (directory / "data").mkdir(parents=True, exist_ok=True)
+        (directory / "data" / "myid").write_text(f"{number}\n")
         ensemble = self._ensemble if len(self._ports) > 1 else []
-        lines = properties(home, self._ports[number], ensemble)
-        (home / "zookeeper.properties").write_text("\n".join(lines) + "\n")
-        with (home / "server.log").open("ab") as log:
+        lines = properties(directory, self._ports[number], ensemble)
+        (directory / "zookeeper.properties").write_text("\n".join(lines) + "\n")
+        with (directory / "server.log").open("ab") as log:
             self._processes[number] = subprocess.Popen(
                 [
                     str(RUN_CLASS),
                     "org.apache.zookeeper.server.quorum.QuorumPeerMain",
-                    str(home / "zookeeper.properties"),
+                    str(directory / "zookeeper.properties"),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,

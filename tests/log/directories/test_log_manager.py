@@ -429,10 +429,10 @@ def test_a_partition_in_two_directories_serves_where_more_of_it_is(tmp_path: Pat
     manager = started(tmp_path)
     create(manager, 0)
     fill(manager.logs[partition(0)], 5)
-    home = manager.directory_of(partition(0))
+    directory = manager.directory_of(partition(0))
     manager.stop(NOW_MS)
-    assert home is not None
-    other = next(d for d in manager.directories if d is not home)
+    assert directory is not None
+    other = next(d for d in manager.directories if d is not directory)
     os.makedirs(other.join("orders-0"))
     again = started(tmp_path)
     assert again.logs[partition(0)].log_end_offset == 10

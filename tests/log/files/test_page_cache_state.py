@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from odradek.log.files.page_cache_state import HOT_TAIL_BYTES, CachedRange, LogEndMark, PageCacheState
+from odradek.log.files.page_cache_state import RECENT_TAIL_BYTES, CachedRange, LogEndMark, PageCacheState
 
 MIB = 1 << 20
 
 
-def test_nothing_is_warm_that_was_there_before_anybody_looked() -> None:
+def test_nothing_is_cached_that_was_there_before_the_first_look() -> None:
     state = PageCacheState()
     end = LogEndMark(0, 100 * MIB, 1000)
     assert not state.covers(0, MIB, end)
@@ -26,19 +26,19 @@ def test_the_hot_tail_moves_with_the_end_and_has_a_bound() -> None:
         end = LogEndMark(0, size_mib * MIB, size_mib * 10)
         assert state.covers(end.offset, MIB, end)
         farthest = next(offset for offset in range(end.offset + 1) if state.covers(offset, MIB, end))
-        assert (end.offset - farthest) / 10 * MIB <= 3 * HOT_TAIL_BYTES
+        assert (end.offset - farthest) / 10 * MIB <= 3 * RECENT_TAIL_BYTES
     assert state.covers(end.offset - 10, MIB, end)
 
 
 def test_a_tail_that_nobody_looked_at_for_long_is_not_believed() -> None:
     state = PageCacheState()
     state.covers(0, MIB, LogEndMark(0, 0, 0))
-    assert not state.covers(0, MIB, LogEndMark(0, 5 * HOT_TAIL_BYTES, 500))
+    assert not state.covers(0, MIB, LogEndMark(0, 5 * RECENT_TAIL_BYTES, 500))
     assert not state.covers(499, MIB, LogEndMark(7000, 0, 500)), "another segment"
     assert state.covers(500, MIB, LogEndMark(7000, 10, 501))
 
 
-def test_a_run_that_was_read_on_purpose_is_warm_for_reads_that_fit() -> None:
+def test_a_range_that_was_read_ahead_is_cached_for_reads_that_fit() -> None:
     state = PageCacheState()
     end = LogEndMark(0, 0, 10_000)
     state.run = CachedRange(100, 200, 250, MIB, 0)

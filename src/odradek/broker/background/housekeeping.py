@@ -21,7 +21,7 @@ FLUSH_CHECK_MS = 1000
 GARBAGE_CHECK_MS = 5000
 ROOM_CHECK_MS = 5000
 IDLE_CHECK_MS = 5000
-LOGS_PER_TURN = 50
+LOGS_PER_YIELD = 50
 """Logs handled before the loop serves clients again: a task takes one or two microseconds per log."""
 
 
@@ -102,10 +102,10 @@ class Housekeeping:
                 logger.exception("%s failed; it is tried again later", action.__name__)
 
     async def _some_logs(self) -> AsyncIterator[list[PartitionLog]]:
-        """The logs that serve now, some at a time; by its turn one may be another's, or gone."""
+        """The logs that serve now, some at a time; before it is reached a log may be dropped or replaced."""
         logs = list(self._logs.logs.values())
-        for start in range(0, len(logs), LOGS_PER_TURN):
-            yield logs[start : start + LOGS_PER_TURN]
+        for start in range(0, len(logs), LOGS_PER_YIELD):
+            yield logs[start : start + LOGS_PER_YIELD]
             await asyncio.sleep(0)
 
     def _serves(self, log: PartitionLog) -> bool:

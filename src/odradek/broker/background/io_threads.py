@@ -1,4 +1,4 @@
-"""The threads for what may block: fsync, cold reads, directory work; their number may change at run time."""
+"""Threads for what may block: fsync, reads from disk, directory work; their number may change at run time."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class LogMoves:
         self._clock = clock
         self._in_pool = in_pool
         self._max_bytes_per_second = max_bytes_per_second
-        self._turns = asyncio.Semaphore(max_parallel)
+        self._slots = asyncio.Semaphore(max_parallel)
         self._ordering = asyncio.Lock()
         self._rides: dict[TopicPartition, _RunningMove] = {}
 
@@ -150,7 +150,7 @@ class LogMoves:
             if self._logs.get(move.source.partition) is not move.source:
                 ride.gives_up = True
                 return False
-            async with self._turns:
+            async with self._slots:
                 copied = await self._in_pool(lambda: move.copy_some(self._clock.now_ms()))
                 if not copied:
                     await self._in_pool(lambda: move.settle(self._clock.now_ms()))
@@ -192,9 +192,9 @@ class LogMoves:
             error = StorageError(error, move.path)
         if isinstance(error, StorageError):
             is_of_source = error.path == move.source.directory.path
-            home = self._logs.directory_of(move.source.partition) if is_of_source else move.directory
-            if home is not None:
-                self._replicas.directory_failed(home, error)
+            directory = self._logs.directory_of(move.source.partition) if is_of_source else move.directory
+            if directory is not None:
+                self._replicas.directory_failed(directory, error)
         await self._give_up(move)
 
     async def _give_up(self, move: LogMove) -> None:

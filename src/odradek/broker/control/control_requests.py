@@ -79,7 +79,7 @@ class ControlRequestHandler:
         self._cleaning = cleaning
         self._moves = moves
         self._on_applied = on_applied
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         # Whether a LeaderAndIsr request was applied.
         self.has_replicas_assigned = False
         # Partitions that a full disk could not take; retried when there is space.
@@ -87,7 +87,7 @@ class ControlRequestHandler:
 
     async def close(self) -> None:
         """Wait for the current request and accept no other: the logs are about to be closed."""
-        await self._turn.acquire()
+        await self._lock.acquire()
 
     async def apply(
         self, request: LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
@@ -101,7 +101,7 @@ class ControlRequestHandler:
 
     async def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         """Make this broker leader or follower of every partition in the request, concurrently."""
-        async with self._turn:
+        async with self._lock:
             refused = self._fence.admit(request.controller_epoch, request.broker_epoch)
             if refused:
                 return LeaderAndIsrResponse(error_code=refused)
@@ -146,16 +146,16 @@ class ControlRequestHandler:
         try:
             await self._set_aside_other_topic(topic_partition, topic.topic_id)
             await self._quarantine(topic_partition, requested.leader)
-            hosting = self._replicas.begin_hosting(
+            setup = self._replicas.begin_setup(
                 topic_partition,
                 topic.topic_id,
                 state,
                 self._settings.log_config(topic.topic_name),
                 now_ms=self._clock.now_ms(),
             )
-            if hosting.blocks:
-                await self._run(hosting)
-            self._replicas.complete_hosting(hosting)
+            if setup.blocks:
+                await self._run(setup)
+            self._replicas.complete_setup(setup)
             self.without_space.discard(topic_partition)
         except StorageError as error:
             row.error_code = error.error_code
@@ -166,11 +166,11 @@ class ControlRequestHandler:
             row.error_code = error.error_code
         return row
 
-    async def _run(self, hosting: ReplicaSetup) -> None:
+    async def _run(self, setup: ReplicaSetup) -> None:
         try:
-            await self._in_pool(hosting.run)
+            await self._in_pool(setup.run)
         except BaseException:
-            self._replicas.cancel_hosting(hosting)
+            self._replicas.cancel_setup(setup)
             raise
 
     async def _set_aside_other_topic(self, topic_partition: TopicPartition, topic_id: bytes) -> None:
@@ -225,7 +225,7 @@ class ControlRequestHandler:
 
     async def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
         """Stop the replicas in the request, and delete their logs where it says so."""
-        async with self._turn:
+        async with self._lock:
             refused = self._fence.admit(request.controller_epoch, request.broker_epoch)
             if refused:
                 return StopReplicaResponse(error_code=refused)
@@ -254,13 +254,13 @@ class ControlRequestHandler:
         self._replicas.drop(topic_partition)
         if requested.delete_partition:
             self.without_space.discard(topic_partition)
-            home = self._replicas.logs.directory_of(topic_partition)
+            directory = self._replicas.logs.directory_of(topic_partition)
             try:
                 await self._delete(topic_partition)
             except StorageError as error:
                 row.error_code = error.error_code
-                if home is not None:
-                    self._replicas.directory_failed(home, error)
+                if directory is not None:
+                    self._replicas.directory_failed(directory, error)
         return row
 
     async def _delete(self, topic_partition: TopicPartition) -> None:

@@ -30,12 +30,12 @@ async def delete_records(
     context: RequestContext, request: DeleteRecordsRequest
 ) -> DeleteRecordsResponse | None:
     """Each partition has its own result; None while followers are waited for."""
-    turns = CooperativeYield()
+    yielding = CooperativeYield()
     waiting = DelayedDelete(context)
-    async for topic in turns.over(request.topics):
+    async for topic in yielding.over(request.topics):
         answered = DeleteRecordsResponse.Topics(name=topic.name)
         waiting.response.topics.append(answered)
-        async for asked in turns.over(topic.partitions):
+        async for asked in yielding.over(topic.partitions):
             row = Row(partition_index=asked.partition_index, low_watermark=-1)
             answered.partitions.append(row)
             partition = _delete(context, topic.name, asked, row)

@@ -33,7 +33,7 @@ Asked = DescribeConfigsRequest.Resources
 Result = DescribeConfigsResponse.Results
 
 # Each of them may have hundreds of rows.
-RESULTS_PER_TURN = 100
+RESULTS_PER_YIELD = 100
 
 
 @handles(ApiKey.DESCRIBE_CONFIGS, versions=(1, 4))
@@ -42,9 +42,9 @@ async def describe_configs(
 ) -> DescribeConfigsResponse:
     """Each resource has its own result; a resource named twice is returned once."""
     wanted = {(asked.resource_type, asked.resource_name): asked for asked in reversed(request.resources)}
-    turns = CooperativeYield(RESULTS_PER_TURN)
+    yielding = CooperativeYield(RESULTS_PER_YIELD)
     results = [
-        await _describe(context, request, asked) async for asked in turns.over(reversed(wanted.values()))
+        await _describe(context, request, asked) async for asked in yielding.over(reversed(wanted.values()))
     ]
     return DescribeConfigsResponse(results=results)
 

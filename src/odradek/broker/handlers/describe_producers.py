@@ -24,17 +24,17 @@ async def describe_producers(
     context: RequestContext, request: DescribeProducersRequest
 ) -> DescribeProducersResponse:
     """Each partition has its own result; only its leader has one."""
-    turns = CooperativeYield()
+    yielding = CooperativeYield()
     return DescribeProducersResponse(
         topics=[
             Topic(
                 name=topic.name,
                 partitions=[
                     _describe(context, topic.name, index)
-                    async for index in turns.over(topic.partition_indexes)
+                    async for index in yielding.over(topic.partition_indexes)
                 ],
             )
-            async for topic in turns.over(request.topics)
+            async for topic in yielding.over(request.topics)
         ]
     )
 

@@ -10,7 +10,7 @@ from odradek.log.partition.reading cimport BatchRun, FetchData
 from odradek.log.segment.segment_reader cimport SegmentReader
 from odradek.replication.partition cimport Partition
 
-cdef long long _STEPS_PER_TURN, _TOPIC_IDS_FROM, _REPLICA_STATE_FROM, _ANY_REPLICA_FROM, _SMALL_FILE_BYTES
+cdef long long _STEPS_PER_YIELD, _TOPIC_IDS_FROM, _REPLICA_STATE_FROM, _ANY_REPLICA_FROM, _SMALL_FILE_BYTES
 cdef object _RESPONSE, _TOPIC, _ROW, _LOG_END, _UNCOMMITTED, _COMMITTED, _READ, _TOPIC_TYPE
 
 
@@ -29,7 +29,7 @@ cdef class DelayedFetch(Waiter):
     cdef dict _partitions
     cdef dict _topic_names
     cdef dict _allowed
-    cdef list _cold
+    cdef list _uncached
     cdef object _leader_throttle
     cdef readonly list rows
     cdef readonly long long bytes_read
@@ -37,7 +37,7 @@ cdef class DelayedFetch(Waiter):
     cdef readonly long long throttled_bytes
 
     cdef _begin(self)
-    @cython.locals(cold=list)
+    @cython.locals(uncached=list)
     cpdef answer_or_wait(self)
     cdef _answer_or_park(self)
     @cython.locals(wanted=FetchPartition)

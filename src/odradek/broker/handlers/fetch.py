@@ -28,7 +28,7 @@ from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.log.errors import OffsetOutOfRange, StorageError
 from odradek.log.partition.partition_log import PartitionLog
-from odradek.log.partition.read_ahead import notice_cached, warm_up
+from odradek.log.partition.read_ahead import notice_cached, read_ahead
 from odradek.log.partition.reading import BatchRun, Isolation
 from odradek.net.send_queue import SMALL_FILE_BYTES
 from odradek.protocol.api_key import ApiKey
@@ -39,15 +39,15 @@ from odradek.replication.errors import NotLeaderOrFollower
 from odradek.replication.partition import Partition
 
 if cython.compiled:
-    from cython.cimports.odradek.log.partition.read_ahead import is_warm
+    from cython.cimports.odradek.log.partition.read_ahead import is_read_cached
     from cython.cimports.odradek.log.partition.reading import read_log
 else:
-    from odradek.log.partition.read_ahead import is_warm
+    from odradek.log.partition.read_ahead import is_read_cached
     from odradek.log.partition.reading import read_log
 
 Row = FetchResponse.Responses.Partitions
 Answer = FetchResponse | None | Coroutine[Any, Any, FetchResponse | None]
-ColdRead = tuple[PartitionLog, int, int]
+UncachedRead = tuple[PartitionLog, int, int]
 """A log, where to read in it, and at most how many bytes."""
 
 TOPIC_IDS_FROM = 13
@@ -58,7 +58,7 @@ READ_COMMITTED = 1
 _RESPONSE = default_plan(FetchResponse)
 _TOPIC = default_plan(FetchResponse, "responses")
 _ROW = default_plan(FetchResponse, "responses", "partitions")
-_STEPS_PER_TURN = STEPS_PER_YIELD
+_STEPS_PER_YIELD = STEPS_PER_YIELD
 _TOPIC_IDS_FROM, _REPLICA_STATE_FROM = TOPIC_IDS_FROM, REPLICA_STATE_FROM
 _ANY_REPLICA_FROM = ANY_REPLICA_FROM
 _SMALL_FILE_BYTES = SMALL_FILE_BYTES
@@ -83,8 +83,8 @@ def fetch(context: RequestContext, request: FetchRequest) -> Answer:
     if not services.replicas.beginning.is_empty and fetching.replica_id < 0:
         context.connection.pause()
         return fetching.answer_after_beginnings()
-    if len(session.wanted) > _STEPS_PER_TURN:
-        return fetching.answer_in_turns()
+    if len(session.wanted) > _STEPS_PER_YIELD:
+        return fetching.answer_with_yields()
     return fetching.answer_or_wait()
 
 
@@ -97,10 +97,10 @@ class DelayedFetch(Waiter):
 
     __slots__ = (
         "_allowed",
-        "_cold",
         "_leader_throttle",
         "_partitions",
         "_topic_names",
+        "_uncached",
         "bytes_read",
         "context",
         "has_errors",
@@ -149,7 +149,7 @@ class DelayedFetch(Waiter):
         self._partitions: dict[Any, Partition] = services.replicas.partitions
         self._topic_names = services.replicas.topic_names
         self._allowed: dict[str, bool] = {}
-        self._cold: list[ColdRead] | None = None
+        self._uncached: list[UncachedRead] | None = None
         throttle = services.leader_throttle if self.replica_id >= 0 else None
         self._leader_throttle = throttle if throttle is not None and throttle.is_on else None
         self._begin()
@@ -163,12 +163,12 @@ class DelayedFetch(Waiter):
 
     def answer_or_wait(self) -> Answer:
         """The response if there is enough data; None if the fetch has to wait for more."""
-        cold: list[ColdRead] = []
-        self._cold = cold
+        uncached: list[UncachedRead] = []
+        self._uncached = uncached
         self.read()
-        self._cold = None
-        if cold:
-            return self._warm_up_and_answer(cold)
+        self._uncached = None
+        if uncached:
+            return self._read_ahead_and_answer(uncached)
         return self._answer_or_park()
 
     async def answer_after_beginnings(self) -> FetchResponse | None:
@@ -181,8 +181,8 @@ class DelayedFetch(Waiter):
             await beginning.ended(self._named())
         finally:
             self.context.connection.resume()
-        if len(self.session.wanted) > _STEPS_PER_TURN:
-            return await self.answer_in_turns()
+        if len(self.session.wanted) > _STEPS_PER_YIELD:
+            return await self.answer_with_yields()
         answer = self.answer_or_wait()
         return answer if answer is None or isinstance(answer, FetchResponse) else await answer
 
@@ -195,30 +195,30 @@ class DelayedFetch(Waiter):
                 found.append(TopicPartition(topic, wanted.partition))
         return found
 
-    async def _warm_up_and_answer(self, cold: list[ColdRead]) -> FetchResponse | None:
+    async def _read_ahead_and_answer(self, uncached: list[UncachedRead]) -> FetchResponse | None:
         """Have a thread wait for the disk, then read what is in the page cache."""
-        await self.services.loop.run_in_executor(self.services.pool, _warm_up_all, cold)
+        await self.services.loop.run_in_executor(self.services.pool, _read_all_ahead, uncached)
         if self.context.connection.is_closed:
             return None
         self.read()
         return self._answer_or_park()
 
-    async def answer_in_turns(self) -> FetchResponse | None:
+    async def answer_with_yields(self) -> FetchResponse | None:
         """The same for very many partitions, serving other clients in between.
 
         A client that continues its session meanwhile may change the partitions.
         """
-        turns = CooperativeYield()
+        yielding = CooperativeYield()
         items = list(self.session.wanted.items())
-        cold: list[ColdRead] = []
-        self._cold = cold
-        async for key, wanted in turns.over(items):
+        uncached: list[UncachedRead] = []
+        self._uncached = uncached
+        async for key, wanted in yielding.over(items):
             self._read_one(key, wanted)
-        self._cold = None
-        if cold:
-            await self.services.loop.run_in_executor(self.services.pool, _warm_up_all, cold)
+        self._uncached = None
+        if uncached:
+            await self.services.loop.run_in_executor(self.services.pool, _read_all_ahead, uncached)
             self._begin()
-            async for key, wanted in turns.over(items):
+            async for key, wanted in yielding.over(items):
                 self._read_one(key, wanted)
         if self.context.connection.is_closed:
             return None
@@ -227,7 +227,7 @@ class DelayedFetch(Waiter):
             self.read()
             return self._answer_or_park()
         builder = FetchResponseBuilder(self)
-        async for key, wanted, row in turns.over(self.rows):
+        async for key, wanted, row in yielding.over(self.rows):
             builder.add(key, wanted, row)
         return builder.response()
 
@@ -342,14 +342,14 @@ class DelayedFetch(Waiter):
         is_held_back = False
         if throttle is not None and is_throttled and throttle.is_exceeded(self.services.clock.now_ms()):
             is_held_back, max_bytes = True, 0
-        cold = self._cold
+        uncached = self._uncached
         if (
-            cold is not None
+            uncached is not None
             and not is_held_back
-            and not is_warm(log, offset, max_bytes)
+            and not is_read_cached(log, offset, max_bytes)
             and not notice_cached(log, offset, max_bytes)
         ):
-            cold.append((log, offset, max_bytes))
+            uncached.append((log, offset, max_bytes))
             return
         # Only the first partition with data may pass the limits, else a response could have any size.
         fetched = read_log(log, offset, max_bytes, self.isolation, self.bytes_read == 0 and not is_held_back)
@@ -422,7 +422,7 @@ class DelayedFetch(Waiter):
 
 
 class FetchResponseBuilder:
-    """The rows of one response, by topic; in an incremental session only those that have news."""
+    """The rows of one response, by topic; in an incremental session only those that have changed."""
 
     __slots__ = ("_fetching", "_sent", "_topics")
 
@@ -433,7 +433,7 @@ class FetchResponseBuilder:
 
     def add(self, key: Key, wanted: FetchPartition, row: Row) -> None:
         """Add a partition, if it has data, an error or changed offsets."""
-        if not wanted.has_news(row) and self._fetching.is_incremental:
+        if not wanted.has_changed(row) and self._fetching.is_incremental:
             return
         topic = self._topics.get(key[0])
         if topic is None:
@@ -478,6 +478,6 @@ def _records(run: BatchRun) -> Any:
     return records if len(records) == size else LogPart(run.range())
 
 
-def _warm_up_all(cold: list[ColdRead]) -> None:
-    for log, offset, max_bytes in cold:
-        warm_up(log, offset, max_bytes)
+def _read_all_ahead(uncached: list[UncachedRead]) -> None:
+    for log, offset, max_bytes in uncached:
+        read_ahead(log, offset, max_bytes)

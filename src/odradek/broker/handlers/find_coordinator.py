@@ -21,7 +21,7 @@ SEVERAL_KEYS_FROM = 4
 GROUP, TRANSACTION = 0, 1
 NO_NODE = -1
 # Each one is hashed in Python, and may be long.
-KEYS_PER_TURN = 100
+KEYS_PER_YIELD = 100
 
 
 @handles(ApiKey.FIND_COORDINATOR, versions=(0, 6))
@@ -32,7 +32,7 @@ async def find_coordinator(
     if context.version >= SEVERAL_KEYS_FROM:
         rows = [
             await _find(context, request.key_type, key)
-            async for key in CooperativeYield(KEYS_PER_TURN).over(request.coordinator_keys)
+            async for key in CooperativeYield(KEYS_PER_YIELD).over(request.coordinator_keys)
         ]
         return FindCoordinatorResponse(coordinators=rows)
     row = await _find(context, request.key_type, request.key)

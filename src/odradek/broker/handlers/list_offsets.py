@@ -39,11 +39,12 @@ NEVER = 2**15
 @handles(ApiKey.LIST_OFFSETS, versions=(1, 11))
 async def list_offsets(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
     """Each partition has its own result; a lookup by time may read files, so it runs in the pool."""
-    turns = CooperativeYield()
+    yielding = CooperativeYield()
     topics = []
-    async for topic in turns.over(request.topics):
+    async for topic in yielding.over(request.topics):
         rows = [
-            await _answer(context, request, topic.name, asked) async for asked in turns.over(topic.partitions)
+            await _answer(context, request, topic.name, asked)
+            async for asked in yielding.over(topic.partitions)
         ]
         topics.append(ListOffsetsResponse.Topics(name=topic.name, partitions=rows))
     return ListOffsetsResponse(topics=topics)

@@ -32,11 +32,11 @@ async def offset_commit(context: RequestContext, request: OffsetCommitRequest) -
     offsets: dict[TopicPartition, OffsetAndMetadata] = {}
     waiting: dict[TopicPartition, Row] = {}
     now_ms = context.services.clock.now_ms()
-    turns = CooperativeYield()
-    async for topic in turns.over(request.topics):
+    yielding = CooperativeYield()
+    async for topic in yielding.over(request.topics):
         known = asked_topic(context, topic.name, topic.topic_id, Operation.READ)
         rows = []
-        async for asked in turns.over(topic.partitions):
+        async for asked in yielding.over(topic.partitions):
             row = Row(
                 partition_index=asked.partition_index, error_code=known.error_for(asked.partition_index)
             )

@@ -24,11 +24,11 @@ async def offset_delete(context: RequestContext, request: OffsetDeleteRequest) -
     context.authorize(Operation.DELETE, Resource.group(request.group_id))
     response = OffsetDeleteResponse()
     waiting: dict[TopicPartition, Row] = {}
-    turns = CooperativeYield()
-    async for topic in turns.over(request.topics):
+    yielding = CooperativeYield()
+    async for topic in yielding.over(request.topics):
         known = asked_topic(context, topic.name, NO_TOPIC_ID, Operation.READ)
         rows = []
-        async for asked in turns.over(topic.partitions):
+        async for asked in yielding.over(topic.partitions):
             row = Row(
                 partition_index=asked.partition_index, error_code=known.error_for(asked.partition_index)
             )

@@ -34,15 +34,15 @@ NO_TOPIC_ID = bytes(16)
 @handles(ApiKey.OFFSET_FETCH, versions=(1, 10))
 async def offset_fetch(context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
     """Each group has its own result."""
-    turns = CooperativeYield()
+    yielding = CooperativeYield()
     if context.version >= SEVERAL_GROUPS_FROM:
         rows = [
-            await _fetch(context, asked, request.require_stable, turns)
-            async for asked in turns.over(request.groups)
+            await _fetch(context, asked, request.require_stable, yielding)
+            async for asked in yielding.over(request.groups)
         ]
         return OffsetFetchResponse(groups=rows)
     asked = OffsetFetchRequest.Groups(group_id=request.group_id, topics=_topics_of(request))
-    return await _as_single(context, await _fetch(context, asked, request.require_stable, turns), asked)
+    return await _as_single(context, await _fetch(context, asked, request.require_stable, yielding), asked)
 
 
 def _topics_of(request: OffsetFetchRequest) -> list[OffsetFetchRequest.Groups.Topics] | None:
@@ -55,18 +55,21 @@ def _topics_of(request: OffsetFetchRequest) -> list[OffsetFetchRequest.Groups.To
 
 
 async def _fetch(
-    context: RequestContext, asked: OffsetFetchRequest.Groups, require_stable: bool, turns: CooperativeYield
+    context: RequestContext,
+    asked: OffsetFetchRequest.Groups,
+    require_stable: bool,
+    yielding: CooperativeYield,
 ) -> GroupRow:
     row = GroupRow(group_id=asked.group_id)
     topics, partitions = None, None
     if asked.topics is not None:
         topics = [
             (asked_topic(context, topic.name, topic.topic_id, Operation.DESCRIBE), topic.partition_indexes)
-            async for topic in turns.over(asked.topics)
+            async for topic in yielding.over(asked.topics)
         ]
         partitions = [
             TopicPartition(topic.name, index)
-            async for topic, indexes in turns.over(topics)
+            async for topic, indexes in yielding.over(topics)
             for index in indexes
         ]
     try:
@@ -85,7 +88,8 @@ async def _fetch(
         row.topics = _all_found(context, found)
     else:
         row.topics = [
-            await _asked_for(topic, indexes, found, turns) async for topic, indexes in turns.over(topics)
+            await _asked_for(topic, indexes, found, yielding)
+            async for topic, indexes in yielding.over(topics)
         ]
     return row
 
@@ -107,13 +111,16 @@ def _all_found(context: RequestContext, found: dict[TopicPartition, FetchedOffse
 
 
 async def _asked_for(
-    topic: AskedTopic, indexes: list[int], found: dict[TopicPartition, FetchedOffset], turns: CooperativeYield
+    topic: AskedTopic,
+    indexes: list[int],
+    found: dict[TopicPartition, FetchedOffset],
+    yielding: CooperativeYield,
 ) -> TopicRow:
     # A name need not exist: offsets outlive their topic. An unknown id has no offsets.
     is_refused = topic.error in (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     partitions = [
         _refused(index, topic.error) if is_refused else _row(index, found[TopicPartition(topic.name, index)])
-        async for index in turns.over(indexes)
+        async for index in yielding.over(indexes)
     ]
     return TopicRow(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
 
@@ -152,12 +159,12 @@ async def _as_single(
             for one in asked.topics or []
         ]
     response = OffsetFetchResponse(error_code=row.error_code)
-    turns = CooperativeYield()
+    yielding = CooperativeYield()
     response.topics = [
         OffsetFetchResponse.Topics(
-            name=topic.name, partitions=[_old_row(one) async for one in turns.over(topic.partitions)]
+            name=topic.name, partitions=[_old_row(one) async for one in yielding.over(topic.partitions)]
         )
-        async for topic in turns.over(topics)
+        async for topic in yielding.over(topics)
     ]
     return response
 

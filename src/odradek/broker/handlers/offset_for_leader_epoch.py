@@ -24,16 +24,16 @@ async def offset_for_leader_epoch(
     context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
     """Each partition has its own result."""
-    turns = CooperativeYield()
+    yielding = CooperativeYield()
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderEpochResponse.Topics(
                 topic=topic.topic,
                 partitions=[
-                    _answer(context, topic.topic, asked) async for asked in turns.over(topic.partitions)
+                    _answer(context, topic.topic, asked) async for asked in yielding.over(topic.partitions)
                 ],
             )
-            async for topic in turns.over(request.topics)
+            async for topic in yielding.over(request.topics)
         ]
     )
 

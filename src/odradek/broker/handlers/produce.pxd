@@ -7,7 +7,7 @@ from odradek.broker.requests.purgatory cimport CommitWait, CommitWaiter
 from odradek.log.partition.log_appender cimport AppendInfo
 from odradek.replication.partition cimport Partition
 
-cdef long long _V2_FROM, _STEPS_PER_TURN, _TOPIC_IDS_FROM, _ZSTD_FROM, _ALL_IN_SYNC, _ATTRIBUTES_AT, _TRANSACTIONAL, _CODEC_MASK
+cdef long long _V2_FROM, _STEPS_PER_YIELD, _TOPIC_IDS_FROM, _ZSTD_FROM, _ALL_IN_SYNC, _ATTRIBUTES_AT, _TRANSACTIONAL, _CODEC_MASK
 cdef long long _ZSTD
 cdef double _MAX_SECONDS
 cdef Py_ssize_t _HEADER_SIZE, _PRODUCER_AT
@@ -44,7 +44,7 @@ cdef class Appending:
     @cython.locals(acks="long long", info=AppendInfo)
     cdef _append_to(self, Partition partition, records, row)
     @cython.locals(
-        octets="const unsigned char *", producer_id="long long", producer_epoch="long long", sequence="long long",
+        raw="const unsigned char *", producer_id="long long", producer_epoch="long long", sequence="long long",
     )
     cdef bint _begins_transaction(self, Partition partition, records, row) except -1
     cdef _wait_for(self, Partition partition, long long last_offset, row)

@@ -54,15 +54,15 @@ from odradek.replication.partition import ALL_IN_SYNC, Partition
 from odradek.replication.replica_manager import UnknownPartition
 
 if cython.compiled:
-    from cython.cimports.odradek.common.byte_access import int16_at, int32_at, int64_at, octets_of
+    from cython.cimports.odradek.common.byte_access import int16_at, int32_at, int64_at, raw_bytes
     from cython.cimports.odradek.common.c_clocks import monotonic_seconds
 else:
-    from odradek.common.byte_access import int16_at, int32_at, int64_at, octets_of
+    from odradek.common.byte_access import int16_at, int32_at, int64_at, raw_bytes
     from odradek.common.c_clocks import monotonic_seconds
 
 Row = ProduceResponse.Responses.PartitionResponses
 # Of a request for very many partitions.
-BATCHES_PER_TURN = 100
+BATCHES_PER_YIELD = 100
 # How long any other request may keep everybody waiting. Only hundreds of batches that decompress to 64 times
 # their size come near it; what is left of them is refused with a retriable error.
 MAX_SECONDS = 0.5
@@ -75,7 +75,7 @@ LOW_ATTRIBUTES_POSITION = ATTRIBUTES_POSITION + 1
 _RESPONSE = default_plan(ProduceResponse)
 _TOPIC = default_plan(ProduceResponse, "responses")
 _ROW = default_plan(ProduceResponse, "responses", "partition_responses")
-_STEPS_PER_TURN = STEPS_PER_YIELD
+_STEPS_PER_YIELD = STEPS_PER_YIELD
 _MAX_SECONDS = MAX_SECONDS
 _TOPIC_IDS_FROM, _ZSTD_FROM, _V2_FROM = TOPIC_IDS_FROM, ZSTD_FROM, ADD_FROM
 _ALL_IN_SYNC = ALL_IN_SYNC
@@ -93,15 +93,15 @@ def produce(context: RequestContext, request: ProduceRequest) -> Answer:
     """Append what can be appended; each partition has its own outcome."""
     if request.transactional_id is not None and context.services.authorizer is not None:
         _authorize_transaction(context, request)
-    if _partition_count(request) > _STEPS_PER_TURN:
+    if _partition_count(request) > _STEPS_PER_YIELD:
         _keep_records(request)
         # What the client sends next must not overtake it.
         context.connection.pause()
-        return _produce_in_turns(context, request)
+        return _produce_with_yields(context, request)
     if not context.services.replicas.beginning.is_empty and _beginning(context, request):
         _keep_records(request)
         context.connection.pause()
-        return _produce_in_turns(context, request)
+        return _produce_with_yields(context, request)
     appending = Appending(context, request)
     appending.deadline = monotonic_seconds() + _MAX_SECONDS
     for topic in request.topic_data:
@@ -123,16 +123,16 @@ async def _produce_verified(appending: Appending) -> ProduceResponse | None:
     return appending.answer()
 
 
-async def _produce_in_turns(context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
+async def _produce_with_yields(context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
     """The same for very many partitions, or when leader epochs begin, while others are served."""
-    turns = CooperativeYield(BATCHES_PER_TURN)
+    yielding = CooperativeYield(BATCHES_PER_YIELD)
     beginning = context.services.replicas.beginning
     try:
         await beginning.ended(_beginning(context, request))
         appending = Appending(context, request)
         for topic in request.topic_data:
             name = appending.begin_topic(topic)
-            async for part in turns.over(topic.partition_data):
+            async for part in yielding.over(topic.partition_data):
                 if not beginning.is_empty:
                     await beginning.ended([TopicPartition(name, part.index)])
                 appending.append(part)
@@ -188,7 +188,7 @@ def _authorize_transaction(context: RequestContext, request: ProduceRequest) -> 
 class Appending:
     """One produce request: its batches are appended one by one, and the response filled.
 
-    A batch whose turn is after `deadline` is refused.
+    A batch that is reached after `deadline` is refused.
     """
 
     __slots__ = (
@@ -321,13 +321,13 @@ class Appending:
             )
         if len(records) < _HEADER_SIZE:
             return False  # refused when it is appended
-        octets = octets_of(records)
-        producer_id = int64_at(octets, _PRODUCER_AT)
-        producer_epoch = int16_at(octets, _PRODUCER_AT + 8)
+        raw = raw_bytes(records)
+        producer_id = int64_at(raw, _PRODUCER_AT)
+        producer_epoch = int16_at(raw, _PRODUCER_AT + 8)
         producers = partition.log.producers
         if producers.has_ongoing_transaction(producer_id, producer_epoch):
             return False
-        sequence = int32_at(octets, _PRODUCER_AT + 10)
+        sequence = int32_at(raw, _PRODUCER_AT + 10)
         self._keep_unverified(partition, records, row, producer_id, producer_epoch, sequence)
         return True
 

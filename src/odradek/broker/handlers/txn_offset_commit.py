@@ -40,11 +40,11 @@ async def txn_offset_commit(
     offsets: dict[TopicPartition, OffsetAndMetadata] = {}
     waiting: dict[TopicPartition, Row] = {}
     now_ms = context.services.clock.now_ms()
-    turns = CooperativeYield()
-    async for topic in turns.over(request.topics):
+    yielding = CooperativeYield()
+    async for topic in yielding.over(request.topics):
         known = asked_topic(context, topic.name, NO_TOPIC_ID, Operation.READ)
         rows = []
-        async for asked in turns.over(topic.partitions):
+        async for asked in yielding.over(topic.partitions):
             index = asked.partition_index
             row = Row(partition_index=index, error_code=known.error_for(index))
             rows.append(row)

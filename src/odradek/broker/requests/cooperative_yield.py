@@ -1,6 +1,6 @@
-"""Requests that name very many things: the loop serves whoever else is there in between.
+"""Requests that name very many items: the loop serves other clients in between.
 
-A row of an answer takes some microseconds, so that a thousand of them keep others waiting for milliseconds.
+A row of a response takes some microseconds, so that a thousand of them keep others waiting for milliseconds.
 Reading and writing the bytes of such a request cannot be interrupted; that takes a tenth of a second at most.
 """
 
@@ -10,23 +10,23 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from typing import TypeVar
 
-Thing = TypeVar("Thing")
+Item = TypeVar("Item")
 STEPS_PER_YIELD = 1000
 
 
 class CooperativeYield:
-    """Counts the steps of one request; after some of them others have their turn."""
+    """Counts the steps of one request; after every `steps_per_yield` of them the loop serves others."""
 
-    __slots__ = ("_steps", "_steps_per_turn")
+    __slots__ = ("_steps", "_steps_per_yield")
 
-    def __init__(self, steps_per_turn: int = STEPS_PER_YIELD) -> None:
+    def __init__(self, steps_per_yield: int = STEPS_PER_YIELD) -> None:
         self._steps = 0
-        self._steps_per_turn = steps_per_turn
+        self._steps_per_yield = steps_per_yield
 
-    async def over(self, things: Iterable[Thing]) -> AsyncIterator[Thing]:
-        """Each of them, with turns of others in between; whatever is iterated must bear that."""
-        for thing in things:
-            yield thing
+    async def over(self, items: Iterable[Item]) -> AsyncIterator[Item]:
+        """Each item; others run in between, and may change what is iterated."""
+        for item in items:
+            yield item
             self._steps += 1
-            if self._steps % self._steps_per_turn == 0:
+            if self._steps % self._steps_per_yield == 0:
                 await asyncio.sleep(0)

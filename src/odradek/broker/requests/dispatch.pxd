@@ -29,6 +29,6 @@ cdef class Dispatcher:
     cdef dict _routes
     cdef readonly dict counters
 
-    @cython.locals(route=Route, context=RequestContext, octets="const unsigned char *", api_key="long long", version="long long")
+    @cython.locals(route=Route, context=RequestContext, raw="const unsigned char *", api_key="long long", version="long long")
     cpdef handle(self, connection, frame, Exchange exchange)
     cdef _run(self, Route route, RequestContext context, request, Py_ssize_t size)

@@ -40,9 +40,9 @@ from odradek.protocol.schema import Versions
 from odradek.protocol.structs import Message
 
 if cython.compiled:
-    from cython.cimports.odradek.common.byte_access import int16_at, octets_of
+    from cython.cimports.odradek.common.byte_access import int16_at, raw_bytes
 else:
-    from odradek.common.byte_access import int16_at, octets_of
+    from odradek.common.byte_access import int16_at, raw_bytes
 
 log = logging.getLogger(__name__)
 
@@ -151,8 +151,8 @@ class Dispatcher:
         try:
             if len(frame) < _SHORTEST:
                 peek_request(frame)  # raises
-            octets = octets_of(frame)
-            api_key, version = int16_at(octets, 0), int16_at(octets, 2)
+            raw = raw_bytes(frame)
+            api_key, version = int16_at(raw, 0), int16_at(raw, 2)
             route = self._routes.get((api_key, version))
             if route is None:
                 route = self._add_route(connection, frame, exchange)

@@ -26,10 +26,10 @@ cdef class FetchPartition:
 
     cpdef ask(self, asked)
     @cython.locals(
-        news=bint, has_error=bint, high_watermark="long long", last_stable_offset="long long",
+        has_changed=bint, has_error=bint, high_watermark="long long", last_stable_offset="long long",
         log_start_offset="long long",
     )
-    cpdef bint has_news(self, row) except -1
+    cpdef bint has_changed(self, row) except -1
 
 
 @cython.final

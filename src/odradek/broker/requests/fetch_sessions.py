@@ -82,12 +82,12 @@ class FetchPartition:
         self.follower_start_offset = asked.log_start_offset
         self.max_bytes = asked.partition_max_bytes
 
-    def has_news(self, row: Any) -> bool:
+    def has_changed(self, row: Any) -> bool:
         """Whether an incremental response must name this partition; remembers what it will say."""
         high_watermark, last_stable_offset = row.high_watermark, row.last_stable_offset
         log_start_offset = row.log_start_offset
         has_error = row.error_code != 0
-        news = (
+        has_changed = (
             has_error
             or not self.is_told
             or high_watermark != self.high_watermark
@@ -102,7 +102,7 @@ class FetchPartition:
         self.high_watermark = high_watermark
         self.last_stable_offset = last_stable_offset
         self.log_start_offset = log_start_offset
-        return news
+        return has_changed
 
 
 class FetchSession:

@@ -21,7 +21,7 @@ from odradek.common.ids import TopicPartition
 
 PARTITION = 0
 WARM_UP = 20
-"""Records that are not timed, so that connections are open and caches are warm."""
+"""Records that are not timed, so that connections are open and caches are filled."""
 PATIENCE_S = 30.0
 
 Send = Callable[[bytes], None]

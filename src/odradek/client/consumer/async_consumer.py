@@ -107,12 +107,12 @@ class AsyncConsumer(Generic[Key, Value]):
         check_function("key_deserializer", key_deserializer)
         check_function("value_deserializer", value_deserializer)
         self.config = consumer_config(settings)
-        self._news = asyncio.Event()
-        self._inbox = FetchBuffer()
-        self._inbox.on_news = self._news.set
+        self._has_changed = asyncio.Event()
+        self._fetch_buffer = FetchBuffer()
+        self._fetch_buffer.on_change = self._has_changed.set
         self._interceptors = Interceptors(interceptors)
         self._reader = RecordReader(
-            self._inbox, key_deserializer, value_deserializer, self._interceptors.consumed
+            self._fetch_buffer, key_deserializer, value_deserializer, self._interceptors.consumed
         )
         self._auto_commit = (
             AutoCommit(self.config.auto_commit_interval_ms) if self.config.enable_auto_commit else None
@@ -126,7 +126,9 @@ class AsyncConsumer(Generic[Key, Value]):
         if self._is_closed:
             raise ClientClosed("consumer")
         if self._made is None:
-            self._made = Engine(self.config, self._inbox, self._reader.release, self._interceptors.committed)
+            self._made = Engine(
+                self.config, self._fetch_buffer, self._reader.release, self._interceptors.committed
+            )
         return self._made
 
     def _processed(self) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -188,10 +190,10 @@ class AsyncConsumer(Generic[Key, Value]):
         now = time.monotonic()
         deadline = now + seconds(timeout)
         if self._auto_commit is not None and self._auto_commit.is_due(now * 1000):
-            engine.commit_soon(self._auto_commit.news(self._processed()), None)
+            engine.commit_soon(self._auto_commit.changed_offsets(self._processed()), None)
         while True:
             engine.polled_ms = now * 1000
-            self._news.clear()
+            self._has_changed.clear()
             await self._attend()
             taken = take()
             if self._reader.has_drained:
@@ -202,15 +204,15 @@ class AsyncConsumer(Generic[Key, Value]):
                 return taken
             try:
                 async with asyncio.timeout(min(deadline - now, LONGEST_SLICE_S)):
-                    await self._news.wait()
+                    await self._has_changed.wait()
             except TimeoutError:
                 now = time.monotonic()
 
     async def _attend(self) -> None:
         """Make the calls that wait for a poll, and raise what went wrong."""
-        inbox = self._inbox
-        while inbox.calls:
-            call = inbox.calls.popleft()
+        fetch_buffer = self._fetch_buffer
+        while fetch_buffer.calls:
+            call = fetch_buffer.calls.popleft()
             try:
                 answer = call.function()
                 if inspect.isawaitable(answer):
@@ -220,7 +222,7 @@ class AsyncConsumer(Generic[Key, Value]):
                 raise
             settle(call.done, answer, None)
             await asyncio.sleep(0)  # often the next call follows at once
-        problem = inbox.problem()
+        problem = fetch_buffer.problem()
         if problem is not None:
             raise problem.with_traceback(None)
 

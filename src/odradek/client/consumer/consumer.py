@@ -112,9 +112,9 @@ class Consumer(PollPath[Key, Value]):
         check_function("value_deserializer", value_deserializer)
         self.config = consumer_config(settings)
         self._interceptors = Interceptors(interceptors)
-        inbox = FetchBuffer()
-        reader = RecordReader(inbox, key_deserializer, value_deserializer, self._interceptors.consumed)
-        super().__init__(inbox, reader, self.config.max_poll_records)
+        fetch_buffer = FetchBuffer()
+        reader = RecordReader(fetch_buffer, key_deserializer, value_deserializer, self._interceptors.consumed)
+        super().__init__(fetch_buffer, reader, self.config.max_poll_records)
         self._auto_commit = (
             AutoCommit(self.config.auto_commit_interval_ms) if self.config.enable_auto_commit else None
         )
@@ -123,7 +123,7 @@ class Consumer(PollPath[Key, Value]):
         self._is_open = True
 
     async def _start(self) -> Engine:
-        return Engine(self.config, self._inbox, self._reader.release, self._interceptors.committed)
+        return Engine(self.config, self._fetch_buffer, self._reader.release, self._interceptors.committed)
 
     def _processed(self) -> dict[TopicPartition, OffsetAndMetadata]:
         return self._reader.processed(dict(self._engine.states))
@@ -195,9 +195,9 @@ class Consumer(PollPath[Key, Value]):
 
     def _attend(self) -> None:
         """Make the calls that wait for a poll, and raise what went wrong."""
-        inbox = self._inbox
-        while inbox.calls:
-            call = inbox.calls.popleft()
+        fetch_buffer = self._fetch_buffer
+        while fetch_buffer.calls:
+            call = fetch_buffer.calls.popleft()
             try:
                 answer = call.function()
             except BaseException as error:
@@ -205,8 +205,8 @@ class Consumer(PollPath[Key, Value]):
                 raise
             self._background.call_soon(settle, call.done, answer, None)
             # What the call was about goes on in the background; often the next call follows at once.
-            self._inbox.wait(0.01)
-        problem = inbox.problem()
+            self._fetch_buffer.wait(0.01)
+        problem = fetch_buffer.problem()
         if problem is not None:
             raise problem.with_traceback(None)
 
@@ -216,7 +216,7 @@ class Consumer(PollPath[Key, Value]):
 
     def _commit_if_due(self, now_ms: float) -> None:
         if self._auto_commit is not None and self._auto_commit.is_due(now_ms):
-            offsets = self._auto_commit.news(self._processed())
+            offsets = self._auto_commit.changed_offsets(self._processed())
             if offsets:
                 self._background.call_soon(self._engine.commit_soon, offsets, None)
 

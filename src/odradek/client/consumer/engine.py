@@ -44,17 +44,17 @@ BETWEEN_GENERATIONS = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLE
 
 
 class Engine:
-    """Keeps `states` filled and fetched. Made and used on one loop; `inbox` leads to the user."""
+    """Keeps `states` filled and fetched. Made and used on one loop; `fetch_buffer` leads to the user."""
 
     def __init__(
         self,
         config: ConsumerConfig,
-        inbox: FetchBuffer,
+        fetch_buffer: FetchBuffer,
         release: Release,
         on_committed: Callable[[Offsets], None],
     ) -> None:
         self.config = config
-        self.inbox = inbox
+        self.fetch_buffer = fetch_buffer
         self.states: dict[TopicPartition, PartitionPosition] = {}
         self.brokers = Brokers(config, "consumer", creates_topics=config.allow_auto_create_topics)
         self.brokers.metadata.on_update = self._check_topic_errors
@@ -68,7 +68,7 @@ class Engine:
             config,
             self.brokers,
             self.states,
-            inbox,
+            fetch_buffer,
             reset=self._out_of_range,
             truncated=self._truncated,
         )
@@ -89,7 +89,7 @@ class Engine:
         """Share topics with the group."""
         if self._offsets is None:
             raise NotSubscribed("subscribe() needs a group_id; without a group, assign() partitions")
-        self.inbox.fatal = None
+        self.fetch_buffer.fatal = None
         is_new = self.config.group_protocol == "consumer"
         self._subscription.subscribe(topics, pattern, listener, broker_matches=is_new)
         self.brokers.metadata.want(self._subscription.topics)
@@ -123,7 +123,7 @@ class Engine:
         state = self.states[partition] = PartitionPosition(*partition)
         state.fetch_end = end
         state.seek(start)
-        self.inbox.errors.clear()
+        self.fetch_buffer.errors.clear()
         self.pump()
 
     async def unsubscribe(self) -> None:
@@ -133,7 +133,7 @@ class Engine:
             state.lose_position()
         self.states.clear()
         self._subscription.clear()
-        self.inbox.fatal = None
+        self.fetch_buffer.fatal = None
 
     async def _run(self, member: Membership | HeartbeatMembership) -> None:
         try:
@@ -141,7 +141,7 @@ class Engine:
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            self.inbox.end(error)
+            self.fetch_buffer.end(error)
 
     async def _watch_topics(self) -> None:
         """Refresh the metadata regularly, to match the pattern with new topics."""
@@ -188,14 +188,14 @@ class Engine:
         if is_lost:
             self._drop(gone)
             if listener is not None:
-                await self.inbox.call(lambda: listener.on_partitions_lost(gone))
+                await self.fetch_buffer.call(lambda: listener.on_partitions_lost(gone))
             return
         # Only during a poll is it sure that the user has done with all records it got.
-        offsets = await self.inbox.call(lambda: self._release(dict(self.states), gone))
+        offsets = await self.fetch_buffer.call(lambda: self._release(dict(self.states), gone))
         if self.config.enable_auto_commit:
             await self._commit_quietly(offsets)
         if listener is not None:
-            await self.inbox.call(lambda: listener.on_partitions_revoked(gone))
+            await self.fetch_buffer.call(lambda: listener.on_partitions_revoked(gone))
         self._drop(gone)
 
     def _drop(self, partitions: Iterable[TopicPartition]) -> None:
@@ -212,12 +212,12 @@ class Engine:
         self.brokers.metadata.want({partition.topic for partition in partitions})
         if listener is not None:
             new = sorted(partitions)
-            await self.inbox.call(lambda: listener.on_partitions_assigned(new))
+            await self.fetch_buffer.call(lambda: listener.on_partitions_assigned(new))
         self.pump()
 
     def fail(self, error: BaseException) -> None:
         """The next poll raises this."""
-        self.inbox.fail(error)
+        self.fetch_buffer.fail(error)
 
     def _check_topic_errors(self) -> None:
         """Report topics that are refused; log missing ones, which may be created later."""
@@ -226,7 +226,7 @@ class Engine:
             self._subscription.topics.union(partition.topic for partition in self.states) & errors.keys()
         ):
             if errors[topic] in REFUSED_TOPICS:
-                self.inbox.fail_once(broker_error(errors[topic], f"topic {topic}"))
+                self.fetch_buffer.fail_once(broker_error(errors[topic], f"topic {topic}"))
             elif errors[topic] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 self._schedule_refresh()
                 self._missing[topic] += 1
@@ -253,7 +253,7 @@ class Engine:
     def _out_of_range(self, state: PartitionPosition) -> None:
         """The offset is out of range."""
         if self.config.auto_offset_reset == "none":
-            self.inbox.fail(NoOffset([state.topic_partition]))
+            self.fetch_buffer.fail(NoOffset([state.topic_partition]))
             state.not_before_ms = time.monotonic() * 1000 + self.config.retry_backoff_ms
             return
         _log.info("%s: offset %s is out of range", state.topic_partition, state.fetch_offset)
@@ -268,7 +268,7 @@ class Engine:
         divergent_offset = end.end_offset if end.is_known else None
         _log.warning("the log of %s was truncated before offset %s: %s", partition, offset, end)
         if self.config.auto_offset_reset == "none":
-            self.inbox.fail_once(LogTruncated(partition, offset, divergent_offset))
+            self.fetch_buffer.fail_once(LogTruncated(partition, offset, divergent_offset))
             state.not_before_ms = time.monotonic() * 1000 + self.config.retry_backoff_ms
         elif divergent_offset is not None:
             state.seek(divergent_offset, end.leader_epoch)
@@ -284,7 +284,7 @@ class Engine:
             await self._from_ends({state for state in missing if state.position is None})
         except (BrokerError, ClientError) as error:
             if not is_retriable(error):
-                self.inbox.fail(error)
+                self.fetch_buffer.fail(error)
             await asyncio.sleep(self.config.retry_backoff_ms / 1000)
         finally:
             self._finding = None
@@ -334,7 +334,7 @@ class Engine:
     def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:
         """Read on from an offset; with the epoch of the record before it, if the log still has that."""
         self.state(partition).seek(offset, leader_epoch)
-        self.inbox.remove_errors_of(partition)
+        self.fetch_buffer.remove_errors_of(partition)
         self.pump()
 
     async def seek_to_end_of(self, partitions: Collection[TopicPartition], time_ms: int) -> None:
@@ -353,7 +353,7 @@ class Engine:
         deadline_ms = time.monotonic() * 1000 + timeout_ms
         while state.position is None:
             self.pump()
-            problem = self.inbox.problem()
+            problem = self.fetch_buffer.problem()
             if problem is not None:
                 raise problem
             if time.monotonic() * 1000 > deadline_ms:
@@ -399,14 +399,16 @@ class Engine:
         if error.error_code not in BETWEEN_GENERATIONS or not isinstance(self._member, Membership):
             return False
         # A generation that waits for its assignments takes no commits, and will when it has them.
-        has_news = error.error_code == ErrorCode.REBALANCE_IN_PROGRESS or not self._member.has_joined.is_set()
+        is_expected = (
+            error.error_code == ErrorCode.REBALANCE_IN_PROGRESS or not self._member.has_joined.is_set()
+        )
         try:
             async with asyncio.timeout(self.config.default_api_timeout_ms / 1000):
                 await self._member.has_joined.wait()
         except TimeoutError:
             return False
         is_ours = all(partition in self.states for partition in offsets)
-        return is_ours and (has_news or self._identity() != who)
+        return is_ours and (is_expected or self._identity() != who)
 
     def _identity(self) -> MemberIdentity:
         return self._member.identity if self._member is not None else MemberIdentity()
@@ -430,7 +432,7 @@ class Engine:
             except (BrokerError, ClientError) as problem:
                 error = problem
             if on_commit is not None:
-                await self.inbox.call(lambda: on_commit(error, offsets))
+                await self.fetch_buffer.call(lambda: on_commit(error, offsets))
             elif error is not None:
                 _log.warning("committing offsets in the background: %s", error)
 

@@ -7,7 +7,7 @@ from odradek.client.consumer.record_reader cimport RecordReader
 
 
 cdef class PollPath:
-    cdef readonly FetchBuffer _inbox
+    cdef readonly FetchBuffer _fetch_buffer
     cdef readonly RecordReader _reader
     cdef object _max_poll_records
     cdef readonly object _using
@@ -17,6 +17,6 @@ cdef class PollPath:
     cdef public bint _is_open
 
     cpdef _poll(self, timeout, limit, take)
-    @cython.locals(inbox=FetchBuffer, reader=RecordReader, now=double, deadline=double)
+    @cython.locals(fetch_buffer=FetchBuffer, reader=RecordReader, now=double, deadline=double)
     cdef _take_or_wait(self, double timeout_s, limit, take)
     cpdef _begin_to_use(self)

@@ -27,8 +27,8 @@ LONGEST_SLICE_S = 1.0
 class PollPath:
     """`poll`; subclasses handle other cases in `_attend`, `_fetch_more` and `_commit_if_due`."""
 
-    def __init__(self, inbox, reader, max_poll_records):
-        self._inbox = inbox
+    def __init__(self, fetch_buffer, reader, max_poll_records):
+        self._fetch_buffer = fetch_buffer
         self._reader = reader
         self._max_poll_records = max_poll_records
         self._using = threading.RLock()
@@ -62,14 +62,14 @@ class PollPath:
             self._using.release()
 
     def _take_or_wait(self, timeout_s, limit, take):
-        inbox, reader = self._inbox, self._reader
+        fetch_buffer, reader = self._fetch_buffer, self._reader
         now = monotonic_seconds()
         deadline = now + timeout_s
         if self._auto_commit is not None:
             self._commit_if_due(now * 1000)
         while True:
             self._engine.polled_ms = now * 1000
-            if inbox.has_demands():
+            if fetch_buffer.has_demands():
                 self._attend()
             taken = reader.take(limit) if take is None else take()
             if reader.has_drained:
@@ -78,8 +78,8 @@ class PollPath:
                 return taken
             now = monotonic_seconds()
             if now < deadline:
-                inbox.wait(min(deadline - now, LONGEST_SLICE_S))
-            elif not inbox.read_available():
+                fetch_buffer.wait(min(deadline - now, LONGEST_SLICE_S))
+            elif not fetch_buffer.read_available():
                 return None
 
     def _begin_to_use(self):

@@ -16,14 +16,14 @@ Value = TypeVar("Value")
 LONGEST_SLICE_S: float
 
 class PollPath(Generic[Key, Value]):
-    _inbox: FetchBuffer
+    _fetch_buffer: FetchBuffer
     _reader: RecordReader
     _using: threading._RLock
     _background: BackgroundLoop
     _engine: Engine
     _auto_commit: AutoCommit | None
     _is_open: bool
-    def __init__(self, inbox: FetchBuffer, reader: RecordReader, max_poll_records: int) -> None: ...
+    def __init__(self, fetch_buffer: FetchBuffer, reader: RecordReader, max_poll_records: int) -> None: ...
     def poll(
         self, timeout: float = 0.0, *, max_records: int | None = None
     ) -> list[ConsumerRecord[Key, Value]]: ...

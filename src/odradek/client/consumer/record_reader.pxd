@@ -8,7 +8,7 @@ from odradek.client.consumer.fetch.fetch_buffer cimport FetchBuffer
 
 @cython.final
 cdef class RecordReader:
-    cdef readonly FetchBuffer inbox
+    cdef readonly FetchBuffer fetch_buffer
     cdef object _intercept
     cdef readonly object leftover
     cdef readonly object statistics

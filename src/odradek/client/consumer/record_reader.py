@@ -26,15 +26,15 @@ Intercept = Callable[[list[ConsumerRecord[Any, Any]]], list[ConsumerRecord[Any, 
 
 
 class RecordReader:
-    """The user's end of an inbox.
+    """The user's end of an fetch_buffer.
 
     `leftover` has records that an iteration took and did not give to the user yet: they count as unread.
     """
 
     def __init__(
-        self, inbox: FetchBuffer, key_deserializer: Any, value_deserializer: Any, intercept: Intercept
+        self, fetch_buffer: FetchBuffer, key_deserializer: Any, value_deserializer: Any, intercept: Intercept
     ) -> None:
-        self.inbox = inbox
+        self.fetch_buffer = fetch_buffer
         self._intercept = intercept
         self.leftover: deque[ConsumerRecord[Any, Any]] = deque()
         self.statistics = ConsumerStatistics()
@@ -95,9 +95,9 @@ class RecordReader:
             still_held = [fetched for fetched in self._held if fetched.state.is_held]
             if len(still_held) < len(self._held):
                 freed = [fetched for fetched in self._held if not fetched.state.is_held]
-                self.inbox.fetched.extendleft(reversed(freed))
+                self.fetch_buffer.fetched.extendleft(reversed(freed))
                 self._held = still_held
-        queue = self.inbox.fetched
+        queue = self.fetch_buffer.fetched
         while queue:
             fetched = queue[0]
             if fetched.generation != fetched.state.generation:
@@ -114,7 +114,7 @@ class RecordReader:
             state.position = fetched.offset
             state.leader_epoch = fetched.leader_epoch
         if fetched.is_empty:
-            self.inbox.fetched.popleft()
+            self.fetch_buffer.fetched.popleft()
             state.buffered -= 1
             # One less than too many for more: the fetcher may have stopped. Below that it goes on by itself,
             # and would be woken for nothing. (Looked at after the change: it may add one at any time.)
@@ -165,7 +165,7 @@ class RecordReader:
 
     def buffered_bytes(self) -> int:
         """Bytes that wait here."""
-        return sum(fetched.size for fetched in [*self.inbox.fetched, *self._held])
+        return sum(fetched.size for fetched in [*self.fetch_buffer.fetched, *self._held])
 
 
 class AutoCommit:
@@ -183,7 +183,7 @@ class AutoCommit:
         self._due_ms = now_ms + self._interval_ms
         return True
 
-    def news(
+    def changed_offsets(
         self, offsets: dict[TopicPartition, OffsetAndMetadata]
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """Those offsets that were not committed the last time."""

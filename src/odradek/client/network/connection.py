@@ -36,10 +36,10 @@ from odradek.protocol.structs import Message
 
 if cython.compiled:
     from cython.cimports.odradek.common.c_clocks import monotonic_seconds
-    from cython.cimports.odradek.net.socket_calls import send as send_octets
+    from cython.cimports.odradek.net.socket_calls import send as send_bytes
 else:
     from odradek.common.c_clocks import monotonic_seconds
-    from odradek.net.socket_calls import send as send_octets
+    from odradek.net.socket_calls import send as send_bytes
 
 SOFTWARE_NAME = "odradek"
 _CORRELATION_ID_POSITION = 8
@@ -175,10 +175,10 @@ class BrokerConnection(DirectReadOwner):
         """From any thread, with `_sending` held. The connection is closed if the request is sent in part."""
         self.last_used_ms = monotonic_seconds() * 1000
         deadline_ms = self.last_used_ms + timeout_ms
-        # Added first: the response may come before `send_octets` returns.
+        # Added first: the response may come before `send_bytes` returns.
         self._in_flight.add(InFlightRequest(correlation_id, api_key, timeout_ms, deadline_ms, answer))
         try:
-            sent: int = send_octets(self._own_descriptor(), request)
+            sent: int = send_bytes(self._own_descriptor(), request)
         except OSError:
             sent = -1
         if sent != len(request):

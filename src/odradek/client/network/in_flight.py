@@ -16,9 +16,9 @@ from odradek.client.network.responses import BadResponse
 from odradek.protocol.api_key import ApiKey
 
 if cython.compiled:
-    from cython.cimports.odradek.common.byte_access import int32_at, octets_of
+    from cython.cimports.odradek.common.byte_access import int32_at, raw_bytes
 else:
-    from odradek.common.byte_access import int32_at, octets_of
+    from odradek.common.byte_access import int32_at, raw_bytes
 
 MAX_CORRELATION_ID = 2**31 - 1
 
@@ -128,7 +128,7 @@ class InFlight:
 
     def answered(self, frame: memoryview) -> InFlightRequest:
         """The request that a frame answers; BadResponse unless it is the oldest."""
-        correlation_id = int32_at(octets_of(frame), 0)  # no response is shorter
+        correlation_id = int32_at(raw_bytes(frame), 0)  # no response is shorter
         if not self._waiting:
             raise BadResponse(f"an answer numbered {correlation_id}, and nothing was asked")
         oldest = self._waiting[0]

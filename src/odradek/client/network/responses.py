@@ -20,9 +20,9 @@ from odradek.common.errors import OdradekError
 from odradek.records.kernels.record_check import new_bytearray
 
 if cython.compiled:
-    from cython.cimports.odradek.common.byte_access import int32_at, octets_of
+    from cython.cimports.odradek.common.byte_access import int32_at, raw_bytes
 else:
-    from odradek.common.byte_access import int32_at, octets_of
+    from odradek.common.byte_access import int32_at, raw_bytes
 
 _SIZE_BYTES = 4
 RECEIVE_BYTES = 64 * 1024
@@ -134,7 +134,7 @@ class ResponseAssembler:
         self._answer, self._filled = answer, len(first)
 
     def _read_size(self, position: int) -> int:
-        size: int = int32_at(octets_of(self._received), position)
+        size: int = int32_at(raw_bytes(self._received), position)
         if size >> 8 == _TLS_ALERT:
             raise BadResponse("it speaks TLS and this client does not")
         if _SIZE_BYTES <= size <= self._max_bytes:

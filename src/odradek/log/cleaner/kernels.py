@@ -141,7 +141,7 @@ def _sum(a: cython.ulonglong, b: cython.ulonglong) -> cython.ulonglong:
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _turned(word: cython.ulonglong, bits: cython.int) -> cython.ulonglong:
+def _rotated(word: cython.ulonglong, bits: cython.int) -> cython.ulonglong:
     """Rotated to the left."""
     if cython.compiled:
         turned = (word << bits) | (word >> (64 - bits))
@@ -223,14 +223,14 @@ def _hash(
         for _round in range(rounds):
             a = _sum(a, b)
             c = _sum(c, d)
-            b = _turned(b, 13) ^ a
-            d = _turned(d, 16) ^ c
-            a = _turned(a, 32)
+            b = _rotated(b, 13) ^ a
+            d = _rotated(d, 16) ^ c
+            a = _rotated(a, 32)
             c = _sum(c, b)
             a = _sum(a, d)
-            b = _turned(b, 17) ^ c
-            d = _turned(d, 21) ^ a
-            c = _turned(c, 32)
+            b = _rotated(b, 17) ^ c
+            d = _rotated(d, 21) ^ a
+            c = _rotated(c, 32)
         if step <= words:
             a ^= word
         else:

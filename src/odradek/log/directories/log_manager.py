@@ -71,7 +71,7 @@ class LogManager:
         self.directories = [LogDirectory(path, self.files) for path in log_dirs]
         self.logs: dict[TopicPartition, PartitionLog] = {}
         self.report = LoadReport()
-        self._homes: dict[TopicPartition, LogDirectory] = {}
+        self._log_directories: dict[TopicPartition, LogDirectory] = {}
         # Checkpoints of partitions that are not served; they must be kept.
         self._retained: dict[TopicPartition, Checkpoints] = {}
         self._leaving = DirectoryDeletion(self.files)
@@ -116,7 +116,7 @@ class LogManager:
                 self.report.set_aside.append(path)  # it may be the only copy
                 continue
             self._leaving.add(path, now_ms)
-            if directory is not self._homes[partition]:
+            if directory is not self._log_directories[partition]:
                 self.report.unfinished_moves[partition] = directory
 
     def _start_loading(
@@ -176,7 +176,7 @@ class LogManager:
                 logger.error("%s is offline: %s", partition, corrupted)
                 self.report.corrupted[partition] = corrupted
                 self._retained[partition] = checkpoints
-                self._homes[partition] = directory
+                self._log_directories[partition] = directory
             except OSError as error:
                 self.fail_directory(directory, error)
             else:
@@ -191,9 +191,9 @@ class LogManager:
             log, shorter = (log, other) if log.log_end_offset > other.log_end_offset else (other, log)
             logger.error("%s is in two directories; %s is set aside", log.partition, shorter.directory.path)
             self._set_aside(shorter.partition, shorter.directory.path)
-            directory = directory if log is not other else self._homes[log.partition]
+            directory = directory if log is not other else self._log_directories[log.partition]
         self.logs[log.partition] = log
-        self._homes[log.partition] = directory
+        self._log_directories[log.partition] = directory
 
     def stop(self, now_ms: int, broker_epoch: int = -1) -> None:
         """Close every log and write the clean mark; blocks."""
@@ -224,11 +224,11 @@ class LogManager:
 
     def directory_of(self, partition: TopicPartition) -> LogDirectory | None:
         """The directory of a partition, if it is on this broker."""
-        return self._homes.get(partition)
+        return self._log_directories.get(partition)
 
     def logs_in(self, directory: LogDirectory) -> Iterator[PartitionLog]:
         """The logs of one directory that are served."""
-        return (log for tp, log in self.logs.items() if self._homes[tp] is directory)
+        return (log for tp, log in self.logs.items() if self._log_directories[tp] is directory)
 
     def fail_directory(self, directory: LogDirectory, error: OSError) -> list[TopicPartition]:
         """Take a directory offline; the partitions that go offline with it."""
@@ -238,7 +238,7 @@ class LogManager:
         return self._drop_logs_of(directory)
 
     def _drop_logs_of(self, directory: LogDirectory) -> list[TopicPartition]:
-        lost = [partition for partition, home in self._homes.items() if home is directory]
+        lost = [partition for partition, one in self._log_directories.items() if one is directory]
         for partition in lost:
             log = self.logs.pop(partition, None)
             if log is not None:
@@ -247,10 +247,10 @@ class LogManager:
 
     def report_failure(self, partition: TopicPartition, error: StorageError) -> list[TopicPartition]:
         """After a failed write or read of a log: take the directory offline unless its disk is full."""
-        home = self._homes.get(partition)
-        if error.is_no_space or home is None:
+        directory = self._log_directories.get(partition)
+        if error.is_no_space or directory is None:
             return []
-        return self.fail_directory(home, OSError(error.errno, str(error)))
+        return self.fail_directory(directory, OSError(error.errno, str(error)))
 
     def _check_any_online(self) -> None:
         if not self.online_directories():
@@ -299,12 +299,12 @@ class LogManager:
             raise self.report.corrupted[partition]
         check_topic_name(partition.topic)
         self._check_any_online()
-        home = self._homes.get(partition)
-        if home is not None and home.failure is not None:
-            raise StorageError(home.failure, home.path)
+        directory = self._log_directories.get(partition)
+        if directory is not None and directory.failure is not None:
+            raise StorageError(directory.failure, directory.path)
         directory = self._preferred(partition) or self._emptiest()
         # Reserved from now on, so that the next of many new partitions gets another directory.
-        self._homes[partition] = directory
+        self._log_directories[partition] = directory
 
         def load(path: str) -> PartitionLog:
             return self._load(path, partition, config, NEW_PARTITION, now_ms)
@@ -341,9 +341,9 @@ class LogManager:
     def _emptiest(self) -> LogDirectory:
         online = self.online_directories()
         counts = dict.fromkeys([one for one in online if not one.is_full] or online, 0)
-        for home in self._homes.values():
-            if home in counts:
-                counts[home] += 1
+        for directory in self._log_directories.values():
+            if directory in counts:
+                counts[directory] += 1
         return min(counts, key=lambda directory: counts[directory])
 
     def delete(self, partition: TopicPartition, *, now_ms: int) -> None:
@@ -356,7 +356,7 @@ class LogManager:
         It must be done before the partition is created again. StorageError if the disk fails.
         """
         log = self.logs.pop(partition, None)
-        directory = self._homes.pop(partition, None)
+        directory = self._log_directories.pop(partition, None)
         self.report.corrupted.pop(partition, None)
         self._retained.pop(partition, None)
         if directory is None or directory.failure is not None:
@@ -394,7 +394,7 @@ class LogManager:
         copy = move.take_over()
         copy.directory.path = live
         self.logs[partition] = copy
-        self._homes[partition] = move.directory
+        self._log_directories[partition] = move.directory
         del self.moves[partition]
         due_ms = now_ms + source.config.file_delete_delay_ms
         return lambda: self._leaving.give_up(partition, source.directory.path, source, due_ms)
@@ -422,14 +422,14 @@ class LogManager:
         """
         del self.report.corrupted[partition]
         self._retained.pop(partition, None)
-        return self._renaming(partition, self._homes.pop(partition).join(str(partition)))
+        return self._renaming(partition, self._log_directories.pop(partition).join(str(partition)))
 
     def set_aside_strays(self, is_wanted: Callable[[PartitionLog], bool]) -> list[str]:
         """Rename the directories of partitions that this broker should not have; they are never deleted."""
         strays = [log for log in self.logs.values() if not is_wanted(log)]
         for log in strays:
             log.release()
-            del self.logs[log.partition], self._homes[log.partition]
+            del self.logs[log.partition], self._log_directories[log.partition]
         return [self._set_aside(log.partition, log.directory.path) for log in strays]
 
     def begin_setting_aside(self, partition: TopicPartition) -> Callable[[], str]:
@@ -439,7 +439,7 @@ class LogManager:
         again. StorageError if the disk fails.
         """
         log = self.logs.pop(partition)
-        del self._homes[partition]
+        del self._log_directories[partition]
         log.release()
         return self._renaming(partition, log.directory.path)
 
@@ -470,14 +470,14 @@ class LogManager:
     def note_checkpoints(self, log: PartitionLog, checkpoints: CheckpointRound) -> None:
         """Add the offsets of a log, if it is still served."""
         if self.logs.get(log.partition) is log:
-            checkpoints.note(log, self._homes[log.partition])
+            checkpoints.note(log, self._log_directories[log.partition])
 
     def _begin_checkpoints(self, directories: list[LogDirectory]) -> CheckpointRound:
         checkpoints = CheckpointRound(directories)
         for partition, known in self._retained.items():
-            home = self._homes.get(partition)
-            if home is not None:
-                checkpoints.retain(partition, known, home)
+            directory = self._log_directories.get(partition)
+            if directory is not None:
+                checkpoints.retain(partition, known, directory)
         return checkpoints
 
     def _noted(self, directories: list[LogDirectory]) -> CheckpointRound:

@@ -4,7 +4,7 @@ from cpython.memoryview cimport PyMemoryView_GET_BUFFER
 from posix.types cimport off_t
 from posix.uio cimport iovec
 
-from odradek.common.byte_access cimport octets_of
+from odradek.common.byte_access cimport raw_bytes
 
 cdef extern from *:
     """
@@ -22,7 +22,7 @@ cdef extern from "<sys/uio.h>" nogil:
 cdef inline Py_ssize_t write_run(int fd, object payload, Py_ssize_t position, Py_ssize_t zeroes) except -1:
     cdef iovec parts[2]
     cdef Py_ssize_t count
-    parts[0].iov_base = <void *> octets_of(payload)
+    parts[0].iov_base = <void *> raw_bytes(payload)
     parts[0].iov_len = PyMemoryView_GET_BUFFER(payload).len
     parts[1].iov_base = <void *> odradek_zeroes
     parts[1].iov_len = min(zeroes, ODRADEK_MAX_ZEROES)

@@ -29,7 +29,7 @@ Buffer = bytes | bytearray | memoryview
 
 NO_SPACE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT})
 
-WARM_PIECE_BYTES = 1 << 20
+LOAD_PIECE_BYTES = 1 << 20
 """What is read again if a page of it is missing."""
 
 
@@ -93,13 +93,13 @@ class FileSystem:
             filled += more
         return filled
 
-    def warm(self, file: OpenFile, position: int, length: int) -> None:
+    def load_into_cache(self, file: OpenFile, position: int, length: int) -> None:
         """Load a range of the file into the page cache without copying it, at a tenth of the cost of a read.
 
         Pages that are cached already are not read.
         """
-        for start in range(position, position + length, WARM_PIECE_BYTES):
-            end = min(start + WARM_PIECE_BYTES, position + length)
+        for start in range(position, position + length, LOAD_PIECE_BYTES):
+            end = min(start + LOAD_PIECE_BYTES, position + length)
             if not is_cached(file.fd, start, end - start):
                 while start < end and (sent := os.sendfile(_nowhere(), file.fd, start, end - start)):
                     start += sent

@@ -23,7 +23,7 @@ cdef class LogEndMark:
 
 @cython.final
 cdef class PageCacheState:
-    cdef long long _hot_from
+    cdef long long _tail_offset
     cdef LogEndMark _mark
     cdef public CachedRange run
 

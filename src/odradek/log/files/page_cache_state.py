@@ -4,9 +4,9 @@
 Two parts count: the tail that was appended recently, and the range that was checked last, or
 that a thread has just read.
 
-    log start                          hot tail           log end
+    log start                          recent tail        log end
         |                                  |                 |
-    ----+----------[ warm run ]------------+-----------------+
+    ----+---------[ checked run ]----------+-----------------+
 
 Both are conservative estimates; if pages were evicted early, a read blocks.
 Compiled by Cython (page_cache_state.pxd has the C types), or interpreted as is.
@@ -14,7 +14,7 @@ Compiled by Cython (page_cache_state.pxd has the C types), or interpreted as is.
 
 from __future__ import annotations
 
-HOT_TAIL_BYTES = 8 << 20
+RECENT_TAIL_BYTES = 8 << 20
 READ_AHEAD_BYTES = 8 << 20
 LOOK_AHEAD_BYTES = 32 << 20
 """Checking whether bytes are in memory is cheap, and reads nothing."""
@@ -67,10 +67,10 @@ class PageCacheState:
     The tail is updated by reads, never by appends.
     """
 
-    __slots__ = ("_hot_from", "_mark", "run")
+    __slots__ = ("_mark", "_tail_offset", "run")
 
     def __init__(self) -> None:
-        self._hot_from = 0
+        self._tail_offset = 0
         self._mark = NOT_LOOKED_YET
         self.run: CachedRange | None = None
 
@@ -78,19 +78,19 @@ class PageCacheState:
         """Whether a read needs no disk access; `end` is the current log end."""
         mark = self._mark
         is_same_segment = end.segment_base_offset == mark.segment_base_offset
-        if not is_same_segment or not 0 <= end.segment_size - mark.segment_size <= HOT_TAIL_BYTES:
+        if not is_same_segment or not 0 <= end.segment_size - mark.segment_size <= RECENT_TAIL_BYTES:
             self._move_mark(end)
-        if offset >= self._hot_from:
+        if offset >= self._tail_offset:
             return True
         run = self.run
         return run is not None and run.covers(offset, max_bytes)
 
     def _move_mark(self, end: LogEndMark) -> None:
-        """Start the hot tail at the last mark, if that is recent."""
+        """Start the recent tail at the last mark, if that is recent."""
         mark = self._mark
         grown_bytes = end.segment_size - mark.segment_size
         is_recent = (
-            end.segment_base_offset == mark.segment_base_offset and 0 <= grown_bytes <= 2 * HOT_TAIL_BYTES
+            end.segment_base_offset == mark.segment_base_offset and 0 <= grown_bytes <= 2 * RECENT_TAIL_BYTES
         )
-        self._hot_from = mark.offset if is_recent else end.offset
+        self._tail_offset = mark.offset if is_recent else end.offset
         self._mark = end

@@ -20,7 +20,7 @@ cdef class FollowerBatches:
 
 
 @cython.locals(
-    octets="const unsigned char *", size="long long", position="long long", max_timestamp_ms="long long",
+    raw="const unsigned char *", size="long long", position="long long", max_timestamp_ms="long long",
     has_markers=bint, batches=list, length="long long", base_offset="long long", last_offset_delta="long long",
     computed="long long", time_ms="long long",
 )

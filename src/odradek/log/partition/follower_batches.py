@@ -32,12 +32,12 @@ if cython.compiled:
         int16_at,
         int32_at,
         int64_at,
-        octets_of,
         part_of,
+        raw_bytes,
         uint32_at,
     )
 else:
-    from odradek.common.byte_access import int16_at, int32_at, int64_at, octets_of, part_of, uint32_at
+    from odradek.common.byte_access import int16_at, int32_at, int64_at, part_of, raw_bytes, uint32_at
 
 # C integers by follower_batches.pxd; batch.py decides the numbers, and has the table of the positions.
 _LOG_OVERHEAD = LOG_OVERHEAD
@@ -83,35 +83,35 @@ def whole_batches(records: Buffer, log_end_offset: int) -> FollowerBatches:
     back.
     """
     view = records if isinstance(records, memoryview) else memoryview(records)
-    octets = octets_of(view)
+    raw = raw_bytes(view)
     size = len(view)
     position = 0
     max_timestamp_ms = -1
     has_markers = False
     batches: list[LogBatch] = []
     while size - position > _MAGIC_POSITION:
-        length = int32_at(octets, position + 8) + _LOG_OVERHEAD
-        if octets[position + _MAGIC_POSITION] != _MAGIC:
+        length = int32_at(raw, position + 8) + _LOG_OVERHEAD
+        if raw[position + _MAGIC_POSITION] != _MAGIC:
             raise CorruptBatch("the leader sent bytes that are no batch of magic 2", position)
         if length < _HEADER_SIZE:
             raise CorruptBatch("the leader sent a batch that is shorter than its header", position)
         if length > size - position:
             break
-        base_offset = int64_at(octets, position)
-        last_offset_delta = int32_at(octets, position + 23)
+        base_offset = int64_at(raw, position)
+        last_offset_delta = int32_at(raw, position + 23)
         if last_offset_delta < 0 or base_offset > _LAST_OFFSET - last_offset_delta:
             raise CorruptBatch(f"batch {base_offset} has an invalid last offset", position)
         if base_offset < log_end_offset:
             raise UnexpectedAppendOffset(base_offset, log_end_offset, base_offset + last_offset_delta)
         computed: int = crc32c(part_of(view, position + _CRC_BEGINS, position + length))
-        if computed != uint32_at(octets, position + _CRC_POSITION):
+        if computed != uint32_at(raw, position + _CRC_POSITION):
             raise CorruptBatch(f"batch {base_offset} has a wrong CRC", position)
         header = None
-        if int64_at(octets, position + 43) >= 0:
+        if int64_at(raw, position + 43) >= 0:
             header = BatchHeader._make(HEADER.unpack_from(view, position))
-            if int16_at(octets, position + _CRC_BEGINS) & _CONTROL_FLAG:
+            if int16_at(raw, position + _CRC_BEGINS) & _CONTROL_FLAG:
                 has_markers = True
-        time_ms = int64_at(octets, position + 35)
+        time_ms = int64_at(raw, position + 35)
         if time_ms > max_timestamp_ms:  # noqa: PLR1730 (two C integers)
             max_timestamp_ms = time_ms
         log_end_offset = base_offset + last_offset_delta + 1
@@ -121,7 +121,7 @@ def whole_batches(records: Buffer, log_end_offset: int) -> FollowerBatches:
                 base_offset + last_offset_delta,
                 length,
                 time_ms,
-                int32_at(octets, position + _LOG_OVERHEAD),
+                int32_at(raw, position + _LOG_OVERHEAD),
                 header,
             )
         )

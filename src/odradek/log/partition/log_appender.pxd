@@ -66,7 +66,7 @@ cdef class LogAppender:
     )
     @cython.locals(
         limits=AppendLimits, batch=ValidBatch, max_timestamp_ms="long long", log_append_time_ms="long long",
-        base_offset="long long", last_offset="long long", size="long long", octets="unsigned char *", batches=list,
+        base_offset="long long", last_offset="long long", size="long long", raw="unsigned char *", batches=list,
     )
     cdef AppendInfo _append_from_client(self, view, long long leader_epoch, long long now_ms)
     @cython.locals(batch=ValidBatch)

@@ -41,10 +41,10 @@ from odradek.records.batch import (
 from odradek.records.fast_validation import ENDLESS_MS, ValidBatch
 
 if cython.compiled:
-    from cython.cimports.odradek.common.byte_access import put_int32, put_int64, writable_octets_of
+    from cython.cimports.odradek.common.byte_access import put_int32, put_int64, writable_raw_bytes
     from cython.cimports.odradek.records.fast_validation import accept
 else:
-    from odradek.common.byte_access import put_int32, put_int64, writable_octets_of
+    from odradek.common.byte_access import put_int32, put_int64, writable_raw_bytes
     from odradek.records.fast_validation import accept
 
 _LOG_OVERHEAD = LOG_OVERHEAD
@@ -273,9 +273,9 @@ class LogAppender:
         base_offset = self.log_end_offset
         last_offset = base_offset + batch.last_offset_delta
         # What a leader writes over: no CRC covers it.
-        octets = writable_octets_of(view)
-        put_int64(octets, 0, base_offset)
-        put_int32(octets, _LOG_OVERHEAD, leader_epoch)
+        raw = writable_raw_bytes(view)
+        put_int64(raw, 0, base_offset)
+        put_int32(raw, _LOG_OVERHEAD, leader_epoch)
         if header is not None:
             header = BatchHeader._make(HEADER.unpack_from(view))
         size = len(view)

@@ -112,8 +112,8 @@ class PartitionLog(LogWriter):
         """Whole batches from the one that holds `offset` on, out of one segment, at most `max_bytes` of them.
 
         `min_one_batch`: the first batch comes even if it is larger. What may be seen ends as `isolation`
-        says. Any thread; may block if the segment is cold. OffsetOutOfRange outside of the log. In another
-        thread than the owner's a StorageError of ENOENT may be a file that is renamed at that moment.
+        says. Any thread; may block if the segment is not cached. OffsetOutOfRange outside of the log. In a
+        thread other than the owner's a StorageError of ENOENT may be a file that is renamed at that moment.
         """
         return read_log(self, offset, max_bytes, isolation, min_one_batch)
 

@@ -8,4 +8,4 @@ from odradek.log.files.page_cache_state cimport LogEndMark, PageCacheState
 
 
 @cython.locals(end_offset="long long", active=SegmentReader, page_cache=PageCacheState)
-cpdef bint is_warm(LogAppender log, long long offset, long long max_bytes) except -1
+cpdef bint is_read_cached(LogAppender log, long long offset, long long max_bytes) except -1

@@ -16,7 +16,7 @@ from odradek.log.partition.reading import BatchRun, LogEnd, find_batches
 from odradek.records.errors import RecordsError
 
 
-def is_warm(log: PartitionLog, offset: int, max_bytes: int) -> bool:
+def is_read_cached(log: PartitionLog, offset: int, max_bytes: int) -> bool:
     """Whether a read of at most `max_bytes` will not have to wait for the disk; by the log's owner."""
     end_offset = log.log_end_offset
     if not log.log_start_offset <= offset < end_offset:
@@ -28,8 +28,8 @@ def is_warm(log: PartitionLog, offset: int, max_bytes: int) -> bool:
 def notice_cached(log: PartitionLog, offset: int, max_bytes: int) -> bool:
     """Whether all that such a read needs is in the page cache, found without reading it; by the log's owner.
 
-    If so it is noted, with what comes next for a reader that goes on, and `is_warm` from then on. A kernel
-    that takes a few pages away makes only those reads wait that need them.
+    If so it is noted, with what a reader that continues needs next, and `is_read_cached` from then on. If the
+    kernel evicts a few pages, only those reads wait that need them.
     """
     ahead_bytes = _look_ahead_bytes(log, offset, max_bytes)
     if ahead_bytes > 0 and _notice_cached(log, offset, max_bytes, ahead_bytes):
@@ -75,7 +75,7 @@ def _is_cached(file: LogFile, position: int, length: int) -> bool:
     return length <= 0 or file.directory.files.is_cached(file.handle(), position, length)
 
 
-def warm_up(log: PartitionLog, offset: int, max_bytes: int) -> None:
+def read_ahead(log: PartitionLog, offset: int, max_bytes: int) -> None:
     """Bring what such a read needs into the page cache, and more for a reader that goes on. Any thread.
 
     Blocks for as long as the disk likes. Whatever goes wrong will go wrong again when it is read.
@@ -83,18 +83,18 @@ def warm_up(log: PartitionLog, offset: int, max_bytes: int) -> None:
     ahead_bytes = 0 if _run_read_before(log, offset) is None else READ_AHEAD_BYTES
     with contextlib.suppress(OSError, RecordsError):
         try:
-            _warm_up(log, offset, max_bytes, ahead_bytes)
+            _read_ahead(log, offset, max_bytes, ahead_bytes)
         except FileNotFoundError:
             # Retention or compaction has renamed the file between a look at its name and its opening.
-            _warm_up(log, offset, max_bytes, ahead_bytes)
+            _read_ahead(log, offset, max_bytes, ahead_bytes)
 
 
-def _warm_up(log: PartitionLog, offset: int, max_bytes: int, ahead_bytes: int) -> None:
+def _read_ahead(log: PartitionLog, offset: int, max_bytes: int, ahead_bytes: int) -> None:
     run = _find_run(log, offset, max_bytes + ahead_bytes)
     if run is None:
         return
-    warmed = run.range()
-    log.directory.files.warm(warmed.file, warmed.position, warmed.length)
+    loaded = run.range()
+    log.directory.files.load_into_cache(loaded.file, loaded.position, loaded.length)
     _note(log, run, offset, max_bytes, ahead_bytes)
 
 
@@ -107,7 +107,7 @@ def _find_run(log: PartitionLog, offset: int, max_bytes: int) -> BatchRun | None
 def _note(log: PartitionLog, run: BatchRun, offset: int, max_bytes: int, ahead_bytes: int) -> None:
     last_offset = run.upper_offset - 1
     if run.end < run.segment.size:
-        # A read that begins later than this would go beyond what was warmed.
+        # A read that begins later than this would go beyond what was loaded.
         last_start = run.segment.floor_boundary(run.start, max(run.end - max_bytes, run.start)).position
         last_offset = run.segment.span_at(last_start).base_offset
     log.page_cache.run = CachedRange(

@@ -41,7 +41,7 @@ cdef class SegmentReader(SegmentAppender):
 
 
 @cython.locals(
-    octets="const unsigned char *", base_offset="long long", length="long long", last_offset_delta="long long",
+    raw="const unsigned char *", base_offset="long long", length="long long", last_offset_delta="long long",
     is_batch=bint,
 )
 cdef BatchSpan _read_span(bytes chunk, Py_ssize_t at, long long position)

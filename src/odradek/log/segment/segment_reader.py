@@ -173,11 +173,11 @@ class SegmentReader(SegmentAppender):
 def _read_span(chunk: bytes, at: int, position: int) -> BatchSpan:
     if len(chunk) - at < _HEADER_SIZE:
         raise TruncatedBatch(f"{len(chunk) - at} bytes left, a batch header has {_HEADER_SIZE}", position)
-    octets = chunk
-    base_offset = int64_at(octets, at)
-    length = int32_at(octets, at + _LENGTH_AT)
-    last_offset_delta = int32_at(octets, at + _LAST_OFFSET_DELTA_AT)
-    is_batch = octets[at + _MAGIC_AT] == _MAGIC and length >= _HEADER_SIZE - _LOG_OVERHEAD
+    raw = chunk
+    base_offset = int64_at(raw, at)
+    length = int32_at(raw, at + _LENGTH_AT)
+    last_offset_delta = int32_at(raw, at + _LAST_OFFSET_DELTA_AT)
+    is_batch = raw[at + _MAGIC_AT] == _MAGIC and length >= _HEADER_SIZE - _LOG_OVERHEAD
     if not is_batch or last_offset_delta < 0 or base_offset < 0:
         raise CorruptBatch("no batch begins here", position)
     return BatchSpan(
@@ -185,5 +185,5 @@ def _read_span(chunk: bytes, at: int, position: int) -> BatchSpan:
         base_offset,
         base_offset + last_offset_delta,
         length + _LOG_OVERHEAD,
-        int64_at(octets, at + _MAX_TIMESTAMP_AT),
+        int64_at(raw, at + _MAX_TIMESTAMP_AT),
     )

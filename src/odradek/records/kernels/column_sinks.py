@@ -146,15 +146,15 @@ class BytesSink:
     @cython.nogil
     @cython.exceptval(check=False)
     def append(
-        self, octets: cython.p_const_uchar, position: cython.Py_ssize_t, length: cython.Py_ssize_t
+        self, raw: cython.p_const_uchar, position: cython.Py_ssize_t, length: cython.Py_ssize_t
     ) -> cython.void:
         """Append one entry, null if the length is negative."""
         if length >= 0:
             self.validity[self.count >> 3] |= 1 << (self.count & 7)
             if cython.compiled:
-                memcpy(self.content + self.end, octets + position, length)
+                memcpy(self.content + self.end, raw + position, length)
             else:
-                self.content[self.end : self.end + length] = octets[position : position + length]
+                self.content[self.end : self.end + length] = raw[position : position + length]
             self.end += length
         else:
             self.validity[self.count >> 3] &= 255 - (1 << (self.count & 7))  # it may be left of a fault
@@ -287,14 +287,14 @@ class RecordsSink:
             raise IndexError(f"{count} records are not within {end - start} bytes")
         self.reserve(count, end - start)
         if cython.compiled:
-            octets = cython.address(buffer[0])
+            raw = cython.address(buffer[0])
         else:
-            octets = buffer
+            raw = buffer
         problem: cython.Py_ssize_t = _NO_ROOM
         while problem == _NO_ROOM:
             with cython.nogil:
                 problem = self._walk(
-                    octets, start, end, count, base_offset, timestamp_ms, is_log_append_time, from_offset
+                    raw, start, end, count, base_offset, timestamp_ms, is_log_append_time, from_offset
                 )
             if problem == _NO_ROOM:
                 self._reserve_headers(end - start)
@@ -316,15 +316,15 @@ class RecordsSink:
             raise IndexError(f"{first}:{end} is not within {len(batches) // _BATCH_WIDTH} batches")
         end = self._reserve_run(len(buffer), batches, first, end)
         if cython.compiled:
-            octets = cython.address(buffer[0])
+            raw = cython.address(buffer[0])
         else:
-            octets = buffer
+            raw = buffer
         while index < end:
             with cython.nogil:
                 while index < end:
                     at = index * _BATCH_WIDTH
                     problem = self._walk(
-                        octets,
+                        raw,
                         batches[at] + _HEADER_SIZE,
                         batches[at] + batches[at + _BATCH_SIZE],
                         batches[at + _BATCH_RECORDS],
@@ -381,7 +381,7 @@ class RecordsSink:
     @cython.exceptval(check=False)
     def _walk(
         self,
-        octets: cython.p_const_uchar,
+        raw: cython.p_const_uchar,
         position: cython.Py_ssize_t,
         limit: cython.Py_ssize_t,
         count: cython.Py_ssize_t,
@@ -406,14 +406,14 @@ class RecordsSink:
         header_value_end: cython.Py_ssize_t = self.header_values.end
         header_nulls: cython.Py_ssize_t = self.header_values.nulls
         while index < count:
-            following = walk_record(octets, position, limit, row, 0)
+            following = walk_record(raw, position, limit, row, 0)
             if following < 0:
                 problem = -following
                 position = row[0]
                 break
             offset = wrapping_sum(base_offset, row[_OFFSET_DELTA])
             if offset >= from_offset or at > self.count:
-                if row[_HEADER_COUNT] > 0 and not self._take_headers(octets, following):
+                if row[_HEADER_COUNT] > 0 and not self._take_headers(raw, following):
                     problem = _NO_ROOM
                     break
                 self.offsets[at] = offset
@@ -421,8 +421,8 @@ class RecordsSink:
                     timestamp_ms if is_log_append_time else wrapping_sum(timestamp_ms, row[_TIMESTAMP_DELTA])
                 )
                 self.timestamp_types[at] = is_log_append_time
-                self.keys.append(octets, row[_KEY_POSITION], row[_KEY_LENGTH])
-                self.values.append(octets, row[_VALUE_POSITION], row[_VALUE_LENGTH])
+                self.keys.append(raw, row[_KEY_POSITION], row[_KEY_LENGTH])
+                self.values.append(raw, row[_VALUE_POSITION], row[_VALUE_LENGTH])
                 at += 1
                 self.header_offsets[at] = self.header_keys.count
             position = following
@@ -443,7 +443,7 @@ class RecordsSink:
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def _take_headers(self, octets: cython.p_const_uchar, limit: cython.Py_ssize_t) -> cython.bint:
+    def _take_headers(self, raw: cython.p_const_uchar, limit: cython.Py_ssize_t) -> cython.bint:
         """Append the headers of the record in `row`, which ends at `limit`; False if there is no space."""
         row = self.row
         position: cython.Py_ssize_t = row[_HEADERS_POSITION]
@@ -457,8 +457,8 @@ class RecordsSink:
         ):
             return False
         for _left in range(row[_HEADER_COUNT]):
-            position = take_bytes(octets, position, limit, row, _ROW_WIDTH)
-            self.header_keys.append(octets, row[_ROW_WIDTH], row[_ROW_WIDTH + 1])
-            position = take_bytes(octets, position, limit, row, _ROW_WIDTH)
-            self.header_values.append(octets, row[_ROW_WIDTH], row[_ROW_WIDTH + 1])
+            position = take_bytes(raw, position, limit, row, _ROW_WIDTH)
+            self.header_keys.append(raw, row[_ROW_WIDTH], row[_ROW_WIDTH + 1])
+            position = take_bytes(raw, position, limit, row, _ROW_WIDTH)
+            self.header_values.append(raw, row[_ROW_WIDTH], row[_ROW_WIDTH + 1])
         return True

@@ -18,7 +18,7 @@ cdef Py_ssize_t write_record(
     headers,
 ) except -1
 
-@cython.locals(octets="unsigned char *")
+@cython.locals(raw="unsigned char *")
 cpdef write_header(
     batch,
     long long base_offset,

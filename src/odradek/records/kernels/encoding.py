@@ -27,11 +27,11 @@ if cython.compiled:
         put_int32,
         put_int64,
         put_uint32,
-        writable_octets_of,
+        writable_raw_bytes,
     )
     from cython.cimports.odradek.records.kernels.record_check import wrapping_difference
 else:
-    from odradek.common.byte_access import put_int16, put_int32, put_int64, put_uint32, writable_octets_of
+    from odradek.common.byte_access import put_int16, put_int32, put_int64, put_uint32, writable_raw_bytes
     from odradek.records.kernels.record_check import wrapping_difference
 
 
@@ -246,17 +246,17 @@ def write_header(
     record_count,
 ):
     """Write the header of a whole batch, a memoryview of which all but the header is there; its CRC last."""
-    octets = writable_octets_of(batch)
-    put_int64(octets, 0, base_offset)
-    put_int32(octets, 8, len(batch) - LOG_OVERHEAD)
-    put_int32(octets, 12, partition_leader_epoch)
-    octets[MAGIC_POSITION] = MAGIC
-    put_int16(octets, ATTRIBUTES_POSITION, attributes)
-    put_int32(octets, 23, last_offset_delta)
-    put_int64(octets, 27, base_timestamp_ms)
-    put_int64(octets, 35, max_timestamp_ms)
-    put_int64(octets, 43, producer_id)
-    put_int16(octets, 51, producer_epoch)
-    put_int32(octets, 53, base_sequence)
-    put_int32(octets, 57, record_count)
-    put_uint32(octets, CRC_POSITION, crc32c(batch[ATTRIBUTES_POSITION:]))
+    raw = writable_raw_bytes(batch)
+    put_int64(raw, 0, base_offset)
+    put_int32(raw, 8, len(batch) - LOG_OVERHEAD)
+    put_int32(raw, 12, partition_leader_epoch)
+    raw[MAGIC_POSITION] = MAGIC
+    put_int16(raw, ATTRIBUTES_POSITION, attributes)
+    put_int32(raw, 23, last_offset_delta)
+    put_int64(raw, 27, base_timestamp_ms)
+    put_int64(raw, 35, max_timestamp_ms)
+    put_int64(raw, 43, producer_id)
+    put_int16(raw, 51, producer_epoch)
+    put_int32(raw, 53, base_sequence)
+    put_int32(raw, 57, record_count)
+    put_uint32(raw, CRC_POSITION, crc32c(batch[ATTRIBUTES_POSITION:]))

@@ -18,9 +18,9 @@ import cramjam
 import cython
 
 if cython.compiled:
-    from cython.cimports.odradek.common.byte_access import copied, octets_of, part_of
+    from cython.cimports.odradek.common.byte_access import copied, part_of, raw_bytes
 else:
-    from odradek.common.byte_access import copied, octets_of, part_of
+    from odradek.common.byte_access import copied, part_of, raw_bytes
 
 NOT_ORDINARY = -1
 _NOT_ORDINARY = NOT_ORDINARY
@@ -49,24 +49,22 @@ def decompress_into(view: memoryview, start: int, output: memoryview) -> int:
 
     `NOT_ORDINARY` for other frames, damaged ones, and if it does not fit.
     """
-    octets = octets_of(view)
+    raw = raw_bytes(view)
     end = len(view)
     position = start + _HEADER_BYTES
-    largest = (
-        _LARGEST_BLOCKS.get(copied(octets, start, position)) if 0 <= start <= end - _HEADER_BYTES else None
-    )
+    largest = _LARGEST_BLOCKS.get(copied(raw, start, position)) if 0 <= start <= end - _HEADER_BYTES else None
     if largest is None:
         return _NOT_ORDINARY
     block_limit = largest
     written, limit = 0, len(output)
     while end - position >= _LENGTH_BYTES:
         length = (
-            octets[position]
-            | octets[position + 1] << 8
-            | octets[position + 2] << 16
-            | (octets[position + 3] & 0x7F) << 24
+            raw[position]
+            | raw[position + 1] << 8
+            | raw[position + 2] << 16
+            | (raw[position + 3] & 0x7F) << 24
         )
-        is_stored = octets[position + 3] >= 0x80
+        is_stored = raw[position + 3] >= 0x80
         position += _LENGTH_BYTES
         if length == 0:
             return written if position == end and not is_stored else _NOT_ORDINARY

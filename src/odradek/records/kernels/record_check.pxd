@@ -18,8 +18,8 @@ cdef Py_ssize_t take_bytes(
 cdef Py_ssize_t walk_record(
     const unsigned char* buffer, Py_ssize_t position, Py_ssize_t limit, long long* row, Py_ssize_t at
 ) noexcept nogil
-cdef Py_ssize_t check_octets(
-    const unsigned char *octets,
+cdef Py_ssize_t check_raw_records(
+    const unsigned char *raw,
     Py_ssize_t start,
     Py_ssize_t end,
     long long count,

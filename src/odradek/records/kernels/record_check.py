@@ -59,7 +59,7 @@ _VALUE_LENGTH = Column.VALUE_LENGTH
 _HEADERS_POSITION = Column.HEADERS_POSITION
 _HEADER_COUNT = Column.HEADER_COUNT
 _ROW_WIDTH = ROW_WIDTH
-# Where `check_octets` leaves what it found.
+# Where `check_raw_records` leaves what it found.
 _FOUND_POSITION, _FOUND_INDEX, _FOUND_LEAST, _FOUND_GREATEST = range(4)
 _SMALLEST_RECORD = SMALLEST_RECORD
 
@@ -369,7 +369,7 @@ def index_record(
 def check_records_into(
     buffer, start, end, count, last_offset_delta, is_strict, requires_key, untimed_delta, row
 ):
-    """check_octets."""
+    """check_raw_records."""
     problem, *row[:4] = check_records(
         buffer, start, end, count, last_offset_delta, is_strict, requires_key, untimed_delta
     )
@@ -399,12 +399,12 @@ def check_records(
     problem: cython.Py_ssize_t
     check_bounds(len(buffer), start, end)
     if cython.compiled:
-        octets, row = cython.address(buffer[0]), cython.address(row_view[0])
+        raw, row = cython.address(buffer[0]), cython.address(row_view[0])
     else:
-        octets, row = buffer, row_view
+        raw, row = buffer, row_view
     with cython.nogil:
-        problem = check_octets(
-            octets, start, end, count, last_offset_delta, is_strict, requires_key, untimed_delta, row
+        problem = check_raw_records(
+            raw, start, end, count, last_offset_delta, is_strict, requires_key, untimed_delta, row
         )
     return problem, row[_FOUND_POSITION], row[_FOUND_INDEX], row[_FOUND_LEAST], row[_FOUND_GREATEST]
 
@@ -412,8 +412,8 @@ def check_records(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def check_octets(
-    octets: cython.p_const_uchar,
+def check_raw_records(
+    raw: cython.p_const_uchar,
     start: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
     count: cython.longlong,
@@ -433,9 +433,9 @@ def check_octets(
     greatest: cython.longlong = untimed_delta
     timestamp_delta: cython.longlong
     while index < count:
-        following = _walk_plain_record(octets, position, end, row)
+        following = _walk_plain_record(raw, position, end, row)
         if following == 0:
-            following = walk_record(octets, position, end, row, 0)
+            following = walk_record(raw, position, end, row, 0)
         if following < 0:
             problem = -following
             position = row[0]

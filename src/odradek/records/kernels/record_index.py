@@ -55,12 +55,12 @@ def index_records(
     check_bounds(len(buffer), start, end)
     check_bounds(len(table), 0, count * _ROW_WIDTH)
     if cython.compiled:
-        octets, rows = cython.address(buffer[0]), cython.address(table[0])
+        raw, rows = cython.address(buffer[0]), cython.address(table[0])
     else:
-        octets, rows = buffer, table
+        raw, rows = buffer, table
     with cython.nogil:
         while index < count:
-            following = walk_record(octets, position, end, rows, index * _ROW_WIDTH)
+            following = walk_record(raw, position, end, rows, index * _ROW_WIDTH)
             if following < 0:
                 problem = -following
                 position = table[index * _ROW_WIDTH]
@@ -125,9 +125,9 @@ def index_run(
     count: cython.Py_ssize_t
     check_bounds(len(batches), first * _BATCH_WIDTH, end * _BATCH_WIDTH)
     if cython.compiled:
-        octets, records = cython.address(buffer[0]), cython.address(table[0])
+        raw, records = cython.address(buffer[0]), cython.address(table[0])
     else:
-        octets, records = buffer, table
+        raw, records = buffer, table
     with cython.nogil:
         while index < end:
             at = index * _BATCH_WIDTH
@@ -137,7 +137,7 @@ def index_run(
             if limit > len(buffer) or (rows + count) * _ROW_WIDTH > len(table):
                 break
             for row in range(rows, rows + count):
-                position = walk_record(octets, position, limit, records, row * _ROW_WIDTH)
+                position = walk_record(raw, position, limit, records, row * _ROW_WIDTH)
                 if position < 0:
                     break
                 table[row * _ROW_WIDTH + _OFFSET_DELTA] = wrapping_sum(

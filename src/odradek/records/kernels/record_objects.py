@@ -108,15 +108,15 @@ def _headers_at(
     field_view: cython.longlong[::1] = memoryview(bytearray(16)).cast("q")
     headers = []
     if cython.compiled:
-        octets, field = cython.address(buffer[0]), cython.address(field_view[0])
+        raw, field = cython.address(buffer[0]), cython.address(field_view[0])
     else:
-        octets, field = buffer, field_view
+        raw, field = buffer, field_view
     _i: cython.Py_ssize_t
     for _i in range(count):
-        position = take_bytes(octets, position, end, field, 0)
+        position = take_bytes(raw, position, end, field, 0)
         # As Java does: a key that is not UTF-8 is shown with replacement characters, not refused.
         key = str(_bytes_at(buffer, field[0], field[1]), "utf-8", "replace")
-        position = take_bytes(octets, position, end, field, 0)
+        position = take_bytes(raw, position, end, field, 0)
         headers.append((key, _bytes_at(buffer, field[0], field[1])))
     return tuple(headers)
 
@@ -143,11 +143,11 @@ def read_records(
     record: Record
     check_bounds(len(buffer), start, end)
     if cython.compiled:
-        octets, row = cython.address(buffer[0]), cython.address(row_view[0])
+        raw, row = cython.address(buffer[0]), cython.address(row_view[0])
     else:
-        octets, row = buffer, row_view
+        raw, row = buffer, row_view
     for index in range(count):
-        following = walk_record(octets, position, end, row, 0)
+        following = walk_record(raw, position, end, row, 0)
         if following < 0:
             return -following, row[0], index
         record = Record.__new__(Record)

@@ -50,16 +50,16 @@ def adopt_logs_by_name() -> contextlib.AbstractContextManager[None]:
 
 def append_beside_a_new_epoch() -> contextlib.AbstractContextManager[None]:
     """Appends in the old leader epoch go on while the new one is written to the disk."""
-    begin_hosting: Callable[..., Any] = ReplicaManager.begin_hosting
+    begin_setup: Callable[..., Any] = ReplicaManager.begin_setup
 
     def begin_without_suspending(self: ReplicaManager, *arguments: Any, **options: Any) -> Any:
-        setup = begin_hosting(self, *arguments, **options)
+        setup = begin_setup(self, *arguments, **options)
         partition = self.partitions.get(setup.topic_partition)
         if partition is not None:
             partition.resume_appends()
         return setup
 
-    return _patched(ReplicaManager, "begin_hosting", begin_without_suspending)
+    return _patched(ReplicaManager, "begin_setup", begin_without_suspending)
 
 
 def acknowledge_after_the_epoch() -> contextlib.AbstractContextManager[None]:

@@ -134,7 +134,7 @@ class GeneralSettings:
         "num.io.threads",
         INT,
         8,
-        "Threads for what may block: fsync, cold reads, directory work, recovery, compression.",
+        "Threads for what may block: fsync, reads from disk, directory work, recovery, compression.",
         at_least(1),
         importance=HIGH,
     )

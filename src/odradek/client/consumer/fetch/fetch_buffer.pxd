@@ -11,7 +11,7 @@ cdef class FetchBuffer:
     cdef readonly object errors
     cdef readonly object calls
     cdef public object fatal
-    cdef public object on_news
+    cdef public object on_change
     cdef DirectRead _direct_read
     cdef object _lock
     cdef object _waiting

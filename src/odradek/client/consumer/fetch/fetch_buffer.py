@@ -38,7 +38,7 @@ class FetchBuffer:
         self.calls: deque[Call] = deque()
         self.fatal: BaseException | None = None
         """Every poll raises this, until the subscription is changed."""
-        self.on_news: Callable[[], object] = self._release
+        self.on_change: Callable[[], object] = self._release
         self._direct_read: DirectRead | None = None
         self._lock = threading.Lock()
         self._waiting: Any = None
@@ -58,17 +58,17 @@ class FetchBuffer:
     def put(self, fetched: Fetched) -> None:
         """Add fetched data."""
         self.fetched.append(fetched)
-        self.on_news()
+        self.on_change()
 
     def fail(self, error: BaseException) -> None:
         """The next poll raises this."""
         self.errors.append(error)
-        self.on_news()
+        self.on_change()
 
     def end(self, error: BaseException) -> None:
         """This poll and all later ones raise this."""
         self.fatal = error
-        self.on_news()
+        self.on_change()
 
     def problem(self) -> BaseException | None:
         """What this poll must raise, if anything."""
@@ -94,7 +94,7 @@ class FetchBuffer:
         """Have a function called during a poll; returns or raises what it does."""
         call = Call(function, asyncio.get_running_loop().create_future())
         self.calls.append(call)
-        self.on_news()
+        self.on_change()
         try:
             return await call.done
         finally:
@@ -114,7 +114,7 @@ class FetchBuffer:
         return bool(self.calls or self.errors) or self.fatal is not None
 
     @property
-    def has_news(self) -> bool:
+    def has_pending(self) -> bool:
         """Whether there is anything to look at."""
         return bool(self.fetched or self.errors or self.calls or self.fatal)
 
@@ -128,14 +128,14 @@ class FetchBuffer:
         mine.acquire()
         with self._lock:
             self._waiting = mine
-        if not self.has_news:
+        if not self.has_pending:
             mine.acquire(timeout=timeout_s)
         self._waiting = None
 
     def _wait_directly(self, direct_read: DirectRead, timeout_s: float) -> None:
         with self._lock:
             self._waiting = direct_read
-        if not self.has_news:
+        if not self.has_pending:
             direct_read.wait(timeout_s)
         with self._lock:
             self._waiting = None
@@ -145,7 +145,7 @@ class FetchBuffer:
         direct_read = self._direct_read
         if direct_read is not None and direct_read.is_active:
             direct_read.wait(0)
-        return self.has_news
+        return self.has_pending
 
     def keep(self, fetched: Fetched) -> None:
         """Add data that the polling thread has read itself."""

@@ -2,7 +2,7 @@
 """The client's side of a fetch session (KIP-227): requests name only partitions that changed. No I/O.
 
 first        session 0, epoch 0      all partitions             ->  the broker names a session
-then         session s, epoch 1…     what changed, what is gone ->  only partitions with news
+then         session s, epoch 1…     what changed, what is gone ->  only changed partitions
 after errors session s, epoch 0      all partitions             ->  another session
 
 Compiled by Cython (fetch_session.pxd has the C types), or interpreted as is.

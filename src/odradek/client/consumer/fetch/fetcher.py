@@ -60,7 +60,7 @@ class Fetcher:
         config: ConsumerConfig,
         brokers: Brokers,
         states: dict[TopicPartition, PartitionPosition],
-        inbox: FetchBuffer,
+        fetch_buffer: FetchBuffer,
         *,
         reset: Callable[[PartitionPosition], None],
         truncated: Callable[[PartitionPosition, EpochEnd], None],
@@ -68,10 +68,10 @@ class Fetcher:
         self.config = config
         self.brokers = brokers
         self._states = states
-        self.inbox = inbox
-        self._fail = inbox.fail
+        self.fetch_buffer = fetch_buffer
+        self._fail = fetch_buffer.fail
         self._reset = reset
-        self._validation = Validation(brokers, states, truncated=truncated, fail=inbox.fail)
+        self._validation = Validation(brokers, states, truncated=truncated, fail=fetch_buffer.fail)
         self._loop = asyncio.get_running_loop()
         self._sessions: dict[int, FetchSession] = {}
         self._asking: set[int] = set()
@@ -309,7 +309,7 @@ class Fetcher:
     def deliver(self, fetched: Fetched) -> None:
         """Pass fetched data to the buffer and advance the fetch offset."""
         fetched.count_in()
-        self.inbox.put(fetched)
+        self.fetch_buffer.put(fetched)
 
     def _handle_error(self, one: ExpectedPartition, row: FetchResponse.Responses.Partitions) -> None:
         state, code = one.state, row.error_code

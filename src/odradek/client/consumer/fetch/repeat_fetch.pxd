@@ -20,7 +20,7 @@ cdef class ExpectedPartition:
 @cython.final
 cdef class InFlightFetch(ResponseHandler):
     cdef object _fetcher
-    cdef FetchBuffer _inbox
+    cdef FetchBuffer _fetch_buffer
     cdef long long _awaited_in_a_row
     cdef object _partition
     cdef object _metadata

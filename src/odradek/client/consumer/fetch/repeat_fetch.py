@@ -54,7 +54,7 @@ class Fetching(Protocol):
 
     config: ConsumerConfig
     brokers: Brokers
-    inbox: FetchBuffer
+    fetch_buffer: FetchBuffer
     changes: int
     timeout_ms: int
 
@@ -103,8 +103,8 @@ class InFlightFetch(ResponseHandler):
         "_changes",
         "_checks_crc",
         "_edition",
+        "_fetch_buffer",
         "_fetcher",
-        "_inbox",
         "_is_repeatable",
         "_metadata",
         "_partition",
@@ -130,7 +130,7 @@ class InFlightFetch(ResponseHandler):
         is_hurried: bool,
     ) -> None:
         self._fetcher = fetcher
-        self._inbox = fetcher.inbox
+        self._fetch_buffer = fetcher.fetch_buffer
         self._awaited_in_a_row = 0
         self.node_id = node_id
         self.version = version
@@ -153,7 +153,7 @@ class InFlightFetch(ResponseHandler):
 
     def set_result(self, frame: memoryview, /) -> None:
         """On the loop: the response arrived."""
-        is_awaited = self._inbox.is_awaited
+        is_awaited = self._fetch_buffer.is_awaited
         try:
             is_handled = self._handle(frame, False)
         except Exception:
@@ -167,7 +167,7 @@ class InFlightFetch(ResponseHandler):
             self._awaited_in_a_row + 1 if is_awaited and len(frame) <= _MAX_DIRECT_READ_BYTES else 0
         )
         if self._awaited_in_a_row >= _DIRECT_READ_AFTER:
-            self._inbox.start_direct_read(self.connection)
+            self._fetch_buffer.start_direct_read(self.connection)
 
     def handle(self, frame: memoryview) -> bool:
         """On the polling thread, which reads directly: the response arrived."""
@@ -212,7 +212,7 @@ class InFlightFetch(ResponseHandler):
         if is_direct:
             # The poll returns these records first; the next fetch is sent by the next poll.
             fetched.count_in()
-            self._inbox.keep(fetched)
+            self._fetch_buffer.keep(fetched)
             assert self.connection.direct_read is not None
             self.connection.direct_read.deferred = self
         else:

@@ -28,17 +28,17 @@ def hash_partition(key: bytes, partitions: int) -> int:
 
 
 class RoundRobinPartitioner:
-    """All partitions of a topic that have a leader, in turn, whatever the key."""
+    """All partitions of a topic that have a leader, one after another, whatever the key."""
 
     def __init__(self) -> None:
-        self._turns: dict[str, itertools.count[int]] = {}
+        self._counters: dict[str, itertools.count[int]] = {}
 
     def __call__(
         self, topic: str, key: bytes | None, value: bytes | None, partitions: int, available: Sequence[int], /
     ) -> int:
         """The next one."""
-        turns = self._turns.get(topic)
-        if turns is None:
-            turns = self._turns.setdefault(topic, itertools.count())
-        turn = next(turns)
-        return available[turn % len(available)] if available else turn % partitions
+        counter = self._counters.get(topic)
+        if counter is None:
+            counter = self._counters.setdefault(topic, itertools.count())
+        count = next(counter)
+        return available[count % len(available)] if available else count % partitions

@@ -41,6 +41,30 @@ def test_a_schema_is_inferred_from_a_sample_and_frozen_into_the_file(cli, make_t
     assert "      id: double\n" in Path(file).read_text()
 
 
+def test_a_file_into_which_no_schema_can_be_put_stays_as_it_is(cli, make_topic, tmp_path):
+    topic = make_topic()
+    cli.run("produce", topic, typed='{"id": 1}\n')
+    file = tmp_path / "lacking.yaml"
+
+    def refused(source: str) -> str:
+        sinks = "sinks: {all: {from: s, parquet: out}}"
+        text = f"name: lacking\nbootstrap: {cli.bootstrap}\nsources:\n{source}{sinks}\n"
+        file.write_text(text)
+        said = cli.error("pipeline", "check", "--infer", str(file), exit_code=2)
+        assert file.read_text() == text
+        return said
+
+    braces = refused(f"  s: {{topic: {topic}, format: json}}\n")
+    assert "lacking.yaml:4: the schema of s cannot be put between braces" in braces
+    assert "is not YAML" in refused(f"  s:\n    topic: {topic}\n    format:\n      json\n")
+    assert list(tmp_path.iterdir()) == [file]
+
+    program = tmp_path / "lacking.py"
+    program.write_text("")
+    said = cli.error("pipeline", "check", "--infer", str(program), exit_code=2)
+    assert "--infer writes into YAML files only" in said
+
+
 def test_a_missing_topic_is_one_sentence(cli, tmp_path):
     text = cli.error("pipeline", "new", "n", "--topic", "nowhere", "--sample", "--directory", str(tmp_path))
     assert text.startswith("Error: ")

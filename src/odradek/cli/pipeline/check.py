@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import click
 
 from odradek.cli.connecting import Failed, friendly_errors
-from odradek.cli.options import check_readable
+from odradek.cli.options import UsageProblem, check_readable
 from odradek.cli.pipeline.files import file_errors, loaded
 
 
@@ -21,7 +23,12 @@ def command(files: tuple[str, ...], infer: bool, records: int) -> None:
 
     for file in files:
         check_readable(file)
-        if infer and not file.endswith(".py"):
+        if infer and file.endswith(".py"):
+            raise UsageProblem(
+                f"{file}: --infer writes into YAML files only; `odradek pipeline new NAME --topic TOPIC "
+                "--sample --python` writes a Python file with a schema"
+            )
+        if infer:
             with friendly_errors(), file_errors():
                 _infer(Path(file), records)
         pipeline = loaded(file)
@@ -40,14 +47,16 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _infer(file: Path, records: int) -> None:
-    """Put a schema after `format: json` wherever none is given."""
+    """Put a schema after `format: json` wherever none is given; an error leaves the file as it was."""
     from odradek.spark.pipeline.definition.infer import infer_fields  # noqa: PLC0415
+    from odradek.spark.pipeline.definition.load import text_of  # noqa: PLC0415
     from odradek.spark.pipeline.definition.new_file import with_schema  # noqa: PLC0415
     from odradek.spark.pipeline.definition.sample import sample_values  # noqa: PLC0415
     from odradek.spark.pipeline.definition.types import WrongType  # noqa: PLC0415
     from odradek.spark.pipeline.definition.yaml_file import without_schema  # noqa: PLC0415
 
-    text = file.read_text(encoding="utf-8")
+    text = text_of(file)
+    found = []
     for source in without_schema(text, str(file)):
         values = sample_values(source.bootstrap, source.topic, records)
         try:
@@ -55,5 +64,19 @@ def _infer(file: Path, records: int) -> None:
         except WrongType as error:
             raise Failed(f"{file}: the source {source.name}: {error}") from None
         text = with_schema(text, source.line, fields)
-        click.echo(f"{file}: inferred {len(fields)} fields of {source.name} from {len(values)} records.")
-    file.write_text(text, encoding="utf-8")
+        found.append(f"{file}: inferred {len(fields)} fields of {source.name} from {len(values)} records.")
+    if not found:
+        return
+    if without_schema(text, str(file)):
+        raise Failed(f"{file}: no place was found for the schema: write each key in a line of its own")
+    _replace(file.resolve(), text)
+    for line in found:
+        click.echo(line)
+
+
+def _replace(file: Path, text: str) -> None:
+    """Write a file as a whole, or not at all."""
+    new = file.with_name(f".{file.name}.new")
+    new.write_bytes(text.encode())
+    shutil.copymode(file, new)
+    os.replace(new, file)

@@ -34,12 +34,16 @@ def load(path: str, bootstrap: str | None = None) -> PipelineModel:
     return pipeline
 
 
-def _from_yaml(file: Path) -> PipelineModel:
+def text_of(file: Path) -> str:
+    """The text of a YAML file, with its ends of lines as they are."""
     try:
-        text = file.read_text(encoding="utf-8")
+        return file.read_bytes().decode()
     except UnicodeDecodeError:
         raise PipelineError(f"{file}: not a text in UTF-8") from None
-    return yaml_file.parse(text, str(file))
+
+
+def _from_yaml(file: Path) -> PipelineModel:
+    return yaml_file.parse(text_of(file), str(file))
 
 
 def _from_python(file: Path) -> PipelineModel:

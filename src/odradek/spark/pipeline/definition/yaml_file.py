@@ -29,6 +29,7 @@ class _Block(dict[str, Any]):
     """A mapping of the file, with its place."""
 
     place: Place
+    is_flow: bool = False  # written as {key: value}
 
 
 def parse(text: str, file: str, environment: Mapping[str, str] | None = None) -> PipelineModel:
@@ -213,6 +214,12 @@ def without_schema(
         if not isinstance(topics, list) or not topics:
             raise PipelineError("a schema is inferred from a topic; name one", block.place)
         check_topic(topics[0], block.place, "topics")
+        if block.is_flow:
+            raise PipelineError(
+                f"the schema of {name} cannot be put between braces: write its keys in lines of their own",
+                block.place,
+                "format",
+            )
         owner = block if "bootstrap" in block else root
         bootstrap = bootstrap_of(owner.get("bootstrap"), owner.place) or DEFAULT_BOOTSTRAP
         found.append(SourceWithoutSchema(name, topics[0], bootstrap, block.place.key_lines["format"]))
@@ -278,6 +285,7 @@ def _mapping(node: Any, file: str, environment: Mapping[str, str], loader: Any) 
         lines[key] = line
         block[key] = _value(value_node, file, environment, loader)
     block.place = Place(file, node.start_mark.line + 1, lines)
+    block.is_flow = bool(node.flow_style)
     return block
 
 

@@ -31,6 +31,12 @@ sinks:
 dead_letters: orders-dead
 restart: {attempts: 2, delay: 1 second}
 """
+WITH_SCHEMA = """\
+    format: json
+    schema: {id: bigint not null, at: timestamp}
+    bad_records: dead-letter
+    watermark: {column: at, delay: 10 minutes}
+"""
 
 
 def parsed(text: str):
@@ -88,6 +94,17 @@ def test_a_file_becomes_a_pipeline():
             "    bad_records: dead-letter\n",
             "    table: true\n",
             "3: all sources are tables, which are read once: leave out `table` for a topic",
+        ),
+        (
+            WITH_SCHEMA,
+            "    format: text\n    bad_records: dead-letter\n",
+            "7: every record fits the format text, so that none is bad: leave out bad_records",
+        ),
+        (WITH_SCHEMA, "    bad_records: drop\n", "6: every record fits the format none, so that none is bad"),
+        (
+            WITH_SCHEMA,
+            "    format: text\n    skip_bytes: 5\n",
+            "7: format text skips no bytes: leave out skip_bytes",
         ),
         ("sinks:", "sinks: [", "16: this is not YAML"),
     ],

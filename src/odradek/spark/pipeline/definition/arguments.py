@@ -127,8 +127,14 @@ def _inline_schema(format_name: str, schema: SchemaText | None, skip_bytes: int,
                 place,
                 "schema",
             )
+        if skip_bytes:
+            raise PipelineError(
+                f"format {format_name} skips no bytes: leave out skip_bytes, or take them off in SQL",
+                place,
+                "skip_bytes",
+            )
         fields = (Field("value", "string"),) if format_name == "text" else ()
-        return Schema(format=format_name, fields=fields, skip_bytes=skip_bytes)
+        return Schema(format=format_name, fields=fields)
     if format_name in ("avro", "protobuf"):
         raise PipelineError(f"format {format_name} needs its schema_file", place, "format")
     if schema is None:

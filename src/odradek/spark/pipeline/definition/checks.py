@@ -84,6 +84,13 @@ def _check_inputs(pipeline: PipelineModel) -> None:
 
 
 def _check_source(pipeline: PipelineModel, source: TopicSource) -> None:
+    if source.schema.format in ("none", "text") and source.bad_records != "stop":
+        raise PipelineError(
+            f"every record fits the format {source.schema.format}, so that none is bad: leave out "
+            "bad_records, or set `format: json` (or avro, protobuf, arrow)",
+            source.place,
+            "bad_records",
+        )
     if source.bad_records == "dead-letter":
         if pipeline.dead_letters is None:
             raise PipelineError(

@@ -17,16 +17,16 @@ from net.serving import serve
 from odradek.broker.background.log_cleaning import LogCleaning
 from odradek.broker.background.log_moves import LogMoves
 from odradek.broker.requests.dispatch import Dispatcher
-from odradek.broker.requests.fetch_sessions import FetchSessions
-from odradek.broker.requests.purgatory import CommitPurgatory, Purgatory
+from odradek.broker.requests.fetch.fetch_sessions import FetchSessions
 from odradek.broker.requests.services import Services
+from odradek.broker.requests.waiting.purgatory import CommitPurgatory, Purgatory
 from odradek.broker.settings.dynamic.broker_settings import BrokerSettings
 from odradek.broker.settings.dynamic.group_configs import GroupConfigs
 from odradek.broker.settings.dynamic.topic_settings import TopicSettings
 from odradek.broker.settings.load import load
 from odradek.cluster.features import ClusterFeatures
 from odradek.cluster.metadata import MetadataImage
-from odradek.cluster.topics import TopicAdmin
+from odradek.cluster.topics.topic_admin import TopicAdmin
 from odradek.common.clock import SystemClock
 from odradek.common.ids import TopicPartition
 from odradek.log.config import LogConfig

@@ -12,8 +12,8 @@ import uvloop
 
 from broker.conftest import Broker
 from odradek.broker.replication_parts import replicate
-from odradek.cluster.brokers import Broker as LiveBroker
-from odradek.cluster.brokers import Endpoint
+from odradek.cluster.membership.brokers import Broker as LiveBroker
+from odradek.cluster.membership.brokers import Endpoint
 from odradek.common.error_codes import ErrorCode
 from odradek.log.leader_epochs import EpochEntry
 from odradek.net.broker_connection import Address, BrokerConnections, RequestFailed

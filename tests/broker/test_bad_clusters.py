@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.server import BrokerServer
-from odradek.cluster.membership import BrokerIdInUse
+from odradek.cluster.membership.membership import BrokerIdInUse
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import OdradekError
 from odradek.coordination import paths

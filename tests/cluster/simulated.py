@@ -6,15 +6,15 @@ import asyncio
 import random
 from dataclasses import dataclass, field
 
-from odradek.cluster.brokers import Broker
 from odradek.cluster.control_fence import ControlFence
 from odradek.cluster.controller.channels import BrokerChannel, DeliveryFailed, LocalChannel
 from odradek.cluster.controller.events import ControlResponse
 from odradek.cluster.controller.requests import ControlRequest
+from odradek.cluster.membership.brokers import Broker
 from odradek.cluster.metadata import UPDATE_TYPE_FULL, MetadataImage
 from odradek.cluster.node import ClusterNode, NodeHooks, NodeSettings
-from odradek.cluster.placement import BrokerLocation
-from odradek.cluster.topics import TopicAdmin
+from odradek.cluster.topics.placement import BrokerLocation
+from odradek.cluster.topics.topic_admin import TopicAdmin
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 from odradek.coordination.paths import ConfigEntity

@@ -6,7 +6,7 @@ from cluster.virtual_time import run_in_virtual_time
 from odradek.cluster.change_notifications import NOTIFICATION_LIFETIME_MS
 from odradek.cluster.config_changes import ConfigChanges
 from odradek.cluster.entity_configs import change_configs, read_configs
-from odradek.cluster.membership import ensure_persistent_paths
+from odradek.cluster.membership.membership import ensure_persistent_paths
 from odradek.coordination import paths
 from odradek.coordination.paths import ConfigEntity, broker_entity, topic_entity, user_client_entity
 from odradek.testing.memory_store import MemoryEnsemble

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from odradek.cluster.brokers import Broker
 from odradek.cluster.features import (
     SUPPORTED,
     TRANSACTION_VERSION,
@@ -15,6 +14,7 @@ from odradek.cluster.features import (
     InvalidFeatureUpdate,
     UpgradeType,
 )
+from odradek.cluster.membership.brokers import Broker
 from odradek.coordination import paths
 from odradek.testing.memory_store import MemoryEnsemble
 

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from odradek.cluster.brokers import Endpoint, SecurityProtocol
+from odradek.cluster.membership.brokers import Endpoint, SecurityProtocol
 from odradek.cluster.metadata import (
     LEADER_DURING_DELETE,
     UPDATE_TYPE_FULL,

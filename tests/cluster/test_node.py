@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from odradek.cluster.brokers import Broker
 from odradek.cluster.control_fence import ControlFence
 from odradek.cluster.controller.channels import BrokerChannel, LocalChannel
 from odradek.cluster.controller.events import ControlResponse
 from odradek.cluster.controller.requests import ControlRequest
-from odradek.cluster.membership import BrokerIdInUse
+from odradek.cluster.membership.brokers import Broker
+from odradek.cluster.membership.membership import BrokerIdInUse
 from odradek.cluster.metadata import MetadataImage
-from odradek.cluster.new_topics import NewTopic
 from odradek.cluster.node import ClusterNode, NodeHooks, NodeSettings
-from odradek.cluster.placement import BrokerLocation
-from odradek.cluster.topics import TopicAdmin
+from odradek.cluster.topics.new_topics import NewTopic
+from odradek.cluster.topics.placement import BrokerLocation
+from odradek.cluster.topics.topic_admin import TopicAdmin
 from odradek.coordination import paths
 from odradek.coordination.embedded.store import SqliteStore
 from odradek.coordination.paths import ConfigEntity, topic_entity

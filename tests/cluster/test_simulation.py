@@ -13,7 +13,7 @@ import pytest
 
 from cluster.simulated import SimulatedCluster
 from cluster.virtual_time import run_in_virtual_time
-from odradek.cluster.new_topics import NewTopic
+from odradek.cluster.topics.new_topics import NewTopic
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.coordination import paths

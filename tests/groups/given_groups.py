@@ -10,12 +10,12 @@ from typing import Any
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.coordinator.result import CoordinatorRecord, Result, StartTimer
-from odradek.groups import classic_requests as classic
-from odradek.groups import consumer_requests as consumer
 from odradek.groups.classic.membership import Joining
 from odradek.groups.classic_group import Group, GroupState
 from odradek.groups.consumer.consumer_group import ConsumerGroup
 from odradek.groups.consumer.consumer_protocol import ConsumerHeartbeat
+from odradek.groups.requests import classic_requests as classic
+from odradek.groups.requests import consumer_requests as consumer
 from odradek.groups.settings import GroupSettings
 from odradek.groups.state import GroupsState
 from odradek.groups.topics import TopicInfo

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.requests.file_parts import LogPart
+from odradek.broker.requests.fetch.file_parts import LogPart
 from odradek.log.files.file_system import FileRange, FileSystem
 from odradek.net.send_queue import SendQueue
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from log.given_logs import NOW_MS, PARTITION, a_batch, open_log
-from odradek.broker.requests.purgatory import CommitPurgatory, CommitWait, CommitWaiter
+from odradek.broker.requests.waiting.purgatory import CommitPurgatory, CommitWait, CommitWaiter
 from odradek.common.error_codes import ErrorCode
 from odradek.log.config import LogConfig
 from odradek.log.leader_epochs import EpochEntry

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from odradek.cluster.brokers import Broker
 from odradek.cluster.control_fence import ControlFence
 from odradek.cluster.controller.channels import BrokerChannel, LocalChannel
 from odradek.cluster.controller.events import ControlResponse
 from odradek.cluster.controller.remote_channel import RemoteChannel
 from odradek.cluster.controller.requests import ControlRequest
 from odradek.cluster.log_dir_events import notify_log_dir_event
+from odradek.cluster.membership.brokers import Broker
 from odradek.cluster.node import NodeHooks
 from odradek.coordination.errors import StoreError
 from odradek.coordination.paths import ConfigEntity, EntityType

@@ -11,9 +11,9 @@ from odradek.broker.background.log_cleaning import LogCleaning
 from odradek.broker.background.log_moves import LogMoves
 from odradek.broker.control.controller_requests import ControllerRequestHandler
 from odradek.broker.environment import BrokerEnvironment
-from odradek.broker.requests.fetch_sessions import FetchSessions
-from odradek.broker.requests.purgatory import CommitPurgatory, Purgatory
+from odradek.broker.requests.fetch.fetch_sessions import FetchSessions
 from odradek.broker.requests.services import Services
+from odradek.broker.requests.waiting.purgatory import CommitPurgatory, Purgatory
 from odradek.broker.security.acls import Authorizer
 from odradek.broker.settings.alter import check_topic
 from odradek.broker.settings.broker_config import BrokerConfig
@@ -26,8 +26,8 @@ from odradek.cluster.controller.controller import ControllerSettings
 from odradek.cluster.controller_channel import ControllerChannel
 from odradek.cluster.metadata import MetadataImage
 from odradek.cluster.node import ClusterNode, NodeHooks, NodeSettings
-from odradek.cluster.placement import BrokerLocation
-from odradek.cluster.topics import TopicAdmin, TopicDefaults
+from odradek.cluster.topics.placement import BrokerLocation
+from odradek.cluster.topics.topic_admin import TopicAdmin, TopicDefaults
 from odradek.common.clock import Clock
 from odradek.net.broker_connection import Address, BrokerConnections
 from odradek.net.request_limit import RequestLimit

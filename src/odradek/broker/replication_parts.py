@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from typing import Any
 
 from odradek.broker.background.log_cleaning import LogCleaning
-from odradek.broker.requests.preferred_replica import RackAwareSelector
+from odradek.broker.requests.fetch.preferred_replica import RackAwareSelector
 from odradek.broker.requests.services import Services
 from odradek.broker.settings.broker_config import BrokerConfig
 from odradek.broker.settings.declarations.replication import RACK_AWARE_SELECTOR
@@ -16,8 +16,8 @@ from odradek.cluster.metadata import ImageChange
 from odradek.common.config import LONG_MAX
 from odradek.log.partition.partition_log import PartitionLog
 from odradek.net.broker_connection import BrokerConnections
-from odradek.replication.fetcher_context import FetcherContext, FetcherSettings
-from odradek.replication.fetcher_manager import FetcherManager
+from odradek.replication.follower.fetcher_context import FetcherContext, FetcherSettings
+from odradek.replication.follower.fetcher_manager import FetcherManager
 from odradek.replication.isr_changes import IsrChanges, Send
 from odradek.replication.leader_throttle import LeaderThrottle
 

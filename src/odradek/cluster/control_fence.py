@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from odradek.cluster.brokers import UNKNOWN_BROKER_EPOCH
+from odradek.cluster.membership.brokers import UNKNOWN_BROKER_EPOCH
 from odradek.common.error_codes import ErrorCode
 
 

@@ -15,7 +15,7 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
-from odradek.cluster.brokers import Broker
+from odradek.cluster.membership.brokers import Broker
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.coordination import paths

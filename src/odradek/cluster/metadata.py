@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from odradek.cluster.brokers import UNKNOWN_BROKER_EPOCH, Broker, Endpoint, SecurityProtocol
+from odradek.cluster.membership.brokers import UNKNOWN_BROKER_EPOCH, Broker, Endpoint, SecurityProtocol
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import ZERO_UUID, TopicPartition

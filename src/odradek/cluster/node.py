@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 from odradek.cluster import tasks
 from odradek.cluster.acls import AclChanges, ClusterAcls
-from odradek.cluster.brokers import UNKNOWN_BROKER_EPOCH, Broker
 from odradek.cluster.config_changes import ConfigChanges
 from odradek.cluster.controller.channels import Connect
 from odradek.cluster.controller.controller import (
@@ -29,7 +28,8 @@ from odradek.cluster.controller.controller import (
 from odradek.cluster.controller.counters import ElectionCounters
 from odradek.cluster.controller.state.context import ControllerContext
 from odradek.cluster.features import SUPPORTED
-from odradek.cluster.membership import (
+from odradek.cluster.membership.brokers import UNKNOWN_BROKER_EPOCH, Broker
+from odradek.cluster.membership.membership import (
     BrokerIdInUse,
     Membership,
     ensure_cluster_id,

@@ -12,14 +12,19 @@ from odradek.common.ids import TopicPartition
 from odradek.coordinator.partitioning import partition_for
 from odradek.coordinator.result import Response, Result, TransactionMarker
 from odradek.coordinator.runtime import CoordinatorRuntime
-from odradek.groups import admin, consumer_admin
-from odradek.groups import classic_requests as classic
-from odradek.groups import consumer_requests as consumer
-from odradek.groups import offset_requests as offsets
 from odradek.groups.classic.membership import Joining
 from odradek.groups.classic_group import NO_GENERATION
 from odradek.groups.consumer.consumer_protocol import ConsumerHeartbeat
-from odradek.groups.offset_requests import Commit, FetchedOffset, PartitionErrors, TransactionalCommit
+from odradek.groups.requests import admin, consumer_admin
+from odradek.groups.requests import classic_requests as classic
+from odradek.groups.requests import consumer_requests as consumer
+from odradek.groups.requests import offset_requests as offsets
+from odradek.groups.requests.offset_requests import (
+    Commit,
+    FetchedOffset,
+    PartitionErrors,
+    TransactionalCommit,
+)
 from odradek.groups.state import GroupsState
 from odradek.protocol.messages import (
     ConsumerGroupDescribeResponse,

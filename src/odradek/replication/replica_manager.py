@@ -18,7 +18,7 @@ from odradek.log.partition.partition_log import PartitionLog
 from odradek.metrics.counters import TopicTraffic
 from odradek.replication.beginning_epochs import BeginningEpochs
 from odradek.replication.counters import ReplicationCounters
-from odradek.replication.fetcher_manager import FetcherManager
+from odradek.replication.follower.fetcher_manager import FetcherManager
 from odradek.replication.isr_changes import IsrChanges
 from odradek.replication.partition import NO_EPOCH, LeaderAndIsrState, Partition
 

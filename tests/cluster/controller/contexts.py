@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from odradek.cluster.brokers import Broker, Endpoint
 from odradek.cluster.controller.state.context import (
     ControllerContext,
     LeaderAndIsr,
@@ -13,6 +12,7 @@ from odradek.cluster.controller.state.context import (
     ReplicaAssignment,
     ReplicaState,
 )
+from odradek.cluster.membership.brokers import Broker, Endpoint
 from odradek.common.ids import TopicPartition
 
 LISTENER = "PLAINTEXT"

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from cluster.virtual_time import run_in_virtual_time
-from odradek.cluster.brokers import Broker
 from odradek.cluster.controller.channels import BrokerChannel, Channels, DeliveryFailed, LocalChannel
 from odradek.cluster.controller.events import ControlResponse
 from odradek.cluster.controller.requests import ControlRequest
+from odradek.cluster.membership.brokers import Broker
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.messages import (
     LeaderAndIsrRequest,

@@ -12,7 +12,7 @@ from odradek.cluster.controller.fenced_store import ControllerMoved, FencedStore
 from odradek.cluster.controller.state.context import ReplicaState
 from odradek.cluster.controller.state.election import Election
 from odradek.cluster.log_dir_events import notify_log_dir_event
-from odradek.cluster.new_topics import NewTopic
+from odradek.cluster.topics.new_topics import NewTopic
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 from odradek.coordination import paths

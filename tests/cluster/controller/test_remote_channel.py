@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from net.serving import HOST, serve
-from odradek.cluster.brokers import Broker, Endpoint
 from odradek.cluster.controller.channels import DeliveryFailed
 from odradek.cluster.controller.remote_channel import RemoteChannel
+from odradek.cluster.membership.brokers import Broker, Endpoint
 from odradek.net.connection import Connection
 from odradek.net.exchange import Exchange
 from odradek.net.server import Listener

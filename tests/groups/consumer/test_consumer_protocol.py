@@ -10,12 +10,12 @@ import pytest
 from groups.given_groups import FakeTopics, ManualShard, Ticket
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
-from odradek.groups import admin, consumer_admin
-from odradek.groups import offset_requests as offsets
 from odradek.groups.classic_group import Group
 from odradek.groups.committed import OffsetAndMetadata
 from odradek.groups.consumer.consumer_group import ConsumerGroup, ConsumerGroupState, MemberState
-from odradek.groups.offset_requests import Commit
+from odradek.groups.requests import admin, consumer_admin
+from odradek.groups.requests import offset_requests as offsets
+from odradek.groups.requests.offset_requests import Commit
 from odradek.groups.settings import GroupSettings
 
 

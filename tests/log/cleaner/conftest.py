@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from odradek.log.cleaner import batch_filter, copy_kernels, kernels, layout, offset_map
+from odradek.log.cleaner.filter import batch_filter, copy_kernels, kernels, layout, offset_map
 
 SOURCES = Path(layout.__file__).parent
 

@@ -6,7 +6,7 @@ import asyncio
 
 from odradek.broker.control.administration import alter_reassignments, elect_leaders, list_reassignments
 from odradek.broker.control.state_changes import StateChanges
-from odradek.cluster.brokers import UNKNOWN_BROKER_EPOCH
+from odradek.cluster.membership.brokers import UNKNOWN_BROKER_EPOCH
 from odradek.cluster.metadata import MetadataImage
 from odradek.cluster.node import ClusterNode
 from odradek.common.error_codes import ErrorCode

@@ -8,8 +8,8 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Any
 
-from odradek.broker.requests.commit_wait import wait_committed
-from odradek.broker.requests.purgatory import CommitPurgatory
+from odradek.broker.requests.waiting.commit_wait import wait_committed
+from odradek.broker.requests.waiting.purgatory import CommitPurgatory
 from odradek.coordinator.ports import RunningTimer
 from odradek.coordinator.runtime import CoordinatorRuntime
 from odradek.log.partition.leader_batches import Origin

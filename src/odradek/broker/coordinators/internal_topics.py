@@ -8,7 +8,7 @@ from typing import NamedTuple
 from odradek.broker.requests.services import Services
 from odradek.broker.settings.broker_config import BrokerConfig
 from odradek.cluster.metadata import PartitionMetadata
-from odradek.cluster.new_topics import NewTopic
+from odradek.cluster.topics.new_topics import NewTopic
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.coordinator.partitioning import partition_for

@@ -13,8 +13,8 @@ from odradek.broker.requests.dispatch import handles
 from odradek.broker.requests.store_calls import from_store
 from odradek.broker.security.acls import CLUSTER, Operation, Resource
 from odradek.broker.settings.describe import describe_topic
-from odradek.cluster.new_topics import UNSPECIFIED, NewTopic
-from odradek.cluster.topics import CreatedTopic
+from odradek.cluster.topics.new_topics import UNSPECIFIED, NewTopic
+from odradek.cluster.topics.topic_admin import CreatedTopic
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey

@@ -11,7 +11,7 @@ from typing import Any
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.cooperative_yield import CooperativeYield
 from odradek.broker.requests.dispatch import handles
-from odradek.broker.requests.purgatory import Waiter
+from odradek.broker.requests.waiting.purgatory import Waiter
 from odradek.broker.security.acls import Operation, Resource
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError

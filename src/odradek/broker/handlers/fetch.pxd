@@ -3,8 +3,8 @@
 cimport cython
 
 from odradek.broker.requests.context cimport RequestContext
-from odradek.broker.requests.fetch_sessions cimport FetchPartition, FetchSession
-from odradek.broker.requests.purgatory cimport Purgatory, Waiter
+from odradek.broker.requests.fetch.fetch_sessions cimport FetchPartition, FetchSession
+from odradek.broker.requests.waiting.purgatory cimport Purgatory, Waiter
 from odradek.log.partition.log_appender cimport LogAppender
 from odradek.log.partition.reading cimport BatchRun, FetchData
 from odradek.log.segment.segment_reader cimport SegmentReader

@@ -19,9 +19,9 @@ import cython
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.cooperative_yield import STEPS_PER_YIELD, CooperativeYield
 from odradek.broker.requests.dispatch import handles
-from odradek.broker.requests.fetch_sessions import FetchPartition, FetchSession, FetchSessionError, Key
-from odradek.broker.requests.file_parts import LogPart
-from odradek.broker.requests.purgatory import Waiter
+from odradek.broker.requests.fetch.fetch_sessions import FetchPartition, FetchSession, FetchSessionError, Key
+from odradek.broker.requests.fetch.file_parts import LogPart
+from odradek.broker.requests.waiting.purgatory import Waiter
 from odradek.broker.security.acls import CLUSTER, Operation, Resource, ResourceType
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError

@@ -15,7 +15,7 @@ from odradek.broker.requests.store_calls import from_store
 from odradek.broker.security.acls import CLUSTER, Operation, Resource
 from odradek.broker.security.authorized_operations import authorized_on_cluster, authorized_operations
 from odradek.cluster.metadata_answers import TopicAnswer
-from odradek.cluster.new_topics import NewTopic
+from odradek.cluster.topics.new_topics import NewTopic
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey

@@ -15,7 +15,7 @@ from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.groups.committed import OffsetAndMetadata
-from odradek.groups.offset_requests import Commit
+from odradek.groups.requests.offset_requests import Commit
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
 

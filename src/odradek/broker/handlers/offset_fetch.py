@@ -17,7 +17,7 @@ from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.groups.committed import INVALID_OFFSET, NO_LEADER_EPOCH
-from odradek.groups.offset_requests import FetchedOffset
+from odradek.groups.requests.offset_requests import FetchedOffset
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
 

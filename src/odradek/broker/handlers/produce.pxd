@@ -3,7 +3,7 @@
 cimport cython
 
 from odradek.broker.requests.context cimport RequestContext
-from odradek.broker.requests.purgatory cimport CommitWait, CommitWaiter
+from odradek.broker.requests.waiting.purgatory cimport CommitWait, CommitWaiter
 from odradek.log.partition.log_appender cimport AppendInfo
 from odradek.replication.partition cimport Partition
 

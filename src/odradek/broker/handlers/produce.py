@@ -22,7 +22,6 @@ import cython
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.cooperative_yield import STEPS_PER_YIELD, CooperativeYield
 from odradek.broker.requests.dispatch import Answer, handles
-from odradek.broker.requests.purgatory import CommitWait, CommitWaiter
 from odradek.broker.requests.services import Services
 from odradek.broker.requests.transaction_verification import (
     ADD_FROM,
@@ -30,6 +29,7 @@ from odradek.broker.requests.transaction_verification import (
     supported_operation,
     verify,
 )
+from odradek.broker.requests.waiting.purgatory import CommitWait, CommitWaiter
 from odradek.broker.security.acls import AccessDenied, Operation, Resource, ResourceType
 from odradek.cluster.metadata_answers import INTERNAL_TOPICS
 from odradek.common.error_codes import ErrorCode

@@ -17,8 +17,8 @@ from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.coordinator.result import ProducerStamp
 from odradek.groups.committed import OffsetAndMetadata
-from odradek.groups.offset_requests import Commit, TransactionalCommit
 from odradek.groups.partitions import CONSUMER_OFFSETS
+from odradek.groups.requests.offset_requests import Commit, TransactionalCommit
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from odradek.transactions.transaction import ProducerIdAndEpoch

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 
-from odradek.broker.requests.commit_wait import wait_committed
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.dispatch import handles
 from odradek.broker.requests.services import Services
+from odradek.broker.requests.waiting.commit_wait import wait_committed
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition

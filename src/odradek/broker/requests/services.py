@@ -12,10 +12,10 @@ from odradek.broker.background.log_flusher import LogFlusher
 from odradek.broker.background.log_moves import LogMoves
 from odradek.broker.control.state_changes import StateChanges
 from odradek.broker.requests.coordinator_questions import COORDINATOR_VERSION, CoordinatorQuestions
-from odradek.broker.requests.fetch_sessions import FetchSessions
-from odradek.broker.requests.partition_listener import PartitionListener
-from odradek.broker.requests.purgatory import CommitPurgatory, Purgatory
+from odradek.broker.requests.fetch.fetch_sessions import FetchSessions
 from odradek.broker.requests.refused_batches import RefusedBatches
+from odradek.broker.requests.waiting.partition_listener import PartitionListener
+from odradek.broker.requests.waiting.purgatory import CommitPurgatory, Purgatory
 from odradek.broker.security.acls import Authorizer
 from odradek.broker.security.quotas import Quotas
 from odradek.broker.settings.broker_config import BrokerConfig
@@ -25,7 +25,7 @@ from odradek.broker.settings.dynamic.topic_settings import TopicSettings
 from odradek.cluster.acls import ClusterAcls
 from odradek.cluster.metadata import MetadataImage, PartitionMetadata
 from odradek.cluster.metadata_answers import MetadataAnswers
-from odradek.cluster.topics import TopicAdmin
+from odradek.cluster.topics.topic_admin import TopicAdmin
 from odradek.common.clock import Clock
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition

@@ -8,22 +8,22 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
-from odradek.cluster.brokers import Broker
 from odradek.cluster.controller import events
-from odradek.cluster.controller.admin_requests import AdminRequests
-from odradek.cluster.controller.broker_changes import BrokerChanges
 from odradek.cluster.controller.controller_session import ControllerSession
+from odradek.cluster.controller.event_handlers.admin_requests import AdminRequests
+from odradek.cluster.controller.event_handlers.broker_changes import BrokerChanges
+from odradek.cluster.controller.event_handlers.notification_znodes import NotificationZnodes
+from odradek.cluster.controller.event_handlers.reassignments import Reassignments
+from odradek.cluster.controller.event_handlers.topic_changes import TopicChanges
+from odradek.cluster.controller.event_handlers.topic_deletion_manager import TopicDeletionManager
 from odradek.cluster.controller.fenced_store import ControllerMoved
-from odradek.cluster.controller.notification_znodes import NotificationZnodes
-from odradek.cluster.controller.reassignments import Reassignments
 from odradek.cluster.controller.requests import RequestBatch
 from odradek.cluster.controller.state.context import PartitionReplica, PartitionState, ReplicaState
 from odradek.cluster.controller.state.election import Election
 from odradek.cluster.controller.state.rebalance import imbalanced_partitions
 from odradek.cluster.controller.state.restarts import replicas_of_restarted_brokers
 from odradek.cluster.controller.state.state_nodes import ReadState, existing_states, read_state_nodes
-from odradek.cluster.controller.topic_changes import TopicChanges
-from odradek.cluster.controller.topic_deletion_manager import TopicDeletionManager
+from odradek.cluster.membership.brokers import Broker
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 from odradek.protocol.messages import (

@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable
 from enum import Enum
 from typing import Protocol
 
-from odradek.cluster.brokers import Broker
 from odradek.cluster.controller.events import ControlResponse
 from odradek.cluster.controller.requests import ControlRequest
+from odradek.cluster.membership.brokers import Broker
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import OdradekError
 from odradek.protocol.messages import UpdateMetadataRequest

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from odradek.cluster.brokers import Broker
 from odradek.cluster.controller.channels import DeliveryFailed
 from odradek.cluster.controller.events import ControlResponse
 from odradek.cluster.controller.requests import ControlRequest
+from odradek.cluster.membership.brokers import Broker
 from odradek.net.broker_connection import Address, BrokerConnection, RequestFailed
 from odradek.protocol.messages import LeaderAndIsrResponse, StopReplicaResponse, UpdateMetadataResponse
 

@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from odradek.cluster.brokers import Broker
 from odradek.cluster.controller.state.context import (
     INITIAL_LEADER_EPOCH,
     NO_PARTITION_EPOCH,
     ControllerContext,
     LeaderAndIsr,
 )
+from odradek.cluster.membership.brokers import Broker
 from odradek.cluster.metadata import (
     LEADER_DURING_DELETE,
     NO_LEADER,

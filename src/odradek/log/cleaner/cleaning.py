@@ -14,15 +14,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from odradek.log.cleaner.batch_filter import BatchFilter, LastRecord
 from odradek.log.cleaner.errors import CleaningAborted
+from odradek.log.cleaner.filter.batch_filter import BatchFilter, LastRecord
+from odradek.log.cleaner.filter.offset_map import OffsetMap
+from odradek.log.cleaner.filter.transactions import CleanedTransactions
 from odradek.log.cleaner.mapping import DirtyMapper
-from odradek.log.cleaner.offset_map import OffsetMap
 from odradek.log.cleaner.plan import ClosedSegment, LogState, LogToClean, group_segments
 from odradek.log.cleaner.rewrite import rewrite
 from odradek.log.cleaner.statistics import CleanerStatistics
 from odradek.log.cleaner.throttle import Throttle
-from odradek.log.cleaner.transactions import CleanedTransactions
 from odradek.log.errors import StorageError
 from odradek.log.partition.leader_batches import max_decompressed_bytes
 from odradek.log.partition.partition_log import PartitionLog

@@ -15,7 +15,7 @@ from odradek.log.checkpoints import decode_offsets, encode_offsets
 from odradek.log.cleaner.cleaning import Cleaning, Workspace, log_state
 from odradek.log.cleaner.config import CleanerConfig
 from odradek.log.cleaner.errors import CleaningAborted, UncleanableLog
-from odradek.log.cleaner.offset_map import OffsetMap
+from odradek.log.cleaner.filter.offset_map import OffsetMap
 from odradek.log.cleaner.plan import LogToClean, dirtiest, log_to_clean, wants_cleaning
 from odradek.log.cleaner.statistics import CleanerStatistics
 from odradek.log.cleaner.throttle import Throttle

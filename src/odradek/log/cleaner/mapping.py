@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from odradek.log.cleaner.batch_filter import ALONE, check_crcs, judge, runs
 from odradek.log.cleaner.errors import reading
-from odradek.log.cleaner.offset_map import OffsetMap, RecordTable
+from odradek.log.cleaner.filter.batch_filter import ALONE, check_crcs, judge, runs
+from odradek.log.cleaner.filter.offset_map import OffsetMap, RecordTable
+from odradek.log.cleaner.filter.transactions import CleanedTransactions
 from odradek.log.cleaner.statistics import CleanerStatistics
-from odradek.log.cleaner.transactions import CleanedTransactions
 from odradek.log.segment.batch_chunks import BatchChunk, batch_chunks
 from odradek.log.segment.segment import Segment
 from odradek.records.kernels.layout import BatchColumn

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from odradek.log import filenames
-from odradek.log.cleaner.batch_filter import BatchFilter, check_crcs
 from odradek.log.cleaner.errors import reading
+from odradek.log.cleaner.filter.batch_filter import BatchFilter, check_crcs
 from odradek.log.cleaner.statistics import CleanerStatistics
 from odradek.log.files.log_file import PartitionDirectory
 from odradek.log.recovery.segment_scan import IndexBuilder, SegmentScan

@@ -6,11 +6,11 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from odradek.broker.requests import purgatory
+from odradek.broker.requests.waiting import purgatory
 from odradek.cluster.controller.fenced_store import FencedStore
 from odradek.common.error_codes import ErrorCode
 from odradek.coordination.store import Operation, OperationResult
-from odradek.replication import fetcher
+from odradek.replication.follower import fetcher
 from odradek.replication.isr_changes import IsrChanges
 from odradek.replication.replica_manager import ReplicaManager
 

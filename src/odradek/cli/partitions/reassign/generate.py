@@ -14,7 +14,7 @@ from odradek.cli.output import output_option, print_rows
 from odradek.cli.partitions.reassign.current_state import log_dirs_of, replicas_of_topics
 from odradek.cli.partitions.reassign.plan import Replicas, format_plan, parse_topics
 from odradek.cli.topic_names import topics_argument
-from odradek.cluster.placement import BrokerLocation, place_replicas
+from odradek.cluster.topics.placement import BrokerLocation, place_replicas
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 

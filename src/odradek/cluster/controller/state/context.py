@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import NamedTuple
 
-from odradek.cluster.brokers import UNKNOWN_BROKER_EPOCH, Broker
+from odradek.cluster.membership.brokers import UNKNOWN_BROKER_EPOCH, Broker
 from odradek.cluster.metadata import NO_LEADER, NO_TOPIC_ID
 from odradek.common.ids import TopicPartition
 

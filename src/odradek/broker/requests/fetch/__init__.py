@@ -1,0 +1,1 @@
+"""What a Fetch needs beside its handler: sessions, file ranges of the response, the preferred replica."""

@@ -1,0 +1,317 @@
+# cython: annotation_typing=False
+"""Requests that must wait: a produce until it is committed (acks=all), a fetch until there is enough to read.
+
+Both are woken once per iteration of the loop, so that a produce that completes a hundred fetches responds to
+its own client first. Compiled by Cython (purgatory.pxd has the C types), or interpreted as is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Hashable
+from functools import partial
+from typing import Any
+
+from odradek.broker.requests.waiting.timeouts import Timeout, Timeouts
+from odradek.common.error_codes import ErrorCode
+from odradek.net.connection import Connection
+from odradek.replication.partition import Partition
+
+log = logging.getLogger(__name__)
+
+_NONE = ErrorCode.NONE
+_TIMED_OUT = ErrorCode.REQUEST_TIMED_OUT
+_NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
+_NOT_ENOUGH_REPLICAS = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+
+class Waiter:
+    """One parked request; a subclass decides how it completes. Owned by its purgatory while it waits.
+
+    It stops waiting when the `connection` of its client closes.
+    """
+
+    __slots__ = ("connection", "keys", "timer")
+
+    connection: Connection | None
+    keys: tuple[Hashable, ...]
+    timer: asyncio.TimerHandle | None
+
+    def __init__(self, connection: Connection | None = None) -> None:
+        self.connection = connection
+        self.keys = ()
+        self.timer = None
+
+    def try_complete(self) -> bool:
+        """One of its keys changed: respond and return True, or return False to keep waiting."""
+        raise NotImplementedError
+
+    def on_timeout(self) -> None:
+        """Respond with the data available."""
+        raise NotImplementedError
+
+
+class Purgatory:
+    """The waiting fetches, by the partitions that they read. Owned by the broker, on the loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self.watching: dict[Hashable, dict[Waiter, None]] = {}
+        self._woken: set[Hashable] = set()
+
+    def __len__(self) -> int:
+        return len({waiter for waiters in self.watching.values() for waiter in waiters})
+
+    def add(self, waiter: Waiter, keys: tuple[Hashable, ...], timeout_ms: int) -> None:
+        """Add a waiter until one of these keys changes."""
+        waiter.keys = keys
+        connection = waiter.connection
+        if connection is not None:
+            connection.at_close[waiter] = partial(self.remove, waiter)
+        watching = self.watching
+        for key in keys:
+            waiters = watching.get(key)
+            if waiters is None:
+                watching[key] = {waiter: None}
+            else:
+                waiters[waiter] = None
+        waiter.timer = self._loop.call_later(timeout_ms / 1000, self._expire, waiter)
+
+    def wake(self, key: Hashable) -> None:
+        """Try the waiters of this key in the next iteration of the loop."""
+        if key in self.watching:
+            if not self._woken:
+                self._loop.call_soon(self._run_woken)
+            self._woken.add(key)
+
+    def remove(self, waiter: Waiter) -> None:
+        """Remove a waiter, for example because its client has disconnected."""
+        timer = waiter.timer
+        if timer is not None:
+            timer.cancel()
+        connection = waiter.connection
+        if connection is not None:
+            connection.at_close.pop(waiter, None)
+        watching = self.watching
+        for key in waiter.keys:
+            waiters = watching.get(key)
+            if waiters is not None:
+                waiters.pop(waiter, None)
+                if not waiters:
+                    del watching[key]
+
+    def _run_woken(self) -> None:
+        woken, self._woken = self._woken, set()
+        waiters: dict[Waiter, None] = {}
+        for key in woken:
+            waiters.update(self.watching.get(key, ()))
+        for waiter in waiters:
+            try:
+                is_done = waiter.try_complete()
+            except Exception:
+                is_done = True
+                _close(waiter.connection)
+            if is_done:
+                self.remove(waiter)
+
+    def _expire(self, waiter: Waiter) -> None:
+        self.remove(waiter)
+        try:
+            waiter.on_timeout()
+        except Exception:
+            _close(waiter.connection)
+
+
+class CommitWait:
+    """One appended batch that is to be committed. `row`: where its `waiter` reports the outcome."""
+
+    __slots__ = ("is_over", "last_offset", "led_since", "partition", "row", "waiter")
+
+    def __init__(
+        self, partition: Partition, last_offset: int, led_since: int, waiter: CommitWaiter, row: Any
+    ) -> None:
+        self.partition = partition
+        self.last_offset = last_offset
+        self.led_since = led_since
+        self.waiter = waiter
+        self.row = row
+        self.is_over = False
+
+
+class CommitWaiter(Timeout):
+    """Waits until each of its batches is committed or has failed; a subclass decides what follows.
+
+    `pending` counts the batches without an outcome.
+    """
+
+    __slots__ = ("connection", "pending", "waits")
+
+    connection: Connection | None
+    waits: list[CommitWait]
+
+    def __init__(self, connection: Connection | None = None) -> None:
+        super().__init__()
+        self.connection = connection
+        self.waits = []
+        self.pending = 0
+
+    def wait_for(self, partition: Partition, last_offset: int, led_since: int, row: Any = None) -> None:
+        """Also wait for the batch that ends at `last_offset`, appended in the leadership since that epoch."""
+        self.waits.append(CommitWait(partition, last_offset, led_since, self, row))
+
+    def on_outcome(self, wait: CommitWait, error_code: ErrorCode) -> None:
+        """A batch is committed, or will not be as far as this broker knows."""
+        raise NotImplementedError
+
+    def on_complete(self) -> None:
+        """Every batch has its outcome."""
+        raise NotImplementedError
+
+
+class PartitionWaits:
+    """Batches of one partition, appended in one leadership of this broker, in the order of their offsets."""
+
+    __slots__ = ("led_since", "partition", "waits")
+
+    def __init__(self, partition: Partition, led_since: int) -> None:
+        self.partition = partition
+        self.led_since = led_since
+        self.waits: deque[CommitWait] = deque()
+
+    def add(self, wait: CommitWait) -> None:
+        """Put a batch in its place: behind all others, unless it repeats one that was appended before."""
+        waits = self.waits
+        at = len(waits)
+        while at > 0 and waits[at - 1].last_offset > wait.last_offset:
+            at -= 1
+        if at == len(waits):
+            waits.append(wait)
+        else:
+            waits.insert(at, wait)
+
+
+class CommitPurgatory:
+    """Batches that wait for the high watermark (acks=all). Owned by the broker, on the loop.
+
+    `until_flushed`: they wait for the recovery point instead (acks=1 where `flush.messages` is set).
+    A wake-up takes them in the order of their offsets and stops at the first that is not committed.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, until_flushed: bool = False) -> None:
+        self._loop = loop
+        self._until_flushed = until_flushed
+        self.watching: dict[Hashable, PartitionWaits] = {}
+        self._woken: dict[Hashable, Partition] = {}
+        self._timeouts = Timeouts(loop, self._expire)
+
+    def __len__(self) -> int:
+        return len(self._timeouts)
+
+    def add(self, waiter: CommitWaiter, timeout_ms: int) -> None:
+        """Park a waiter until all its batches have an outcome, or the time is over."""
+        waiter.pending = len(waiter.waits)
+        self._timeouts.add(waiter, timeout_ms)
+        for wait in waiter.waits:
+            self._watch(wait)
+
+    def _watch(self, wait: CommitWait) -> None:
+        key = wait.partition.topic_partition
+        queue = self.watching.get(key)
+        if queue is not None and (queue.led_since != wait.led_since or queue.partition is not wait.partition):
+            self._fail(key, queue)
+            queue = None
+        if queue is None:
+            queue = self.watching[key] = PartitionWaits(wait.partition, wait.led_since)
+        queue.add(wait)
+
+    def wake(self, partition: Partition) -> None:
+        """The partition's high watermark or leadership may have changed: look at its batches soon."""
+        key = partition.topic_partition
+        if key in self.watching:
+            if not self._woken:
+                self._loop.call_soon(self.run_woken)
+            self._woken[key] = partition
+
+    def run_woken(self) -> None:
+        """Complete what can be completed in the partitions that were woken."""
+        woken, self._woken = self._woken, {}
+        for key, partition in woken.items():
+            queue = self.watching.get(key)
+            if queue is not None:
+                self._complete_committed(key, queue, partition)
+
+    def _complete_committed(self, key: Hashable, queue: PartitionWaits, partition: Partition) -> None:
+        if (
+            queue.partition is not partition
+            or not partition.is_leader
+            or partition.led_since != queue.led_since
+        ):
+            self._fail(key, queue)
+            return
+        error_code = _NONE
+        if self._until_flushed:
+            end_offset = partition.log.recovery_point
+        else:
+            end_offset = partition.log.high_watermark
+            if not partition.has_enough_in_sync():
+                error_code = _NOT_ENOUGH_REPLICAS
+        waits = queue.waits
+        while waits:
+            wait = waits[0]
+            if wait.last_offset >= end_offset:
+                break
+            waits.popleft()
+            self._settle(wait, error_code)
+        if not waits:
+            self.watching.pop(key, None)
+
+    def _fail(self, key: Hashable, queue: PartitionWaits) -> None:
+        """This broker did not lead all the time since: the batches may or may not be kept."""
+        self.watching.pop(key, None)
+        for wait in queue.waits:
+            self._settle(wait, _NOT_LEADER)
+
+    def _settle(self, wait: CommitWait, error_code: ErrorCode) -> None:
+        if wait.is_over:
+            return
+        wait.is_over = True
+        waiter = wait.waiter
+        waiter.pending -= 1
+        try:
+            waiter.on_outcome(wait, error_code)
+            if waiter.pending == 0:
+                self._timeouts.cancel(waiter)
+                waiter.on_complete()
+        except Exception:
+            _close(waiter.connection)
+
+    def _expire(self, waiter: CommitWaiter) -> None:
+        for wait in waiter.waits:
+            self._settle(wait, _NONE if self._is_done(wait) else _TIMED_OUT)
+            queue = self.watching.get(wait.partition.topic_partition)
+            if queue is not None:
+                self._drop_settled(wait.partition.topic_partition, queue)
+
+    def _is_done(self, wait: CommitWait) -> bool:
+        if self._until_flushed:
+            return wait.partition.is_flushed(wait.last_offset)
+        return wait.partition.is_committed(wait.last_offset)
+
+    def _drop_settled(self, key: Hashable, queue: PartitionWaits) -> None:
+        """What has timed out at the front of a queue must not stay there until the watermark moves."""
+        waits = queue.waits
+        while waits and waits[0].is_over:
+            waits.popleft()
+        if not waits:
+            self.watching.pop(key, None)
+
+
+def _close(connection: Connection | None) -> None:
+    """A waiting request failed by a bug: its client must not wait forever, and the others go on."""
+    log.exception(
+        "a bug in a waiting request, requested by %s", connection.peer if connection else "this broker"
+    )
+    if connection is not None:
+        connection.close("unexpected broker error")

@@ -1,0 +1,1 @@
+"""How the active controller handles events: brokers, topics, reassignments, requests, notifications."""

@@ -1,0 +1,1 @@
+"""The brokers of the cluster: registrations, and the membership of this broker."""

@@ -1,0 +1,1 @@
+"""Topics in the store: validated, placed on brokers, created, changed and deleted."""

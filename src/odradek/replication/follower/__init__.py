@@ -1,0 +1,1 @@
+"""The follower: fetches from the leader, appends, truncates."""

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from broker.on_this_loop import until
+from broker.wire import a_fetch
+from odradek.broker.requests.waiting.purgatory import Purgatory, Waiter
+from odradek.protocol.api_key import ApiKey
+
+HOURS_MS = 2**31 - 1
+
+
+def test_a_fetch_waits_no_longer_than_its_client_is_there(run):
+    async def scenario(broker, wire):
+        broker.host()
+        gone = await broker.connect()
+        for client in (wire, gone, gone):
+            client.send(ApiKey.FETCH, 12, a_fetch("orders", max_wait_ms=HOURS_MS))
+        await until(lambda: len(broker.services.waiting_fetches) == 3)
+        gone.writer.close()
+        await until(lambda: len(broker.services.waiting_fetches) == 1)
+
+    run(scenario)
+
+
+class FakeConnection:
+    """What a purgatory needs of a connection."""
+
+    peer = "a test"
+
+    def __init__(self) -> None:
+        self.at_close: dict[Any, Any] = {}
+        self.reasons: list[str] = []
+
+    def close(self, reason: str) -> None:
+        self.reasons.append(reason)
+
+
+class Broken(Waiter):
+    """A waiter with a bug."""
+
+    def try_complete(self) -> bool:
+        raise RuntimeError("a bug")
+
+    def on_timeout(self) -> None:
+        raise RuntimeError("a bug")
+
+
+class Patient(Waiter):
+    """A waiter that completes when it is first tried."""
+
+    is_complete = False
+
+    def try_complete(self) -> bool:
+        self.is_complete = True
+        return True
+
+
+def test_a_bug_in_one_waiter_closes_its_connection_and_does_not_stop_the_others(caplog):
+    async def main() -> None:
+        purgatory = Purgatory(asyncio.get_running_loop())
+        connection = FakeConnection()
+        broken, patient = Broken(connection), Patient()
+        purgatory.add(broken, ("key",), 60_000)
+        purgatory.add(patient, ("key",), 60_000)
+        purgatory.wake("key")
+        await asyncio.sleep(0)
+        assert (len(purgatory), patient.is_complete) == (0, True)
+        assert connection.reasons == ["unexpected broker error"]
+
+    asyncio.run(main())
+    assert "a bug in a waiting request" in caplog.text

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from odradek.common.error_codes import ErrorCode
-from odradek.common.errors import KafkaError
+from odradek.coordinator.patterns import compiled
 from odradek.transactions.errors import TransactionalIdNotFound
 from odradek.transactions.state import TransactionsState
 from odradek.transactions.transaction import Transaction, TransactionState
@@ -19,13 +17,14 @@ NO_DURATION = -1
 class TransactionFilter:
     """Which transactions to list; an empty filter matches all of them.
 
-    `min_duration_ms`: only those that have been running for longer. `pattern`: of the transactional id.
+    `min_duration_ms`: only those that have been running for longer. `pattern`: of the whole transactional id,
+    compiled by RE2.
     """
 
     states: frozenset[TransactionState] = frozenset()
     producer_ids: frozenset[int] = frozenset()
     min_duration_ms: int = NO_DURATION
-    pattern: re.Pattern[str] | None = None
+    pattern: Any = None
 
     def matches(self, transaction: Transaction, now_ms: int) -> bool:
         """Whether a transaction is to be listed."""
@@ -46,16 +45,9 @@ class Listing(NamedTuple):
     state: TransactionState
 
 
-def pattern_of(text: str | None) -> re.Pattern[str] | None:
+def pattern_of(text: str | None) -> Any:
     """The compiled pattern; none for null or an empty text. INVALID_REGULAR_EXPRESSION if it is none."""
-    if not text:
-        return None
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise KafkaError(
-            f"{text!r} is no regular expression: {error}", error_code=ErrorCode.INVALID_REGULAR_EXPRESSION
-        ) from error
+    return compiled(text, "TransactionalIdPattern") if text else None
 
 
 def list_transactions(state: TransactionsState, wanted: TransactionFilter, now_ms: int) -> list[Listing]:

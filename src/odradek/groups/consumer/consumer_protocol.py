@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
+from odradek.coordinator.patterns import compiled
 from odradek.groups.consumer import consumer_records as records
 from odradek.groups.consumer import target_assignment
 from odradek.groups.consumer.consumer_group import (
@@ -35,10 +36,11 @@ from odradek.groups.consumer.consumer_transition import (
     ConsumerGroupTransition,
     RevocationTimer,
 )
-from odradek.groups.consumer.patterns import compiled, matching
 from odradek.groups.consumer.reconciliation import reconcile
 from odradek.groups.errors import FencedInstanceId, UnknownMemberId
 from odradek.protocol.messages import ConsumerGroupHeartbeatResponse
+
+REGEX_FIELD = "SubscribedTopicRegex"
 
 _Assignment = ConsumerGroupHeartbeatResponse.Assignment
 
@@ -234,7 +236,7 @@ def _check_epoch(member: ConsumerMember, request: ConsumerHeartbeat) -> None:
 
 def _updated(member: ConsumerMember, request: ConsumerHeartbeat) -> ConsumerMember:
     if request.regex:
-        compiled(request.regex)
+        compiled(request.regex, REGEX_FIELD)
     return replace(
         member,
         instance_id=member.instance_id if request.instance_id is None else request.instance_id,
@@ -285,7 +287,8 @@ def resolve_patterns(transition: ConsumerGroupTransition, may_describe: MayDescr
         known = group.regexes.get(regex)
         if known is not None and known.version == transition.topics.version:
             continue
-        names = filter(may_describe, matching(regex, transition.topics.names()))
+        pattern = compiled(regex, REGEX_FIELD)
+        names = filter(may_describe, filter(pattern.fullmatch, transition.topics.names()))
         found = ResolvedRegex(frozenset(names), transition.topics.version, transition.now_ms)
         if known is None or known.topics != found.topics:
             has_changed = True

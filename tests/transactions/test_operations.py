@@ -9,12 +9,14 @@ from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.transactions import operations
 from odradek.transactions.operations import Membership
+from odradek.transactions.state import TimeoutTimer
 from odradek.transactions.transaction import (
     LAST_CLIENT_EPOCH,
+    MAX_EPOCH,
     ProducerIdAndEpoch,
     TransactionState,
 )
-from transactions.given import ORDERS, PAYMENTS, Coordinator
+from transactions.given import ORDERS, PAYMENTS, TIMEOUT_MS, Coordinator
 
 V1, V2 = 0, 2
 
@@ -187,6 +189,65 @@ def test_an_open_transaction_of_a_used_up_producer_id_can_be_fenced() -> None:
         assert coordinator.known().producer_epoch == LAST_CLIENT_EPOCH + 1
         coordinator.complete()
         assert coordinator.producer() == (102, 0)
+
+
+@pytest.fixture
+def fenced_at_the_end() -> Coordinator:
+    """A v2 transaction in the last epoch of a client, which has timed out: the epoch above is reached."""
+    coordinator = Coordinator(V2)
+    coordinator.add(exhausted(coordinator), client_version=V2)
+    coordinator.now_ms += TIMEOUT_MS + 1
+    coordinator.apply(coordinator.state.on_timer(TimeoutTimer(), coordinator.now_ms))
+    assert coordinator.known().producer_epoch == MAX_EPOCH
+    return coordinator
+
+
+LAST = ProducerIdAndEpoch(101, LAST_CLIENT_EPOCH)
+
+
+def test_the_abort_of_one_that_timed_out_in_its_last_epoch_returns_a_new_producer_id(
+    fenced_at_the_end: Coordinator,
+) -> None:
+    coordinator = fenced_at_the_end
+    late = error_of(coordinator.end, LAST, commit=False, client_version=V2)
+    assert late is ErrorCode.CONCURRENT_TRANSACTIONS
+    coordinator.complete()
+    assert error_of(coordinator.end, LAST, client_version=V2) is ErrorCode.INVALID_TXN_STATE
+    following = coordinator.end(LAST, commit=False, client_version=V2)
+    assert following == (102, 0)
+    assert coordinator.end(LAST, commit=False, client_version=V2) == following
+    assert coordinator.restarted().end(LAST, commit=False, client_version=V2) == following
+    coordinator.add(following, client_version=V2)
+
+
+def test_one_that_timed_out_in_its_last_epoch_continues_with_a_new_producer_id(
+    fenced_at_the_end: Coordinator,
+) -> None:
+    coordinator = fenced_at_the_end
+    coordinator.complete()
+    renewed = coordinator.producer(expected=LAST)
+    assert renewed == (102, 0)
+    assert coordinator.producer(expected=LAST) == renewed
+    assert coordinator.producer() == (102, 1)
+
+
+@pytest.mark.parametrize("commit", [True, False])
+@pytest.mark.parametrize("version", [V1, V2])
+def test_a_transaction_in_the_epoch_above_all_clients_can_be_ended(version: int, commit: bool) -> None:
+    """As a coordinator may have left one behind that let a client have this epoch."""
+    coordinator = Coordinator(V2)
+    exhausted(coordinator)
+    known = replace(coordinator.known(), producer_epoch=MAX_EPOCH)
+    coordinator.state.transactions["t"] = known
+    producer = ProducerIdAndEpoch(known.producer_id, MAX_EPOCH)
+    coordinator.add(producer, client_version=version)
+    following = coordinator.end(producer, commit=commit, client_version=version)
+    # The log takes the marker, whose epoch is that of the records, only as one of v1.
+    assert (coordinator.known().producer_epoch, coordinator.known().client_version) == (MAX_EPOCH, 0)
+    coordinator.complete()
+    if version == V2:
+        assert following == (102, 0)
+        coordinator.add(following, client_version=V2)
 
 
 # How a transaction is ended

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from odradek.coordinator.result import StartTimer
 from odradek.transactions.state import CHANGES_PER_STEP, ExpiryTimer, TimeoutTimer
-from odradek.transactions.transaction import ProducerIdAndEpoch, TransactionState
+from odradek.transactions.transaction import MAX_EPOCH, ProducerIdAndEpoch, TransactionState
 from transactions.given import PAYMENTS, Coordinator
 
 
@@ -71,6 +73,18 @@ def test_time_outs_are_checked_as_soon_as_another_broker_is_the_coordinator() ->
     for timer in due:
         other.apply(other.state.on_timer(timer.key, other.now_ms))
     assert other.known().state is TransactionState.PREPARE_ABORT
+
+
+def test_a_transaction_in_the_highest_epoch_holds_up_no_other_one_that_has_timed_out() -> None:
+    coordinator = Coordinator(2)
+    for name in ("highest", "other"):
+        coordinator.add(coordinator.producer(timeout_ms=500, name=name), name=name, client_version=2)
+    known = coordinator.known("highest")
+    coordinator.state.transactions["highest"] = replace(known, producer_epoch=MAX_EPOCH)
+    coordinator.now_ms += 501
+    coordinator.apply(coordinator.state.on_timer(TimeoutTimer(), coordinator.now_ms))
+    assert {one.state.label for one in coordinator.state.transactions.values()} == {"PrepareAbort"}
+    assert coordinator.known("highest").client_version == 0  # a marker of v2 would need a higher epoch
 
 
 def test_very_many_timed_out_transactions_are_aborted_step_by_step() -> None:

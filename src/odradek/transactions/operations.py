@@ -120,14 +120,18 @@ def _next(
     known: Transaction, request: Initialization, new_producer_id: int | None, now_ms: int
 ) -> Transaction:
     expected = request.expected
-    if known.is_exhausted and (expected is None or expected.producer_epoch == known.producer_epoch):
-        producer_id = _given(new_producer_id)
-        return known.rotated(producer_id, request.timeout_ms, now_ms, is_continued=expected is not None)
     if expected is None:
+        if known.is_exhausted:
+            return known.rotated(_given(new_producer_id), NO_PRODUCER_EPOCH, request.timeout_ms, now_ms)
         return known.with_next_epoch(request.timeout_ms, now_ms)
-    renewed = known.continued(expected.producer_epoch, request.timeout_ms, now_ms)
+    epoch = expected.producer_epoch
+    # One that was fenced in its last epoch may go on from there, but not in the epoch above it.
+    is_last = known.is_fenced_for_good and epoch == known.last_producer_epoch
+    if is_last or (known.is_exhausted and epoch == known.producer_epoch):
+        return known.rotated(_given(new_producer_id), epoch, request.timeout_ms, now_ms)
+    renewed = known.continued(epoch, request.timeout_ms, now_ms)
     if renewed is None:
-        raise ProducerFenced(known.transactional_id, expected.producer_epoch, known.producer_epoch)
+        raise ProducerFenced(known.transactional_id, epoch, known.producer_epoch)
     return renewed
 
 
@@ -228,7 +232,10 @@ def _end_v2(
         raise ProducerFenced(request.transactional_id, producer.producer_epoch, known.producer_epoch)
     if is_repeated and known.state is not TransactionState.ONGOING:
         _check_repetition(known, request)
-        return Result(response=ProducerIdAndEpoch(known.producer_id, known.producer_epoch))
+        if known.is_fenced_for_good:
+            known = known.replaced(_given(new_producer_id), now_ms)
+            return state.change(known, _following(known))
+        return Result(response=_following(known))
     if request.is_commit and known.state is not TransactionState.ONGOING:
         raise InvalidTxnState(f"{request.transactional_id}: cannot commit in state {known.state.label}")
     ended = known.ended(

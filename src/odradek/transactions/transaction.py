@@ -101,6 +101,11 @@ class Transaction:
         return self.producer_epoch >= LAST_CLIENT_EPOCH
 
     @property
+    def is_fenced_for_good(self) -> bool:
+        """Whether it is in the epoch above all clients' epochs, and has no producer id to go on with."""
+        return self.producer_epoch == MAX_EPOCH and self.next_producer_id == NO_PRODUCER_ID
+
+    @property
     def is_prepared(self) -> bool:
         """Whether its end is decided and markers are to be written."""
         return self.state in PREPARED
@@ -134,11 +139,23 @@ class Transaction:
             return self._initialized(self.producer_epoch, self.last_producer_epoch, timeout_ms, now_ms)
         return None
 
-    def rotated(self, producer_id: int, timeout_ms: int, now_ms: int, *, is_continued: bool) -> Transaction:
-        """Begin again with a new producer id, because the epochs of the present one are used up."""
-        last_epoch = self.producer_epoch if is_continued else NO_PRODUCER_EPOCH
+    def rotated(self, producer_id: int, last_epoch: int, timeout_ms: int, now_ms: int) -> Transaction:
+        """Begin again with a new producer id, because the epochs of the present one are used up.
+
+        `last_epoch` is the epoch of the producer that goes on, NO_PRODUCER_EPOCH if another one begins.
+        """
         renewed = self._initialized(0, last_epoch, timeout_ms, now_ms)
         return replace(renewed, producer_id=producer_id)
+
+    def replaced(self, producer_id: int, now_ms: int) -> Transaction:
+        """The same, with a new producer id for the one that had to be fenced in its last epoch."""
+        return replace(
+            self,
+            producer_id=producer_id,
+            previous_producer_id=self.producer_id,
+            producer_epoch=0,
+            last_update_ms=now_ms,
+        )
 
     def _initialized(self, epoch: int, last_epoch: int, timeout_ms: int, now_ms: int) -> Transaction:
         return replace(
@@ -173,17 +190,20 @@ class Transaction:
 
         With v2 the producer may go on from the epoch it has (KIP-360), in this one; with v1 it is fenced.
         """
-        # The marker of a v2 transaction has an epoch of its own, which this one is already.
         is_v2 = server_version >= EPOCH_BUMP_FROM
         return replace(
             self,
             previous_producer_id=self.producer_id,
-            producer_epoch=self.producer_epoch + 1,
+            producer_epoch=min(self.producer_epoch + 1, MAX_EPOCH),
             last_producer_epoch=self.producer_epoch if is_v2 else NO_PRODUCER_EPOCH,
             state=TransactionState.PREPARE_ABORT,
             last_update_ms=now_ms,
-            client_version=server_version if is_v2 else 0,
+            client_version=self._end_version(server_version),
         )
+
+    def _end_version(self, version: int) -> int:
+        """The transaction.version of an end: its marker must have an epoch of its own for v2."""
+        return version if version >= EPOCH_BUMP_FROM and self.producer_epoch < MAX_EPOCH else 0
 
     def ended(
         self, *, is_commit: bool, client_version: int, next_producer_id: int, now_ms: int
@@ -193,13 +213,13 @@ class Transaction:
         return replace(
             self,
             previous_producer_id=self.producer_id,
-            producer_epoch=self.producer_epoch + 1 if bumps else self.producer_epoch,
+            producer_epoch=min(self.producer_epoch + 1, MAX_EPOCH) if bumps else self.producer_epoch,
             last_producer_epoch=self.producer_epoch if bumps else self.last_producer_epoch,
             next_producer_id=next_producer_id,
             state=TransactionState.PREPARE_COMMIT if is_commit else TransactionState.PREPARE_ABORT,
             start_ms=self.start_ms if self.state is TransactionState.ONGOING else now_ms,
             last_update_ms=now_ms,
-            client_version=client_version,
+            client_version=self._end_version(client_version),
         )
 
     def completed(self, now_ms: int) -> Transaction:

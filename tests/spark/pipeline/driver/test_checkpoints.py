@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from compat.clients.face import Record
 from compat.clients.librdkafka import Librdkafka
+from odradek import Admin
 from odradek.spark.pipeline.definition.errors import PipelineError
 from odradek.spark.pipeline.definition.load import load
 from odradek.spark.pipeline.driver.checkpoints import prepare
+from odradek.spark.pipeline.driver.clusters import cluster_ids
 from odradek.spark.pipeline.driver.topic_sinks import PlannedQuery
 
 PIPELINE = """\
@@ -70,18 +74,39 @@ def test_changes_that_keep_the_state_go_on_and_others_are_refused(runner, text):
     assert not (runner.directory / "elsewhere").exists()
 
 
+def prepared_in(directory: Path, spark, text: str, cluster: str | None = None) -> None:
+    """What is done before queries start; the cluster is given."""
+    file = directory / "copy.yaml"
+    file.write_text(text)
+    pipeline = load(str(file))
+    (sink,) = pipeline.sinks
+    query = PlannedQuery(sink.name, spark.readStream.format("rate").load(), "append", False, None, sink)
+    prepare(spark, pipeline, [query], {pipeline.bootstrap: cluster})
+
+
+def test_offsets_of_another_cluster_are_refused_and_another_address_is_not(spark, tmp_path):
+    text = COPY.format(checkpoint=tmp_path / "checkpoint", sink="parquet: out") + "bootstrap: one:9092\n"
+    prepared_in(tmp_path, spark, text, "c1")
+    prepared_in(tmp_path, spark, text.replace("one:", "elsewhere:"), "c1")
+    with pytest.raises(PipelineError, match="it has the offsets of the cluster c1, and the brokers of"):
+        prepared_in(tmp_path, spark, text, "c2")
+    prepared_in(tmp_path, spark, text, "c1")
+
+
+def test_the_cluster_of_a_checkpoint_is_the_one_that_the_brokers_name(runner, text, bootstrap):
+    runner.write("totals.yaml", text)
+    pipeline = load(str(runner.directory / "totals.yaml"))
+    with Admin(bootstrap_servers=bootstrap) as admin:
+        assert cluster_ids(pipeline) == {bootstrap: admin.describe_cluster().cluster_id}
+
+
 @pytest.mark.parametrize("sink", ["parquet: out", "snapshot: out, key: id, order_by: id"])
 def test_a_directory_belongs_to_one_sink_of_one_checkpoint(spark, tmp_path, sink):
     text = COPY.format(checkpoint=tmp_path / "checkpoint", sink=sink)
     out = tmp_path / "out"
 
     def prepared(text: str) -> None:
-        file = tmp_path / "copy.yaml"
-        file.write_text(text)
-        pipeline = load(str(file))
-        (sink,) = pipeline.sinks
-        frame = spark.readStream.format("rate").load()
-        prepare(spark, pipeline, [PlannedQuery(sink.name, frame, "append", False, None, sink)])
+        prepared_in(tmp_path, spark, text)
 
     def refused(text: str) -> str:
         with pytest.raises(PipelineError) as refused:

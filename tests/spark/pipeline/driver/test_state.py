@@ -12,7 +12,7 @@ PLAN = """\
          +- Aggregate [a#1], [max(b#2) AS max(b)#3]
 """
 KEPT = {
-    "sources": [{"name": "orders", "topics": ["a", "b"], "pattern": None, "path": None}],
+    "sources": [{"name": "orders", "topics": ["a", "b"], "pattern": None, "path": None, "cluster": "one"}],
     "state": ["Aggregate [shop], [count(1)]"],
     "partitions": 4,
     "mode": "append",
@@ -37,6 +37,11 @@ def test_only_differences_that_matter_are_reasons():
     assert difference(KEPT, KEPT | {"sources": [source | {"topics": ["b"]}]}) == (
         "it has the offsets of a, which the source orders no longer reads"
     )
+    assert difference(KEPT, KEPT | {"sources": [source | {"cluster": "two"}]}) == (
+        "it has the offsets of the cluster one, and the brokers of the source orders are of the cluster two"
+    )
+    unknown = {name: one for name, one in source.items() if name != "cluster"}
+    assert difference(KEPT | {"sources": [unknown]}, KEPT) is None
     assert difference(KEPT, KEPT | {"sources": []}) == "it reads 1 sources, and now 0"
     assert "and now by nothing" in str(difference(KEPT, KEPT | {"state": []}))
     assert difference(KEPT, KEPT | {"partitions": 8}) == "the state partitions was 4, and is now 8"

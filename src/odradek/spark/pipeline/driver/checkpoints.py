@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from odradek.spark.pipeline.definition.errors import PipelineError
@@ -32,13 +32,18 @@ MARKER = "_odradek.json"
 _SPARK_LOG = "_spark_metadata"
 
 
-def prepare(spark: SparkSession, pipeline: PipelineModel, queries: Sequence[PlannedQuery]) -> str:
+def prepare(
+    spark: SparkSession,
+    pipeline: PipelineModel,
+    queries: Sequence[PlannedQuery],
+    clusters: Mapping[str, str | None],
+) -> str:
     """Check all directories first, then write the marks; PipelineError leaves everything as it was.
 
-    Returns the id of the checkpoint.
+    `clusters`: cluster ids by bootstrap servers. Returns the id of the checkpoint.
     """
     storage = storage_for(spark, pipeline.checkpoint)
-    kept = {query.name: kept_by(query, pipeline) for query in queries}
+    kept = {query.name: kept_by(query, pipeline, clusters) for query in queries}
     before = _description(storage, pipeline)
     if before is not None:
         _check_same(before, kept, pipeline)

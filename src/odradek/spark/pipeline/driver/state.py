@@ -35,8 +35,13 @@ _IDS = re.compile(r"#\d+L?|-T\d+ms|@[0-9a-f]+")
 _ALIASES = re.compile(r" AS `?[\w()]+`?(?=[,\]])")
 
 
-def kept_by(query: PlannedQuery, pipeline: PipelineModel) -> dict[str, Any]:
-    """What must stay the same for the checkpoint of this query to be used again."""
+def kept_by(
+    query: PlannedQuery, pipeline: PipelineModel, clusters: Mapping[str, str | None]
+) -> dict[str, Any]:
+    """What must stay the same for the checkpoint of this query to be used again.
+
+    `clusters`: cluster ids by bootstrap servers.
+    """
     sink = query.sink
     table = query.name.removeprefix("dead_letters_") if sink is None else sink.input
     needed = tables_needed(pipeline, table)
@@ -45,7 +50,7 @@ def kept_by(query: PlannedQuery, pipeline: PipelineModel) -> dict[str, Any]:
     read_again = [source for source in pipeline.sources if source.name in letters]
     state = stateful_operators(query.frame)
     return {
-        "sources": [_source_identity(source) for source in (*sources, *read_again)],
+        "sources": [_source_identity(source, pipeline, clusters) for source in (*sources, *read_again)],
         "state": state,
         "partitions": pipeline.partitions if state else None,
         "mode": query.mode,
@@ -81,6 +86,12 @@ def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
             return (
                 f"it has the offsets of {', '.join(removed)}, which the source {new['name']} no longer reads"
             )
+        there, here = old.get("cluster"), new.get("cluster")
+        if there != here and None not in (there, here):
+            return (
+                f"it has the offsets of the cluster {there}, and the brokers of the source {new['name']} "
+                f"are of the cluster {here}"
+            )
         if (old["pattern"], old["path"]) != (new["pattern"], new["path"]):
             return (
                 f"the source {new['name']} reads {new['pattern'] or new['path'] or 'topics by name'}, "
@@ -107,7 +118,15 @@ def _is_table(source: Source) -> bool:
     return source.is_table if isinstance(source, TopicSource) else not source.is_stream
 
 
-def _source_identity(source: Source) -> dict[str, Any]:
+def _source_identity(
+    source: Source, pipeline: PipelineModel, clusters: Mapping[str, str | None]
+) -> dict[str, Any]:
     if isinstance(source, TopicSource):
-        return {"name": source.name, "topics": sorted(source.topics), "pattern": source.pattern, "path": None}
-    return {"name": source.name, "topics": [], "pattern": None, "path": source.path}
+        return {
+            "name": source.name,
+            "topics": sorted(source.topics),
+            "pattern": source.pattern,
+            "path": None,
+            "cluster": clusters.get(pipeline.bootstrap_of(source)),
+        }
+    return {"name": source.name, "topics": [], "pattern": None, "path": source.path, "cluster": None}

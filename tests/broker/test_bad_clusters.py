@@ -121,6 +121,40 @@ def test_a_damaged_state_of_a_partition_keeps_only_that_one_offline(
     assert "the state of orders-0 cannot be read" in caplog.text
 
 
+def test_a_replica_on_a_disk_that_is_offline_at_the_start_waits_for_the_disk(tmp_path: Path) -> None:
+    disks = [tmp_path / "disk-1", tmp_path / "disk-2"]
+    on_two_disks = f"log.dirs={disks[0]},{disks[1]}"
+
+    async def main() -> None:
+        brokers = Brokers(tmp_path)
+        await brokers.start(1, on_two_disks)
+        await brokers.start(2)
+        await brokers.create_topic("orders", {0: [1, 2]})
+        await brokers.stop(2)
+        assert await produce(brokers, "orders", b"only on one disk") == ErrorCode.NONE
+        await brokers.stop(1)
+
+        (disk,) = [one for one in disks if (one / "orders-0").is_dir()]
+        lock = disk / ".lock"
+        lock.unlink()
+        lock.mkdir()  # the directory cannot be locked
+        await brokers.start(1, on_two_disks)
+        await until(lambda: brokers.leader("orders") == -1)
+        await brokers.start(2)
+        assert brokers.leader("orders") == -1
+        assert [one for one in disks if (one / "orders-0").is_dir()] == [disk]
+        await brokers.stop(1)
+
+        lock.rmdir()
+        await brokers.start(1, on_two_disks)
+        await until(lambda: brokers.leader("orders") == 1)
+        assert brokers.running[1].services.replicas.get("orders", 0).log.log_end_offset == 1
+        for broker_id in (2, 1):
+            await brokers.stop(broker_id)
+
+    run(main)
+
+
 def test_more_replicas_than_brokers_are_refused_and_say_how_many_there_are(tmp_path: Path) -> None:
     async def main() -> None:
         async with brokers_together(tmp_path, 2) as brokers:

@@ -150,9 +150,11 @@ class ReplicaManager:
         config: LogConfig,
         *,
         now_ms: int,
+        is_new: bool = True,
     ) -> ReplicaSetup:
         """Decide what a replica in this state needs on the disk; `run` writes it where blocking is allowed.
 
+        `is_new`: whether the partition was never here, so that no directory that is offline can have its log.
         If a new leader epoch has to be written, it begins at the log end of this moment: nothing is appended
         until `complete_setup`, or `cancel_setup` if it cannot be written.
         """
@@ -161,9 +163,11 @@ class ReplicaManager:
         creation = None
         if log is None:
             known_id = UUID(bytes=topic_id) if topic_id != NO_TOPIC_ID else None
-            creation = self.logs.begin_creation(topic_partition, config, now_ms=now_ms, topic_id=known_id)
-        is_new = partition is None or state.leader_epoch > partition.state.leader_epoch
-        led_epoch = state.leader_epoch if is_new and state.leader_id == self.broker_id else NO_EPOCH
+            creation = self.logs.begin_creation(
+                topic_partition, config, now_ms=now_ms, topic_id=known_id, is_new=is_new
+            )
+        is_new_epoch = partition is None or state.leader_epoch > partition.state.leader_epoch
+        led_epoch = state.leader_epoch if is_new_epoch and state.leader_id == self.broker_id else NO_EPOCH
         start_offset = None
         if log is not None and led_epoch > log.epochs.latest:
             start_offset = log.log_end_offset if partition is None else partition.suspend_appends()

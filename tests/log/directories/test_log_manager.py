@@ -337,6 +337,18 @@ def test_a_directory_that_cannot_be_read_at_the_start_is_offline(tmp_path: Path)
     again.abandon()
 
 
+def test_a_replica_that_may_be_on_an_offline_disk_is_not_made_anew(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    files.fault = lambda call, path: errno.EIO if "disk1" in path and call == "open" else 0
+    manager = started(tmp_path, files=files)
+    with pytest.raises(StorageError) as raised:
+        manager.begin_creation(partition(0), SMALL, now_ms=NOW_MS, is_new=False)
+    assert raised.value.errno == errno.EIO
+    assert manager.directory_of(partition(0)) is None
+    create(manager, 0)  # a new one cannot be there
+    manager.abandon()
+
+
 def test_with_every_directory_failed_there_is_no_start(tmp_path: Path) -> None:
     files = FaultyFiles()
     files.fault = lambda call, path: errno.EROFS if call == "open" else 0

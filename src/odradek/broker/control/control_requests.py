@@ -152,6 +152,7 @@ class ControlRequestHandler:
                 state,
                 self._settings.log_config(topic.topic_name),
                 now_ms=self._clock.now_ms(),
+                is_new=requested.is_new,
             )
             if setup.blocks:
                 await self._run(setup)

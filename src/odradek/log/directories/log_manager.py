@@ -257,6 +257,11 @@ class LogManager:
             failed = self.directories[0]
             raise StorageError(failed.failure or OSError("offline"), failed.path)
 
+    def _check_all_online(self) -> None:
+        for directory in self.directories:
+            if directory.failure is not None:
+                raise StorageError(directory.failure, directory.path)
+
     @contextlib.contextmanager
     def _offline_on_error(self, directory: LogDirectory) -> Iterator[None]:
         """Take this directory offline on a disk error."""
@@ -288,12 +293,19 @@ class LogManager:
         return self.complete_creation(creation)
 
     def begin_creation(
-        self, partition: TopicPartition, config: LogConfig, *, now_ms: int, topic_id: UUID | None = None
+        self,
+        partition: TopicPartition,
+        config: LogConfig,
+        *,
+        now_ms: int,
+        topic_id: UUID | None = None,
+        is_new: bool = True,
     ) -> Creation:
         """Choose a directory for a partition that has no log: the preferred one, or that with the fewest.
 
         Call `run` where blocking is allowed, then `complete_creation` on the loop. Errors as of
-        `get_or_create`.
+        `get_or_create`. With `is_new` False the log may be in a directory that is offline: StorageError if
+        there is one, because an empty log in its place would lose its records.
         """
         if partition in self.report.corrupted:
             raise self.report.corrupted[partition]
@@ -302,6 +314,8 @@ class LogManager:
         directory = self._log_directories.get(partition)
         if directory is not None and directory.failure is not None:
             raise StorageError(directory.failure, directory.path)
+        if not is_new:
+            self._check_all_online()
         directory = self._preferred(partition) or self._emptiest()
         # Reserved from now on, so that the next of many new partitions gets another directory.
         self._log_directories[partition] = directory

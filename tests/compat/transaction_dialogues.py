@@ -16,11 +16,15 @@ from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
+    DeleteGroupsRequest,
     DescribeTransactionsRequest,
     EndTxnRequest,
     FindCoordinatorRequest,
     InitProducerIdRequest,
     ListTransactionsRequest,
+    OffsetCommitRequest,
+    OffsetDeleteRequest,
+    OffsetFetchRequest,
     ProduceRequest,
     TxnOffsetCommitRequest,
     WriteTxnMarkersRequest,
@@ -35,6 +39,7 @@ AGAIN = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.UNSTABLE_OFFSET_COMMIT,
 }
 Codes = dict[tuple[str, int], str]
 
@@ -43,6 +48,7 @@ class Dialogue:
     """One conversation with one broker about one transactional id."""
 
     def __init__(self, address: str, name: str) -> None:
+        self.address = address
         self.name = name
         self.client = WireClient(address, PATIENCE_S)
         self.lines: list[tuple[str, Any]] = []
@@ -123,13 +129,22 @@ class Dialogue:
         answer = self._ask(ApiKey.ADD_OFFSETS_TO_TXN, version, request, lambda answer: answer.error_code)
         return ErrorCode(answer.error_code).name
 
-    def commit_offset(self, *, version: int = 5, group: str = GROUP, topic: str = TOPIC, **given: Any) -> str:
-        partition = TxnOffsetCommitRequest.Topics.Partitions(
-            partition_index=0, committed_offset=5, committed_metadata=""
+    def commit_offset(
+        self,
+        *,
+        version: int = 5,
+        group: str = GROUP,
+        topic: str = TOPIC,
+        offset: int = 5,
+        partition: int = 0,
+        **given: Any,
+    ) -> str:
+        row = TxnOffsetCommitRequest.Topics.Partitions(
+            partition_index=partition, committed_offset=offset, committed_metadata=""
         )
         request = TxnOffsetCommitRequest(
             group_id=group,
-            topics=[TxnOffsetCommitRequest.Topics(name=topic, partitions=[partition])],
+            topics=[TxnOffsetCommitRequest.Topics(name=topic, partitions=[row])],
             **self._producer(given),
             **given,
         )
@@ -138,6 +153,43 @@ class Dialogue:
             return int(answer.topics[0].partitions[0].error_code)
 
         return ErrorCode(code_of(self._ask(ApiKey.TXN_OFFSET_COMMIT, version, request, code_of))).name
+
+    # Offsets outside of transactions
+
+    def commit_plain_offset(self, offset: int, group: str) -> str:
+        row = OffsetCommitRequest.Topics
+        partition = row.Partitions(partition_index=0, committed_offset=offset, committed_metadata="")
+        request = OffsetCommitRequest(group_id=group, topics=[row(name=TOPIC, partitions=[partition])])
+        answer = self._ask(ApiKey.OFFSET_COMMIT, 8, request)
+        return ErrorCode(answer.topics[0].partitions[0].error_code).name
+
+    def fetched_offset(self, group: str, *, stable: bool = False, partition: int = 0) -> tuple[str, int]:
+        """`stable`: waits until no transaction is about to change it."""
+        topic = OffsetFetchRequest.Topics(name=TOPIC, partition_indexes=[partition])
+        request = OffsetFetchRequest(group_id=group, topics=[topic], require_stable=stable)
+
+        def row_of(answer: Any) -> Any:
+            return answer.topics[0].partitions[0]
+
+        answer = self._ask(ApiKey.OFFSET_FETCH, 7, request, lambda answer: int(row_of(answer).error_code))
+        return ErrorCode(row_of(answer).error_code).name, row_of(answer).committed_offset
+
+    def is_pending_offset(self, group: str) -> bool:
+        topic = OffsetFetchRequest.Topics(name=TOPIC, partition_indexes=[0])
+        request = OffsetFetchRequest(group_id=group, topics=[topic], require_stable=True)
+        answer = self._ask(ApiKey.OFFSET_FETCH, 7, request)
+        return bool(answer.topics[0].partitions[0].error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT)
+
+    def delete_offset(self, group: str) -> list[str]:
+        row = OffsetDeleteRequest.Topics
+        topic = row(name=TOPIC, partitions=[row.Partitions(partition_index=0)])
+        answer = self._ask(ApiKey.OFFSET_DELETE, 0, OffsetDeleteRequest(group_id=group, topics=[topic]))
+        codes = [answer.error_code, *(one.error_code for one in answer.topics[0].partitions)]
+        return [ErrorCode(code).name for code in codes]
+
+    def delete_group(self, group: str) -> str:
+        answer = self._ask(ApiKey.DELETE_GROUPS, 2, DeleteGroupsRequest(groups_names=[group]))
+        return ErrorCode(answer.results[0].error_code).name
 
     def produce(
         self, sequence: int, *, version: int = 11, partition: int = 0, plain: bool = False, **given: Any
@@ -377,6 +429,48 @@ def go_on_over_an_open_transaction(dialogue: Dialogue) -> None:
     note("a third time", dialogue.init(once=True, **mine))
 
 
+def offsets(dialogue: Dialogue) -> None:
+    """Commits of one offset by two transactions and by none; the record that is newer counts."""
+    note = dialogue.note
+    other = Dialogue(dialogue.address, "offsets-2")
+    with other.client:
+        dialogue.init()
+        other.init()
+
+        def end(one: Dialogue, *, commit: bool = True) -> None:
+            note("end", one.end(commit=commit, version=5)[0])
+            one.settled()
+            one.epoch += 1
+
+        def seen(what: str, group: str) -> None:
+            note(what, dialogue.fetched_offset(group, stable=True))
+
+        note("in a transaction", dialogue.commit_offset(group="plain", offset=5))
+        note("then without one", dialogue.commit_plain_offset(9, "plain"))
+        note("pending", dialogue.is_pending_offset("plain"))
+        note("before the end", dialogue.fetched_offset("plain"))
+        end(dialogue)
+        seen("the newer one", "plain")
+
+        for group, is_commit in (("two", True), ("two, one aborted", False)):
+            note("first", dialogue.commit_offset(group=group, offset=5))
+            note("second", other.commit_offset(group=group, offset=9))
+            end(other, commit=is_commit)
+            note("pending", dialogue.is_pending_offset(group))
+            end(dialogue)
+            seen("both ended", group)
+
+        for group, delete in (("deleted", dialogue.delete_group), ("emptied", dialogue.delete_offset)):
+            for is_committed in (True, False):
+                if is_committed:
+                    note("committed", dialogue.commit_plain_offset(1, group))
+                note("pending", dialogue.commit_offset(group=group, offset=5))
+                note(group, delete(group))
+                note("pending", dialogue.is_pending_offset(group))
+                end(dialogue)
+                seen("after the end", group)
+
+
 def idempotence(dialogue: Dialogue) -> None:
     given: dict[str, Any] = {"transactional_id": None, "producer_id": 999_999, "plain": True, "partition": 1}
     for epoch, sequence in ((0, 7), (0, 8), (1, 8), (1, 0), (0, 9)):
@@ -419,6 +513,7 @@ DIALOGUES: dict[str, Callable[[Dialogue], None]] = {
         partitions,
         a_v1_transaction,
         v2_transactions,
+        offsets,
         idempotence,
         markers,
         lists,

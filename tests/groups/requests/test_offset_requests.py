@@ -208,6 +208,27 @@ def test_offsets_of_a_transaction_count_once_it_is_committed():
         assert committed(shard).offset == expected
 
 
+@pytest.mark.parametrize("is_known", [True, False], ids=["committed before", "only pending"])
+@pytest.mark.parametrize(
+    "delete",
+    [
+        lambda state, _: offsets.delete_partitions(state, {ORDERS}),
+        lambda state, _: offsets.delete(state, "g", [ORDERS]),
+        lambda state, _: admin.delete(state, "g"),
+    ],
+    ids=["topic", "offset", "group"],
+)
+def test_what_is_deleted_during_a_transaction_does_not_come_back_with_its_end(delete, is_known):
+    shard = ManualShard()
+    if is_known:
+        commit(shard, number=1)
+    shard.state.replay(offset_commit("g", ORDERS, an_offset(shard, 9)), 5)
+    shard.ask(delete)
+    assert not shard.state.offsets.is_pending("g", ORDERS)
+    shard.state.replay_end_of_transaction(5, is_commit=True)
+    assert committed(shard) == NOT_COMMITTED
+
+
 def test_groups_are_listed_by_state_and_type():
     shard = ManualShard()
     commit(shard)

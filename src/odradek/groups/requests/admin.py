@@ -85,11 +85,13 @@ def _described_member(group: Group, member: Member, is_stable: bool) -> _Describ
 
 
 def delete(state: GroupsState, group_id: str) -> Result[ErrorCode]:
-    """Delete a group that has no members, and its offsets."""
+    """Delete a group that has no members, and its offsets, those of open transactions too."""
     group = state.get(group_id)
     if group.state not in (GroupState.EMPTY, ConsumerGroupState.EMPTY):
         raise NonEmptyGroup(f"{group_id} is {group.state.value}")
-    tombstones = [offset_tombstone(group_id, partition) for partition in state.offsets.of(group_id)]
+    tombstones = [
+        offset_tombstone(group_id, partition) for partition in state.offsets.partitions_of(group_id)
+    ]
     if isinstance(group, ConsumerGroup):
         tombstones += [change.record() for change in group_tombstones(group)]
     else:

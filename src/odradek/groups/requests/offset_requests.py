@@ -204,11 +204,11 @@ def fetch(
 
 
 def delete_partitions(state: GroupsState, partitions: Collection[TopicPartition]) -> Result[None]:
-    """Delete the offsets of deleted partitions in all groups."""
+    """Delete the offsets of deleted partitions in all groups, those of open transactions too."""
     records = [
         offset_tombstone(group_id, partition)
         for group_id in state.offsets
-        for partition in state.offsets.of(group_id)
+        for partition in state.offsets.partitions_of(group_id)
         if partition in partitions
     ]
     return Result(records=tuple(records))
@@ -217,16 +217,16 @@ def delete_partitions(state: GroupsState, partitions: Collection[TopicPartition]
 def delete(
     state: GroupsState, group_id: str, partitions: Iterable[TopicPartition]
 ) -> Result[PartitionErrors]:
-    """Delete offsets of topics that the group does not subscribe to."""
+    """Delete offsets of topics that the group does not subscribe to, those of open transactions too."""
     group = state.get(group_id)
     if isinstance(group, Group) and group.members and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         raise NonEmptyGroup(f"{group_id} has members with unknown subscriptions")
-    committed = state.offsets.of(group_id)
+    known = state.offsets.partitions_of(group_id)
     verdicts: dict[TopicPartition, ErrorCode] = {}
     records = []
     for partition in partitions:
         is_read = group.is_subscribed_to(partition.topic)
         verdicts[partition] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_read else ErrorCode.NONE
-        if not is_read and partition in committed:
+        if not is_read and partition in known:
             records.append(offset_tombstone(group_id, partition))
     return Result(response=verdicts, records=tuple(records))

@@ -55,6 +55,17 @@ def test_each_says_when_it_is_ready_and_all_stop_cleanly_on_sigterm(tmp_path):
         assert (tmp_path / f"broker-{broker_id}" / ".kafka_cleanshutdown").exists()
 
 
+def test_a_signal_to_all_processes_at_once_is_a_clean_shutdown(tmp_path):
+    """As systemd and pkill send it; the parent passes it on too."""
+    with running(tmp_path, 3) as (process, _):
+        for one in (*psutil.Process(process.pid).children(), process):
+            one.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=60)
+        assert (process.returncode, errors) == (0, "")
+    for broker_id in range(3):
+        assert (tmp_path / f"broker-{broker_id}" / ".kafka_cleanshutdown").exists()
+
+
 def test_a_broker_that_is_killed_is_not_restarted_and_the_others_go_on(tmp_path):
     with running(tmp_path, 3) as (process, addresses):
         killed = psutil.Process(process.pid).children()[1]

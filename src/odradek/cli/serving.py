@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
+import time
 from collections.abc import Callable
 
 from odradek.broker.server import BrokerServer
 from odradek.broker.settings.broker_config import BrokerConfig
+
+ONE_SIGNAL_S = 0.5
 
 
 async def serve(config: BrokerConfig, on_ready: Callable[[list[str]], None]) -> None:
@@ -51,13 +55,24 @@ def _collect_rarely() -> None:
 
 
 async def _stop_signal() -> None:
-    """Wait for Ctrl-C or SIGTERM. A second signal terminates the process at once."""
+    """Wait for Ctrl-C or SIGTERM. A second signal terminates the process at once.
+
+    Signals within ONE_SIGNAL_S count as one: systemd and timeout(1) signal a process and its parent, which
+    passes the signal on.
+    """
     received = asyncio.Event()
     loop = asyncio.get_running_loop()
     signals = (signal.SIGTERM, signal.SIGINT)
     for number in signals:
         loop.add_signal_handler(number, received.set)
     await received.wait()
+    terminate_from = time.monotonic() + ONE_SIGNAL_S
+
+    def terminate(number: int, _frame: object) -> None:
+        if time.monotonic() >= terminate_from:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
     for number in signals:
         loop.remove_signal_handler(number)
-        signal.signal(number, signal.SIG_DFL)
+        signal.signal(number, terminate)

@@ -22,8 +22,8 @@ from odradek.broker.settings.broker_config import BrokerConfig
 from odradek.broker.settings.load import Given, load
 from odradek.cli.forked_brokers import Parent
 from odradek.cli.options import UsageProblem
+from odradek.cli.serving import ONE_SIGNAL_S
 
-ONE_SIGNAL_S = 0.5
 _PORT = re.compile(r":([0-9]+)\Z")
 
 

@@ -23,6 +23,7 @@ class GivenCluster:
     def __init__(self, latest: Offsets) -> None:
         self.ends = latest
         self.starts = dict.fromkeys(latest, 0)
+        self.written: Offsets = {}
         self.committed: list[tuple[str, Offsets]] = []
 
     def partitions(self) -> list[TopicPartition]:
@@ -30,6 +31,9 @@ class GivenCluster:
 
     def latest(self, partitions: Iterable[TopicPartition]) -> Offsets:
         return {one: self.ends[one] for one in partitions}
+
+    def log_ends(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        return {one: self.written.get(one, self.ends[one]) for one in partitions}
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
         return {one: self.starts.get(one, 0) for one in partitions}
@@ -106,8 +110,33 @@ def test_lost_records_end_the_query_unless_they_may_be_lost(ends: Offsets, probl
     start = {"a": {"0": 8}}
     with pytest.raises(DataLost, match=problem):
         a_reader(GivenCluster(ends)).latestOffset(start, ReadAllAvailable())
+    ended = a_reader(GivenCluster(ends))
+    ended.prepareForTriggerAvailableNow()
+    with pytest.raises(DataLost, match=problem):
+        ended.latestOffset(start, ReadAllAvailable())
     end = a_reader(GivenCluster(ends), failOnDataLoss=False).latestOffset(start, ReadAllAvailable())
-    assert end == ({"a": {"0": 8}} if A0 in ends else {"a": {"1": 3}})
+    assert end == ({"a": {"0": 4}} if A0 in ends else {"a": {"1": 3}})
+
+
+@pytest.mark.parametrize("is_available_now", [False, True])
+def test_a_topic_that_was_made_anew_is_read_from_its_first_record(is_available_now: bool) -> None:
+    cluster = GivenCluster({A0: 5})
+    cluster.starts[A0] = 1
+    reader = a_reader(cluster, failOnDataLoss=False, maxOffsetsPerTrigger=3)
+    if is_available_now:
+        reader.prepareForTriggerAvailableNow()
+    start, read = {"a": {"0": 8}}, []
+    while (end := reader.latestOffset(start, ReadMaxRows(3))) != start:
+        read += [part.wanted for part in reader.partitions(start, end)]
+        start = end
+    assert read == [(A0, 1, 4), (A0, 4, 5)]
+
+
+def test_an_open_transaction_does_not_make_a_log_shorter() -> None:
+    cluster = GivenCluster({A0: 5})
+    cluster.written[A0] = 9
+    for reader in (a_reader(cluster), a_reader(cluster, failOnDataLoss=False)):
+        assert reader.latestOffset({"a": {"0": 8}}, ReadAllAvailable()) == {"a": {"0": 8}}
 
 
 def test_a_new_partition_that_has_lost_its_first_records_is_reported() -> None:

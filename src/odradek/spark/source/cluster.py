@@ -90,6 +90,10 @@ class ClusterOffsets:
         """The offset after the last record that may be read, of each."""
         return self._listed(dict.fromkeys(partitions, OffsetSpec.LATEST))
 
+    def log_ends(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        """The offset after the last record of each, committed or not."""
+        return self._listed(dict.fromkeys(partitions, OffsetSpec.LATEST), IsolationLevel.READ_UNCOMMITTED)
+
     def at_times(self, times: Mapping[TopicPartition, int]) -> Offsets:
         """The first offset whose record is as young as a time; -1 if there is none."""
         return self._listed(times)
@@ -135,10 +139,11 @@ class ClusterOffsets:
             found[partition] = min(max(offset, earliest[partition]), latest[partition])
         return found
 
-    def _listed(self, wanted: Mapping[TopicPartition, int]) -> Offsets:
+    def _listed(self, wanted: Mapping[TopicPartition, int], level: IsolationLevel | None = None) -> Offsets:
         if not wanted:
             return {}
-        level = IsolationLevel(int(self._options.reads_committed))
+        if level is None:
+            level = IsolationLevel(int(self._options.reads_committed))
         outcomes = self._asked(self._admin.list_offsets, wanted, isolation_level=level)
         found: Offsets = {}
         for partition, outcome in outcomes.items():

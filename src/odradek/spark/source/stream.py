@@ -21,6 +21,7 @@ from pyspark.sql.streaming.datasource import (
 
 from odradek.client.errors import ClientError
 from odradek.common.errors import KafkaError
+from odradek.common.ids import TopicPartition
 from odradek.spark.errors import DataLost, ReadFailed
 from odradek.spark.row_filter import RowFilter
 from odradek.spark.source.batch import RangePartition
@@ -99,9 +100,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begun = from_json(start)
         self._commit(begun)
         latest = self._end(begun)
-        new = latest.keys() - begun.keys()
-        if new:
-            begun |= self.cluster.earliest(new)
+        begun |= self.cluster.earliest(_begun_anew(begun, latest))
         if isinstance(limit, ReadMaxRows):
             if self._waits(begun, latest):
                 return start
@@ -109,7 +108,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_json(latest)
 
     def _end(self, start: Offsets) -> Offsets:
-        """The end of each partition, which never goes back."""
+        """The end of each partition; before `start` only where the log is that short."""
         if self._target is not None:
             found = self._target
         else:
@@ -117,13 +116,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         gone = sorted(start.keys() - found.keys())
         if gone:
             self._report_loss(f"{', '.join(map(str, gone))} does not exist any more")
-        for partition in start.keys() & found.keys():
-            if found[partition] < start[partition] and self._target is None:
+        shorter = sorted(one for one in start.keys() & found.keys() if found[one] < start[one])
+        if not shorter:
+            return found
+        # Committed records may end earlier than what a query read before it was told to read only those.
+        written = self.cluster.log_ends(shorter)
+        for partition in shorter:
+            if written[partition] < start[partition]:
                 self._report_loss(
-                    f"{partition} ends at offset {found[partition]}, and was read up to {start[partition]}: "
-                    f"the topic was made anew, or its log was truncated"
+                    f"{partition} ends at offset {written[partition]}, and was read up to "
+                    f"{start[partition]}: the topic was made anew, or its log was truncated"
                 )
-        return {one: max(end, start.get(one, 0)) for one, end in found.items()}
+        return found | {one: start[one] for one in shorter if written[one] >= start[one]}
 
     def _waits(self, start: Offsets, latest: Offsets) -> bool:
         """Whether there is less than minOffsetsPerTrigger, and still time; never for available-now."""
@@ -147,11 +151,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # One micro-batch
 
     def partitions(self, start: JsonOffsets, end: JsonOffsets) -> Sequence[InputPartition]:
-        """One range of offsets a task; a partition that is new begins with its first record."""
+        """One range of offsets a task; a partition or a log that is new begins with its first record."""
         begun, ends = from_json(start), from_json(end)
         new = ends.keys() - begun.keys()
         if new:
             begun |= self._new_partitions(new)
+        begun |= self.cluster.earliest(_begun_anew(begun, ends))
         ranges = [OffsetRange(one, begun[one], ends[one]) for one in sorted(ends)]
         parts = split(ranges, self.options.min_partitions, self.options.max_records_per_partition)
         return [RangePartition(one) for one in parts]
@@ -199,3 +204,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"or begin with a new checkpoint"
             )
         _log.warning("%s; the query goes on with what is there", problem)
+
+
+def _begun_anew(start: Offsets, ends: Offsets) -> list[TopicPartition]:
+    """The partitions that are read from their first record: new ones, and those that end before `start`."""
+    return sorted(one for one, end in ends.items() if one not in start or end < start[one])

@@ -10,6 +10,7 @@ from compat.clients.face import Record
 from compat.clients.librdkafka import Librdkafka
 from odradek.client.producer.producer import Producer
 from odradek.spark.pipeline.driver.failures import failure_of
+from spark.pipeline.terminal import until
 
 PIPELINE = """\
 name: copy
@@ -83,3 +84,23 @@ def test_records_that_go_before_they_are_read_stop_a_pipeline_or_are_passed(runn
     write("continue")
     runner.run("copy.yaml")
     assert sorted(row.id for row in runner.parquet("out")) == [*range(10), *range(20, 30)]
+
+
+@pytest.mark.long
+def test_a_topic_that_was_made_anew_stops_a_pipeline_or_is_read_from_its_first_record(
+    runner, write, librdkafka, topic
+):
+    librdkafka.produce(topic, orders(range(10)))
+    write()
+    runner.run("copy.yaml")
+    librdkafka.delete_topic(topic)
+    until(lambda: topic not in librdkafka.topics())
+    librdkafka.create_topic(topic)
+    librdkafka.produce(topic, orders(range(100, 104)))
+
+    with pytest.raises(Exception, match="made anew") as stopped:
+        runner.run("copy.yaml")
+    assert failure_of(stopped.value).is_permanent
+    write("continue")
+    runner.run("copy.yaml")
+    assert sorted(row.id for row in runner.parquet("out")) == [*range(10), *range(100, 104)]

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from client.eventually import eventually
@@ -23,6 +24,7 @@ from odradek.protocol.messages import (
     ProduceResponse,
 )
 from odradek.protocol.structs import Message
+from odradek.records.errors import InvalidRecord
 from odradek.records.record import read_records
 from odradek.testing import Cluster
 
@@ -155,3 +157,21 @@ def test_partitions_that_come_later_are_found(cluster: Cluster, topic: str) -> N
     for partition in range(4):
         mine = [record.key for record in found[partition] if record.key in keys]
         assert mine == [key for key in keys if hash_partition(key, 4) == partition]
+
+
+def test_rows_of_a_table_for_partitions_that_came_later_are_delivered(cluster: Cluster, topic: str) -> None:
+    with (
+        Admin(bootstrap_servers=cluster.bootstrap) as admin,
+        Producer(bootstrap_servers=cluster.bootstrap) as producer,
+    ):
+        admin.create_topic(topic, num_partitions=1)
+        assert producer.partitions_for(topic) == 1
+        admin.create_partitions({topic: 2})
+        table = pa.table({"value": ["v"], "partition": [1]})
+        (delivered,) = producer.send_table(topic, table).result(20)
+        assert delivered.partition == 1
+        admin.create_partitions({topic: 3})
+        assert producer.partitions_for(topic) == 2
+        assert producer.partitions_for(topic, at_least=3) == 3
+        with pytest.raises(InvalidRecord, match="has 3 partitions, and no 3"):
+            producer.send_table(topic, pa.table({"value": ["v"], "partition": [3]}))

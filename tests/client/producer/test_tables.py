@@ -123,7 +123,7 @@ def test_no_python_object_is_made_for_a_record(
     queues = producer._accumulator.topics[topic]
     tracemalloc.start()
     try:
-        batches = list(table_batches(producer._accumulator, queues, table))
+        batches = list(table_batches(producer._accumulator, queues, as_arrow(table)))
         peak_bytes = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

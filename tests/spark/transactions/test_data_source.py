@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from compat.clients.face import Record
+from compat.clients.librdkafka import Librdkafka
 from odradek.client.admin.admin import Admin
 from odradek.client.errors import BrokerError
 from odradek.client.producer.transactions.driver import TransactionDriver
@@ -33,7 +34,17 @@ def run(spark: Any, bootstrap: str, topic: str, checkpoint: Path, frame: Any = N
     return None
 
 
-def test_what_spark_repeats_by_the_data_source_is_written_once(spark, bootstrap, librdkafka, topic, tmp_path):
+def test_what_spark_repeats_by_the_data_source_is_written_once(spark, brokers, topic, tmp_path):
+    written_once(spark, brokers, topic, tmp_path)
+
+
+@pytest.mark.long
+def test_the_same_by_the_data_source_with_apache_kafkas_v1(spark, kafka_v1, topic, tmp_path):
+    written_once(spark, kafka_v1, topic, tmp_path)
+
+
+def written_once(spark: Any, bootstrap: str, topic: str, tmp_path: Path) -> None:
+    librdkafka = Librdkafka(bootstrap)
     librdkafka.create_topic(f"{topic}-source", partitions=2)
     librdkafka.create_topic(topic, partitions=3)
     librdkafka.produce(f"{topic}-source", RECORDS[:60])
@@ -73,6 +84,20 @@ def test_a_query_fences_an_earlier_driver_of_its_name(spark, bootstrap, librdkaf
             earlier.init_producer_id(producer)
     assert fenced.value.error_code is ErrorCode.PRODUCER_FENCED
     assert len(committed_values(spark, bootstrap, topic)) == 3
+
+
+def test_a_failure_after_rows_by_the_data_source_is_told_as_it_is(spark, brokers, topic, tmp_path):
+    librdkafka = Librdkafka(brokers)
+    librdkafka.create_topic(topic, partitions=2)
+    rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 4).load()
+    wrong = rate.selectExpr("CAST(value AS STRING) AS value", "IF(value < 3, 0, 7) AS partition")
+    error = run(spark, brokers, topic, tmp_path, wrong)
+    assert f"topic {topic} has 2 partitions, and no 7" in sentence_of(error)
+    right = rate.selectExpr("CAST(value AS STRING) AS value", "0 AS partition")
+    assert run(spark, brokers, topic, tmp_path, right) is None
+    found = sorted(map(int, committed_values(spark, brokers, topic)))
+    assert found == list(range(len(found)))
+    assert found
 
 
 def test_the_data_source_wants_a_name(spark, bootstrap, topic, tmp_path):

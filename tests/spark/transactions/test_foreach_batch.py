@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from odradek.client.admin.admin import Admin
 from odradek.common.ids import TopicPartition
 from odradek.spark import exactly_once, write_exactly_once
 from odradek.spark.errors import sentence_of
+from odradek.spark.pipeline.driver.failures import failure_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -81,9 +83,9 @@ def through_exactly_once(spark: Any, bootstrap: str, topic: str, checkpoint: Pat
     assert of_one_key == sorted(of_one_key)
 
 
-def test_a_repeated_micro_batch_is_written_once(spark, bootstrap, topic, tmp_path):
-    through_exactly_once(spark, bootstrap, topic, tmp_path)
-    with Admin(bootstrap_servers=bootstrap) as admin:
+def test_a_repeated_micro_batch_is_written_once(spark, brokers, topic, tmp_path):
+    through_exactly_once(spark, brokers, topic, tmp_path)
+    with Admin(bootstrap_servers=brokers) as admin:
         offsets = admin.list_group_offsets(topic)
     source = {partition.partition: row for partition, row in offsets.items()}
     assert {partition.topic for partition in offsets} == {f"{topic}-source"}
@@ -93,6 +95,11 @@ def test_a_repeated_micro_batch_is_written_once(spark, bootstrap, topic, tmp_pat
 
 def test_the_same_on_apache_kafka(spark, kafka, topic, tmp_path):
     through_exactly_once(spark, kafka[0], topic, tmp_path)
+
+
+@pytest.mark.long
+def test_the_same_on_apache_kafka_with_transactions_v1(spark, kafka_v1, topic, tmp_path):
+    through_exactly_once(spark, kafka_v1, topic, tmp_path)
 
 
 def test_a_failure_between_two_sinks_leaves_nothing_of_either(spark, bootstrap, librdkafka, topic, tmp_path):
@@ -118,6 +125,63 @@ def test_a_failure_between_two_sinks_leaves_nothing_of_either(spark, bootstrap, 
     assert sorted(map(int, committed_values(spark, bootstrap, first))) == list(range(100))
     found = sorted(map(int, committed_values(spark, bootstrap, second)))
     assert found == [*range(10), *range(90, 100)]
+
+
+def test_a_failure_after_rows_is_told_as_it_is(spark, brokers, topic, tmp_path):
+    """It is no fencing: what is open is aborted, and a pipeline may start again."""
+    librdkafka, source = Librdkafka(brokers), f"{topic}-source"
+    for name in (source, topic):
+        librdkafka.create_topic(name, partitions=2)
+    librdkafka.produce(source, RECORDS)
+
+    def process(batch: DataFrame, write: Any) -> None:
+        write(batch)
+        write(batch.selectExpr("value", "7 AS partition"))
+
+    error = run(spark, brokers, source, topic, tmp_path, exactly_once(sink(brokers, topic=topic), process))
+    assert sentence_of(error).startswith(f"cannot write into topic '{topic}': topic {topic} has 2 partitions")
+    assert not failure_of(error).is_permanent
+    assert run(spark, brokers, source, topic, tmp_path, exactly_once(sink(brokers, topic=topic))) is None
+    assert sorted(map(int, committed_values(spark, brokers, topic))) == list(range(100))
+
+
+def test_writes_of_several_threads_into_one_topic_lose_nothing(spark, bootstrap, librdkafka, topic, tmp_path):
+    source = f"{topic}-source"
+    librdkafka.create_topic(source)
+    librdkafka.create_topic(topic)
+    librdkafka.produce(source, RECORDS)
+
+    def process(batch: DataFrame, write: Any) -> None:
+        with ThreadPoolExecutor(2) as threads:
+            parts = [batch.where(f"CAST(CAST(value AS STRING) AS INT) % 2 = {rest}") for rest in range(2)]
+            assert list(threads.map(write, parts)) == [50, 50]
+
+    function = exactly_once(sink(bootstrap, topic=topic), process)
+    assert run(spark, bootstrap, source, topic, tmp_path, function) is None
+    assert sorted(map(int, committed_values(spark, bootstrap, topic))) == list(range(100))
+
+
+def test_partitions_that_come_while_a_query_runs_are_read_and_written(
+    spark, bootstrap, librdkafka, topic, tmp_path
+):
+    source = f"{topic}-source"
+    for name in (source, topic):
+        librdkafka.create_topic(name)
+    librdkafka.produce(source, RECORDS[:50])
+
+    def process(batch: DataFrame, write: Any) -> None:
+        number = "CAST(CAST(value AS STRING) AS INT)"
+        write(batch.selectExpr("value", f"IF({number} < 50, 0, 1) AS partition"))
+
+    function = exactly_once(sink(bootstrap, topic=topic), process)
+    assert run(spark, bootstrap, source, topic, tmp_path, function) is None
+    for name in (source, topic):
+        librdkafka.add_partitions(name, 2)
+    librdkafka.produce(source, RECORDS[50:])
+    assert run(spark, bootstrap, source, topic, tmp_path, function) is None
+    found = librdkafka.partition_count(topic), committed_values(spark, bootstrap, topic)
+    assert found == (2, [b"%d" % number for number in range(50)] + found[1][50:])
+    assert sorted(map(int, found[1])) == list(range(100))
 
 
 def test_rows_choose_topics_and_an_empty_micro_batch_is_marked(spark, bootstrap, librdkafka, topic, tmp_path):

@@ -211,12 +211,18 @@ class AsyncProducer(Generic[Key, Value]):
 
     async def send_table(self, topic: str, table: Table) -> TableDelivery:
         """Send the rows of an Arrow, polars or pandas table; see `Producer.send_table`."""
-        from odradek.client.producer.tables import TableDelivery, table_batches  # noqa: PLC0415
+        from odradek.client.producer.tables import (  # noqa: PLC0415
+            TableDelivery,
+            as_arrow,
+            highest_partition,
+            table_batches,
+        )
 
         self._check_sendable()
-        queues = await self._find(self._engine, topic, self._deadline())
+        rows = as_arrow(table)
+        queues = await self._find_with(topic, highest_partition(rows) + 1)
         batches = []
-        for batch in table_batches(self._accumulator, queues, table):
+        for batch in table_batches(self._accumulator, queues, rows):
             while not self._accumulator.add_encoded(queues, batch):
                 await self._wait_for_memory(batch.size, self._deadline())
             batches.append(batch)
@@ -228,6 +234,14 @@ class AsyncProducer(Generic[Key, Value]):
             topic_name(topic)
             await engine.find_topic(topic, _left_ms(deadline))
             queues = self._accumulator.topics[topic]
+        return queues
+
+    async def _find_with(self, topic: str, count: int) -> TopicQueues:
+        """A topic, of which the brokers are asked again if fewer partitions are known."""
+        deadline = self._deadline()
+        queues = await self._find(self._engine, topic, deadline)
+        if count > len(queues.queues):
+            await self._engine.find_topic_again(topic, _left_ms(deadline))
         return queues
 
     async def _make_room(self, engine: Engine, ready: Ready, queues: TopicQueues, deadline: float) -> None:
@@ -274,9 +288,9 @@ class AsyncProducer(Generic[Key, Value]):
         """Send everything now and wait for its end, whatever it is; False after `timeout` seconds."""
         return await self._engine.flush(timeout)
 
-    async def partitions_for(self, topic: str) -> int:
-        """How many partitions a topic has."""
-        return len((await self._find(self._engine, topic, self._deadline())).queues)
+    async def partitions_for(self, topic: str, at_least: int = 0) -> int:
+        """How many partitions a topic has; the brokers are asked again if fewer than `at_least` are known."""
+        return len((await self._find_with(topic, at_least)).queues)
 
     def statistics(self) -> ProducerStatistics:
         """What was done so far."""

@@ -77,10 +77,14 @@ class Engine:
 
         await self._brokers.retry(f"finding topic {name}", attempt, timeout_ms=timeout_ms)
 
-    async def find_partition(self, topic: str, partition: int, timeout_ms: int) -> None:
-        """Ask again for a partition that was not there; UnknownTopicOrPartition if it still is not."""
+    async def find_topic_again(self, topic: str, timeout_ms: int) -> None:
+        """Ask the brokers for a topic that is known already: it may have more partitions now."""
         self._brokers.metadata.mark_stale()
         await self.find_topic(topic, timeout_ms)
+
+    async def find_partition(self, topic: str, partition: int, timeout_ms: int) -> None:
+        """Ask again for a partition that was not there; UnknownTopicOrPartition if it still is not."""
+        await self.find_topic_again(topic, timeout_ms)
         count = len(self._brokers.metadata.topics[topic].partitions)
         if partition >= count:
             raise broker_error(

@@ -160,6 +160,15 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
             queues = self._accumulator.topics[topic]
         return queues
 
+    def _find_with(self, topic: str, count: int) -> TopicQueues:
+        """A topic, of which the brokers are asked again if fewer partitions are known."""
+        deadline = self._deadline()
+        queues = self._find(topic, deadline)
+        if count > len(queues.queues):
+            left_ms = max(0, round((deadline - time.monotonic()) * 1000))
+            self._background.call(self._engine.find_topic_again(topic, left_ms))
+        return queues
+
     def _make_room(self, ready: Ready, queues: TopicQueues, deadline: float) -> None:
         """Do something about the reason why a record was not taken, or raise it."""
         self._check_sendable()
@@ -198,12 +207,18 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
 
         The columns are `value` and, if there, `key`, `headers`, `timestamp`, `partition`. Blocks like `send`.
         """
-        from odradek.client.producer.tables import TableDelivery, table_batches  # noqa: PLC0415
+        from odradek.client.producer.tables import (  # noqa: PLC0415
+            TableDelivery,
+            as_arrow,
+            highest_partition,
+            table_batches,
+        )
 
         self._check_sendable()
-        queues = self._find(topic, self._deadline())
+        rows = as_arrow(table)
+        queues = self._find_with(topic, highest_partition(rows) + 1)
         batches = []
-        for batch in table_batches(self._accumulator, queues, table):
+        for batch in table_batches(self._accumulator, queues, rows):
             while not self._accumulator.add_encoded(queues, batch):
                 self._check_sendable()
                 self._wait_for_memory(batch.size, self._deadline())
@@ -300,10 +315,10 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
         self._check_usable()
         return self._background.call(self._engine.flush(timeout))
 
-    def partitions_for(self, topic: str) -> int:
-        """How many partitions a topic has."""
+    def partitions_for(self, topic: str, at_least: int = 0) -> int:
+        """How many partitions a topic has; the brokers are asked again if fewer than `at_least` are known."""
         self._check_usable()
-        return len(self._find(topic, self._deadline()).queues)
+        return len(self._find_with(topic, at_least).queues)
 
     def statistics(self) -> ProducerStatistics:
         """What was done so far."""

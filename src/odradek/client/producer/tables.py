@@ -82,9 +82,17 @@ async def _end_of(batch: ProducerBatch) -> None:
     await batch.future(0)
 
 
-def table_batches(accumulator: Accumulator, topic: TopicQueues, table: Table) -> Iterator[ProducerBatch]:
+def highest_partition(table: pa.Table) -> int:
+    """The highest partition that a row asks for; -1 if none does."""
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    highest = pc.max(table.column("partition")).as_py() if "partition" in table.column_names else None
+    return -1 if highest is None else int(highest)
+
+
+def table_batches(accumulator: Accumulator, topic: TopicQueues, table: pa.Table) -> Iterator[ProducerBatch]:
     """The batches that all rows make, in the order in which they must be added."""
-    for partition, rows in _by_partition(accumulator, topic, as_arrow(table)):
+    for partition, rows in _by_partition(accumulator, topic, table):
         batch = ProducerBatch(topic.name, partition, 0, time.monotonic() * 1000)
         batch.take_encoded(*rows)
         yield batch

@@ -23,8 +23,15 @@ from odradek.spark.transactions.errors import (
     TransactionFailed,
     TransactionTooLong,
     failure_of,
+    too_long,
 )
-from odradek.spark.transactions.marker import MicroBatch, is_committed, last_micro_batch
+from odradek.spark.transactions.marker import (
+    MicroBatch,
+    is_committed,
+    last_micro_batch,
+    marker_rows,
+    places_of,
+)
 
 _log = logging.getLogger("odradek.spark")
 
@@ -43,6 +50,7 @@ class QueryTransactions:
         self._producer: ProducerId | None = None
         self._next: ProducerId | None = None
         self._last: MicroBatch | None = None
+        self._places: frozenset[TopicPartition] = frozenset()
         self._begun = time.monotonic()
 
     def begin(self, batch: MicroBatch | None = None) -> ProducerId | None:
@@ -59,12 +67,14 @@ class QueryTransactions:
                 self._producer = self._driver.init_producer_id(self._producer)
             else:
                 if batch is not None:  # a name that is not ours is refused before anybody is fenced
-                    is_committed(
-                        last_micro_batch(self._driver.committed(self.name), self.name), batch, self.name
-                    )
+                    # An open transaction of an earlier attempt is not waited for: only the fence ends it.
+                    before = self._driver.committed(self.name, require_stable=False)
+                    is_committed(last_micro_batch(before, self.name), batch, self.name)
                 self._producer = self._driver.init_producer_id()
                 if batch is not None:
-                    self._last = last_micro_batch(self._markers(), self.name)
+                    markers = self._markers()
+                    self._last = last_micro_batch(markers, self.name)
+                    self._places = places_of(self._last, markers)
         if batch is not None and is_committed(self._last, batch, self.name):
             _log.info("micro-batch %d of %s is committed already", batch.batch_id, self.name)
             return None
@@ -102,6 +112,7 @@ class QueryTransactions:
             if batch is not None:
                 is_empty = not self._commit_marker(batch, written, source_ends) and is_empty
             hooks.reach(hooks.BEFORE_END)
+        with self._explained(is_ending=True):
             if not is_empty:
                 following = self._driver.end_txn(self._producer)
                 # In v2 the end gives the next epoch; in v1 the next micro-batch asks for it.
@@ -117,12 +128,7 @@ class QueryTransactions:
     ) -> bool:
         """Whether there was a partition to put the marker on."""
         assert self._producer is not None
-        metadata = batch.metadata()
-        ends = dict(source_ends)
-        if not ends and written:
-            # Of sources that are no topics: the number of micro-batches, at the first partition written into.
-            ends = {min(written): batch.batch_id + 1}
-        rows = {partition: OffsetAndMetadata(offset, metadata) for partition, offset in ends.items()}
+        rows = marker_rows(batch, self._places, written, source_ends)
         if not rows:
             return False
         try:
@@ -132,12 +138,12 @@ class QueryTransactions:
                 raise
             # The source is another cluster, or a topic of it is gone.
             known = self._partitions(frozenset(partition.topic for partition in rows))
-            left = {partition: row for partition, row in rows.items() if partition in known}
-            if not left and written:
-                left = {min(written): OffsetAndMetadata(batch.batch_id + 1, metadata)}
-            if not left:
+            rows = {partition: row for partition, row in rows.items() if partition in known}
+            rows = rows or marker_rows(batch, (), written, {})
+            if not rows:
                 return False
-            self._driver.txn_offset_commit(self._producer, left, self.name)
+            self._driver.txn_offset_commit(self._producer, rows, self.name)
+        self._places = frozenset(rows)
         return True
 
     def abort(self) -> TransactionFailed | None:
@@ -149,20 +155,45 @@ class QueryTransactions:
             return None
         try:
             with self._explained():
-                self._next = self._driver.init_producer_id(self._producer)
+                ended = self._end_open(self._producer)
         except (FencedByOtherDriver, TransactionTooLong) as taken:
             return taken
         except TransactionFailed:
             _log.warning("the transaction of %s is left open until the next one, or its time-out", self.name)
+            return None
+        if self._elapsed_ms >= self.timeout_ms:  # v2 answers an abort after the time-out like any other
+            return too_long(self.name, self._elapsed_ms, self.timeout_ms)
+        if ended != self._producer:
+            self._next = ended
+            return None
+        try:
+            self._next = self._driver.init_producer_id(ended)
+        except (KafkaError, ClientError) as error:
+            # Not by another driver: in v1 a late task may have begun a transaction again, which this aborts.
+            _log.warning("the epoch of %s could not be raised: %s", self.name, error)
         return None
 
+    def _end_open(self, producer: ProducerId) -> ProducerId:
+        """Abort what is open, if there is something; in v2 that raises the epoch."""
+        try:
+            return self._driver.end_txn(producer, commit=False)
+        except BrokerError as error:
+            if error.error_code != ErrorCode.INVALID_TXN_STATE:
+                raise
+            return producer  # nothing was begun, or it has ended
+
+    @property
+    def _elapsed_ms(self) -> float:
+        return (time.monotonic() - self._begun) * 1000
+
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explained(self, *, is_ending: bool = False) -> Iterator[None]:
         try:
             yield
         except (KafkaError, ClientError) as error:
-            elapsed_ms = (time.monotonic() - self._begun) * 1000
-            raise failure_of(error, self.name, elapsed_ms, self.timeout_ms) from error
+            raise failure_of(
+                error, self.name, self._elapsed_ms, self.timeout_ms, is_ending=is_ending
+            ) from error
 
     def close(self) -> None:
         """Close the connections; what is open stays open."""

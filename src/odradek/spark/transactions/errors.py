@@ -8,7 +8,7 @@ from odradek.common.errors import OdradekError
 
 
 class TransactionFailed(OdradekError):
-    """The transaction of a micro-batch could not be begun or committed; nothing of it is visible."""
+    """The transaction of a micro-batch could not be begun or committed."""
 
 
 class FencedByOtherDriver(TransactionFailed):
@@ -33,15 +33,25 @@ _FENCED = frozenset(
 _LOST = frozenset({ErrorCode.INVALID_TXN_STATE, ErrorCode.TRANSACTION_ABORTABLE})
 
 
-def failure_of(error: BaseException, name: str, elapsed_ms: float, timeout_ms: int) -> TransactionFailed:
-    """The sentence for an error of the coordinator, `elapsed_ms` after the transaction was begun."""
+def too_long(name: str, elapsed_ms: float, timeout_ms: int) -> TransactionTooLong:
+    """The sentence for a micro-batch that took longer than its transaction may."""
+    return TransactionTooLong(
+        f"the transaction of {name!r} was open for {elapsed_ms / 1000:.0f} s, and the brokers abort it "
+        f"after {timeout_ms} ms: raise kafka.transaction.timeout.ms, or make micro-batches smaller; "
+        f"nothing of this one is visible"
+    )
+
+
+def failure_of(
+    error: BaseException, name: str, elapsed_ms: float, timeout_ms: int, *, is_ending: bool = False
+) -> TransactionFailed:
+    """The sentence for an error of the coordinator, `elapsed_ms` after the transaction was begun.
+
+    `is_ending`: the coordinator was asked to commit, so that without its answer nobody knows whether it has.
+    """
     code = error.error_code if isinstance(error, BrokerError) else None
     if code in _FENCED | _LOST and elapsed_ms >= timeout_ms:
-        return TransactionTooLong(
-            f"the transaction of {name!r} was open for {elapsed_ms / 1000:.0f} s, and the brokers abort it "
-            f"after {timeout_ms} ms: raise kafka.transaction.timeout.ms, or make micro-batches smaller; "
-            f"nothing of this one is visible"
-        )
+        return too_long(name, elapsed_ms, timeout_ms)
     if code in _FENCED:
         return FencedByOtherDriver(
             f"another driver has begun under the name {name!r} and has fenced this one, which stops; "
@@ -63,6 +73,11 @@ def failure_of(error: BaseException, name: str, elapsed_ms: float, timeout_ms: i
         )
     if code == ErrorCode.UNKNOWN_MEMBER_ID:
         return TransactionFailed(f"consumers use the group {name!r}: give the query another name")
+    if is_ending and code is None:
+        return TransactionFailed(
+            f"the transaction of {name!r} was to be committed, and whether it was, shows when the query is "
+            f"started again: {described(error)}"
+        )
     return TransactionFailed(
         f"the transaction of {name!r} failed, and nothing of it is visible: {described(error)}"
     )

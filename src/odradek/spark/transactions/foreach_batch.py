@@ -6,6 +6,7 @@ Each micro-batch is one transaction, over all DataFrames, topics and tasks that 
 from __future__ import annotations
 
 import pickle
+import threading
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 QUERY_ID = "sql.streaming.queryId"
+_EVENTS_MS = 30_000
 
 Write = Callable[..., int]
 Process = Callable[["DataFrame", Write], object]
@@ -104,14 +106,19 @@ class _Written:
         self._given = options
         self._name = name
         self._producer = producer
+        self._one_at_a_time = threading.Lock()
         self.sequences: dict[TopicPartition, int] = {}
 
     def write(self, frame: DataFrame, **options: str) -> int:
-        """Write a DataFrame in the transaction; how many rows that were. Options are those of the sink."""
+        """Write a DataFrame in the transaction; how many rows that were. Options are those of the sink.
+
+        From several threads one after the other: a write continues the sequences of the one before.
+        """
         checked = exactly_once_options({**self._given, **options})
-        reports = _run(frame, checked, self._name, self._producer, self.sequences, self._spark)
-        for report in reports:
-            self.sequences |= report.sequences
+        with self._one_at_a_time:
+            reports = _run(frame, checked, self._name, self._producer, self.sequences, self._spark)
+            for report in reports:
+                self.sequences |= report.sequences
         return sum(report.rows for report in reports)
 
 
@@ -143,12 +150,33 @@ def _run(
     owned = placed.repartitionById(tasks, OWNER)
     joined = Joined(options, name, producer, dict(sequences))
     written = owned.mapInArrow(writing(joined, row_layout(placed_schema, by_column)), "report binary")
+    losses = _lost_outputs(spark)
     reports: list[TaskReport] = [pickle.loads(row.report) for row in written.collect()]
-    _check(spark, reports, sequences)
+    is_certain = losses == _lost_outputs(spark)
+    _check(reports, sequences, was_repeated=not is_certain and _was_repeated(spark, reports))
     return reports
 
 
-def _check(spark: SparkSession, reports: list[TaskReport], before: Mapping[TopicPartition, int]) -> None:
+def _lost_outputs(spark: SparkSession) -> int:
+    """Grows when outputs of a map stage get lost; else no stage that reads them is run again."""
+    return int(spark._jsc.sc().env().mapOutputTracker().getEpoch())
+
+
+def _was_repeated(spark: SparkSession, reports: list[TaskReport]) -> bool:
+    """Whether the stage that writes was run again, or nobody knows any more.
+
+    The store of stages is filled by a queue of events, which is emptied first.
+    """
+    context = spark.sparkContext
+    try:
+        context._jsc.sc().listenerBus().waitUntilEmpty(_EVENTS_MS)
+    except Exception:  # a TimeoutException of the JVM
+        return True
+    stages = [context.statusTracker().getStageInfo(stage) for stage in {one.stage for one in reports}]
+    return any(stage is None or stage.currentAttemptId > 0 for stage in stages)
+
+
+def _check(reports: list[TaskReport], before: Mapping[TopicPartition, int], *, was_repeated: bool) -> None:
     """Refuse a result in which Spark may have run a task twice."""
     tasks = [report.task for report in reports]
     grown = [
@@ -157,9 +185,6 @@ def _check(spark: SparkSession, reports: list[TaskReport], before: Mapping[Topic
         for partition, sequence in report.sequences.items()
         if sequence != before.get(partition, 0)
     ]
-    tracker = spark.sparkContext.statusTracker()
-    stages = [tracker.getStageInfo(stage) for stage in {report.stage for report in reports}]
-    was_repeated = any(stage is not None and stage.currentAttemptId > 0 for stage in stages)
     if was_repeated or len(set(tasks)) < len(tasks) or len(set(grown)) < len(grown):
         raise RepeatedTask(
             "Spark repeated a stage that writes, so that the micro-batch must be: start the query again"

@@ -6,7 +6,7 @@ It is committed in the transaction that has the rows: whoever sees the marker kn
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from odradek.client.committed_offsets import OffsetAndMetadata
@@ -49,6 +49,39 @@ def last_micro_batch(committed: Mapping[TopicPartition, OffsetAndMetadata], name
     return max(
         (one for one in markers.values() if one is not None), key=lambda one: one.batch_id, default=None
     )
+
+
+def places_of(
+    last: MicroBatch | None, committed: Mapping[TopicPartition, OffsetAndMetadata]
+) -> frozenset[TopicPartition]:
+    """Where the last marker is."""
+    return frozenset(
+        partition
+        for partition, row in committed.items()
+        if last is not None and micro_batch_in(row.metadata) == last
+    )
+
+
+def marker_rows(
+    batch: MicroBatch,
+    places: Collection[TopicPartition],
+    written: Collection[TopicPartition],
+    source_ends: Mapping[TopicPartition, int],
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """The offsets that a micro-batch commits; `places` is where the marker before is.
+
+    At least one of those gets the new one as well: a coordinator may still be completing the commit of a
+    partition that it had no offset of, and such a one is not among all offsets of the group.
+    Of sources that are no topics the offset is the number of micro-batches, at the first partition written.
+    """
+    ends = dict(source_ends)
+    if not ends and not written:
+        return {}
+    if places and not ends.keys() & set(places):
+        ends[min(places)] = batch.batch_id + 1
+    if not ends:
+        ends[min(written)] = batch.batch_id + 1
+    return {partition: OffsetAndMetadata(offset, batch.metadata()) for partition, offset in ends.items()}
 
 
 def is_committed(last: MicroBatch | None, now: MicroBatch, name: str) -> bool:

@@ -83,10 +83,12 @@ def _placed(settings: Settings, topic: str, table: pa.Table, tasks: int) -> Iter
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.compute as pc  # noqa: PLC0415
 
+    is_chosen = PARTITION in table.column_names
     with named(topic):
         producer = producer_for(settings)
-        count = producer.partitions_for(topic)
-    if PARTITION in table.column_names:
+        highest = pc.max(table.column(PARTITION)).as_py() if is_chosen else -1
+        count = producer.partitions_for(topic, at_least=highest + 1)
+    if is_chosen:
         partitions = table.column(PARTITION).cast(pa.int32())
         table = table.drop_columns([PARTITION])
         _check(topic, partitions, count)

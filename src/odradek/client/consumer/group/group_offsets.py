@@ -113,22 +113,29 @@ class GroupOffsets:
         identity: Callable[[], MemberIdentity] = MemberIdentity,
         *,
         timeout_ms: int | None = None,
+        require_stable: bool = True,
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What is committed of these partitions, or of all; those without are not in the answer."""
+        """What is committed of these partitions, or of all; those without are not in the answer.
+
+        With `require_stable` it waits while a transaction is about to change an offset.
+        """
         wanted = None if partitions is None else sorted(set(partitions))
         if wanted == []:
             return {}
 
         return await self._retry(
-            "fetching committed offsets", lambda who: self._fetch_once(wanted, who), identity, timeout_ms
+            "fetching committed offsets",
+            lambda who: self._fetch_once(wanted, who, require_stable=require_stable),
+            identity,
+            timeout_ms,
         )
 
     async def _fetch_once(
-        self, partitions: list[TopicPartition] | None, identity: MemberIdentity
+        self, partitions: list[TopicPartition] | None, identity: MemberIdentity, *, require_stable: bool
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         connection = await self.connection()
         version = connection.versions.best(ApiKey.OFFSET_FETCH, LAST_FETCH_WITH_NAMES)
-        request = fetch_request(version, self.group_id, partitions, identity)
+        request = fetch_request(version, self.group_id, partitions, identity, require_stable=require_stable)
         answer = await connection.ask(request, OffsetFetchResponse, max_version=LAST_FETCH_WITH_NAMES)
         group = answer_of(version, answer)
         check(group.error_code)

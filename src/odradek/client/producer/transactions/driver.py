@@ -89,20 +89,30 @@ class TransactionDriver:
         return await self._requests.end(producer, commits=commit)
 
     def committed(
-        self, group_id: str, partitions: Collection[TopicPartition] | None = None
+        self,
+        group_id: str,
+        partitions: Collection[TopicPartition] | None = None,
+        *,
+        require_stable: bool = True,
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What a group has committed; waits for transactions that are about to change it (require stable).
+        """What a group has committed; waits for open transactions that are about to change it.
 
         Without `partitions` all that the group has; a first commit that is about to come is then not seen.
+        Without `require_stable` what was committed before those transactions.
         """
         wanted = None if partitions is None else topic_partitions(partitions)
-        return self._background.call(self._committed(group_id, wanted))
+        return self._background.call(self._committed(group_id, wanted, require_stable=require_stable))
 
     async def _committed(
-        self, group_id: str, partitions: list[TopicPartition] | None
+        self, group_id: str, partitions: list[TopicPartition] | None, *, require_stable: bool
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         offsets = GroupOffsets(group_id, self._brokers, Coordinators(self._brokers))
-        return await offsets.fetch(partitions, MemberIdentity, timeout_ms=self.config.max_block_ms)
+        return await offsets.fetch(
+            partitions,
+            MemberIdentity,
+            timeout_ms=self.config.max_block_ms,
+            require_stable=require_stable,
+        )
 
     def close(self) -> None:
         """Close the connections; an open transaction stays open until it times out."""

@@ -123,6 +123,11 @@ class ClusterFeatures:
         """The finalized level; 0 if the feature is not finalized."""
         return self.levels.get(feature, 0)
 
+    def highest_level(self, broker_id: int, feature: str) -> int:
+        """The highest level that a broker supports; 0 if it is not registered or has named none."""
+        broker = self._brokers.get(broker_id)
+        return 0 if broker is None else broker.features.get(feature, (0, 0))[1]
+
     async def load(self) -> None:
         """Read the finalized features and watch them, in the current session."""
         store = self._store()

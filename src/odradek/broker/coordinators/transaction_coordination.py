@@ -18,10 +18,11 @@ from odradek.transactions.partitions import TRANSACTION_STATE
 from odradek.transactions.service import TransactionService
 from odradek.transactions.settings import TransactionSettings
 from odradek.transactions.state import TransactionCounters, TransactionsState
-from odradek.transactions.transaction import Transaction
+from odradek.transactions.transaction import EPOCH_BUMP_FROM, Transaction
 
 COMMIT_TIMEOUT_MS = 5000
-MARKERS_VERSION = 2
+MARKERS_V2 = 2
+"""The version of WriteTxnMarkers that names the transaction.version; brokers know it from that level on."""
 
 
 class MarkerCluster:
@@ -46,9 +47,15 @@ class MarkerCluster:
         return partition.partition not in TopicAssignment.decode(node.payload).partitions
 
     async def write_markers(self, broker_id: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
-        """Send the request to that broker, which may be this one."""
+        """Send the request to that broker, which may be this one, in a version that it knows."""
+        version = None
+        if self._services.features.highest_level(broker_id, TRANSACTION_VERSION) >= EPOCH_BUMP_FROM:
+            version = MARKERS_V2
+        else:
+            for marker in request.markers:
+                marker.transaction_version = 0
         response: WriteTxnMarkersResponse = await self._services.send_to_broker(
-            broker_id, request, version=MARKERS_VERSION, purpose="markers"
+            broker_id, request, version=version, purpose="markers"
         )
         return response
 

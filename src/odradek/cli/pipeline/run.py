@@ -68,8 +68,12 @@ def command(
     for pair in pairs:
         if "=" not in pair:
             raise UsageProblem(f"--set {pair!r} is not NAME=VALUE")
-    options = RunOptions(bootstrap, master, trigger, tuple(pairs))
-    show = _Output(output or ("live" if sys.stdout.isatty() else "lines"))
+    shows_rows = any(sink.kind == "console" for sink in pipeline.sinks)
+    if shows_rows and output == "live":
+        raise UsageProblem("a console sink prints rows where the live view is: use -o lines or -o json")
+    is_live = sys.stdout.isatty() and not shows_rows
+    show = _Output(output or ("live" if is_live else "lines"))
+    options = RunOptions(bootstrap, master, trigger, tuple(pairs), rows_to_stderr=output == "json")
     with friendly_errors():
         supervisor = Supervisor(pipeline, options, show.on_event)
         with _metrics(metrics, supervisor.summary), show.shown(supervisor), _signals(supervisor):

@@ -53,6 +53,29 @@ def test_totals_rates_and_lag_follow_from_the_events():
     assert run.dead_letters == 4
 
 
+def test_rows_count_for_the_time_in_which_their_batch_was_made():
+    run = RunSummary("sales", started_s=0.0)
+
+    def rate(now_s: float) -> float:
+        return run.query("archive").rates(now_s, 0.0)[0]
+
+    assert rate(5.0) == 0
+    run.on_event({**progress(0, 3_000_000), "batch_ms": 60_000}, 100.0)
+    assert rate(100.0) == 50_000
+    assert 30_000 < rate(130.0) < 40_000  # the next batch has begun and is not there yet
+    run.on_event({**progress(1, 3_000_000), "batch_ms": 60_000}, 160.0)
+    assert rate(160.0) == 50_000
+    run.on_event({**progress(2, 0), "batch_ms": 0}, 170.0)
+    assert rate(170.0) == 0
+
+
+def test_the_last_error_stays_when_the_pipeline_runs_again():
+    run = a_run()
+    run.on_event({"event": "failed", "error": "the disk is full", "is_permanent": False}, 5.0)
+    run.error = None
+    assert run.as_row(6.0)["last_error"] == "the disk is full"
+
+
 def test_the_terminal_shows_all_of_it():
     console = Console(width=160, record=True, file=io.StringIO())
     run = a_run()

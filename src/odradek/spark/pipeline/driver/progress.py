@@ -27,33 +27,49 @@ class QueryWatch:
 
     def look(self) -> list[dict[str, Any]]:
         """One row for each micro-batch that has ended since; also for a look at an idle source."""
-        found = [json.loads(one.json()) for one in self._query._jsq.recentProgress()]
-        new = [one for one in found if self._last is None or (one["batchId"], one["timestamp"]) > self._last]
-        if new:
-            self._last = (new[-1]["batchId"], new[-1]["timestamp"])
         return [
             row
-            for one in new
+            for one in self._new()
             for row in (
-                progress_row(self.name, one),
+                progress_row(self.name, one, len(self._letters)),
                 *(letters_row(name, one) for name in self._letters),
             )
         ]
 
+    def _new(self) -> list[dict[str, Any]]:
+        """What Spark has reported since, oldest first; each entry costs a call of the JVM."""
+        newest = self._query._jsq.lastProgress()
+        if newest is None or not self._is_new(json.loads(newest.json())):
+            return []
+        new: list[dict[str, Any]] = []
+        for one in reversed(self._query._jsq.recentProgress()):
+            progress = json.loads(one.json())
+            if not self._is_new(progress):
+                break
+            new.append(progress)
+        if new:
+            self._last = (new[0]["batchId"], new[0]["timestamp"])
+        return new[::-1]
 
-def progress_row(query: str, progress: Mapping[str, Any]) -> dict[str, Any]:
-    """Spark's progress as one flat row."""
+    def _is_new(self, progress: Mapping[str, Any]) -> bool:
+        return self._last is None or (progress["batchId"], progress["timestamp"]) > self._last
+
+
+def progress_row(query: str, progress: Mapping[str, Any], letters: int = 0) -> dict[str, Any]:
+    """Spark's progress as one flat row; the last `letters` sources are read again for dead letters."""
+    sources = progress.get("sources", [])
+    again = sum(one.get("numInputRows", 0) for one in sources[len(sources) - letters :])
     rows_out = _observed(progress, ROWS_OUT)
     operators = progress.get("stateOperators", [])
     offsets: Offsets = {}
-    for source in progress.get("sources", []):
+    for source in sources:
         offsets |= offsets_in(source.get("endOffset"))
     return {
         "event": "progress",
         "query": query,
         "batch": progress["batchId"],
         "time": progress["timestamp"],
-        "rows_in": progress["numInputRows"],
+        "rows_in": progress["numInputRows"] - again,
         "rows_out": rows_out,
         "batch_ms": progress.get("batchDuration", 0),
         "parts_ms": dict(progress.get("durationMs", {})),

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,20 +19,26 @@ class DriverProcess:
     """One start of the driver. Whoever reads `events` owns it; any thread may call `stop` and `kill`."""
 
     def __init__(
-        self, arguments: Sequence[str], log: Path, inherited: Sequence[int], shows_output: bool
+        self,
+        arguments: Sequence[str],
+        log: Path,
+        inherited: Sequence[int],
+        output: int | None,
+        is_local: bool,
     ) -> None:
+        """`output`: the descriptor for rows of console sinks. A local driver needs no other address."""
         reading, writing = os.pipe()
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as errors:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", _MODULE, "--events", str(writing), *arguments],
                 stdin=subprocess.PIPE,
-                stdout=None if shows_output else errors,
+                stdout=errors if output is None else output,
                 stderr=errors,
                 pass_fds=(writing, *inherited),
                 start_new_session=True,
                 env={**os.environ, "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")}
-                if _is_local(arguments)
+                if is_local
                 else None,
             )
         os.close(writing)
@@ -71,8 +76,3 @@ class DriverProcess:
         """End it and its JVM at once."""
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
-
-
-def _is_local(arguments: Sequence[str]) -> bool:
-    given = dict(pairwise(arguments))
-    return given.get("--master", "local").startswith("local")

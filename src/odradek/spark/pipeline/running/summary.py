@@ -9,7 +9,22 @@ from typing import Any
 
 RATE_WINDOW_S = 10.0
 TREND_WINDOW_S = 15.0
+_LEAST_S = 0.001
 _SAME = 0.02  # a change of lag below this part is none
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """The rows of one batch, and when it was made."""
+
+    begin_s: float
+    end_s: float
+    rows_in: int
+    rows_out: int
+
+    def part_since(self, begin_s: float) -> float:
+        """How much of the batch was made after a time, from 0 to 1."""
+        return min(1.0, max(0.0, (self.end_s - begin_s) / (self.end_s - self.begin_s)))
 
 
 @dataclass(slots=True)
@@ -29,7 +44,7 @@ class QuerySummary:
     watermark: str | None = None
     lag: dict[str, int] = field(default_factory=dict)
     last_s: float = 0.0
-    _samples: deque[tuple[float, int, int]] = field(default_factory=deque)
+    _samples: deque[_Sample] = field(default_factory=deque)
     _lags: deque[tuple[float, dict[str, int]]] = field(default_factory=deque)
 
     def on_progress(self, row: Mapping[str, Any], now_s: float) -> None:
@@ -41,8 +56,8 @@ class QuerySummary:
         self.state_rows, self.state_bytes = int(row["state_rows"]), int(row["state_bytes"])
         self.late_rows += int(row["late_rows"])
         self.watermark = row.get("watermark") or self.watermark
-        # Rows count for the time in which their batch was made.
-        self._samples.append((now_s, int(row["rows_in"]), int(row["rows_out"])))
+        duration_s = max(_LEAST_S, self.batch_ms / 1000)
+        self._samples.append(_Sample(now_s - duration_s, now_s, int(row["rows_in"]), int(row["rows_out"])))
 
     def on_lag(self, lag: Mapping[str, int], now_s: float) -> None:
         """The brokers said how far the ends are."""
@@ -52,12 +67,18 @@ class QuerySummary:
             self._lags.popleft()
 
     def rates(self, now_s: float, started_s: float) -> tuple[float, float]:
-        """Rows in and out per second over the last seconds."""
-        while self._samples and self._samples[0][0] < now_s - RATE_WINDOW_S:
+        """Rows in and out per second over the last seconds, or since the last batch began if it took longer.
+
+        The rows of a batch are spread over the time that it took.
+        """
+        if not self._samples:
+            return 0.0, 0.0
+        begin_s = max(started_s, min(now_s - RATE_WINDOW_S, self._samples[-1].begin_s))
+        while self._samples[0].end_s < begin_s:
             self._samples.popleft()
-        span_s = max(1.0, min(RATE_WINDOW_S, now_s - started_s))
-        rows_in = sum(one for _, one, _ in self._samples)
-        rows_out = sum(one for _, _, one in self._samples)
+        span_s = max(1.0, now_s - begin_s)
+        rows_in = sum(one.rows_in * one.part_since(begin_s) for one in self._samples)
+        rows_out = sum(one.rows_out * one.part_since(begin_s) for one in self._samples)
         return rows_in / span_s, rows_out / span_s
 
     def trend(self, partition: str) -> str:
@@ -79,7 +100,8 @@ class RunSummary:
     state: str = "starting"
     master: str = ""
     queries: dict[str, QuerySummary] = field(default_factory=dict)
-    error: str | None = None
+    error: str | None = None  # why it does not run
+    last_error: str | None = None  # the same, kept when it runs again
     restarts: int = 0
 
     def on_event(self, event: Mapping[str, Any], now_s: float) -> None:
@@ -99,7 +121,11 @@ class RunSummary:
         elif kind == "stopping":
             self.state = "stopping"
         elif kind == "failed":
-            self.error = str(event["error"])
+            self.fail(str(event["error"]))
+
+    def fail(self, sentence: str) -> None:
+        """The driver has failed."""
+        self.error = self.last_error = sentence
 
     def query(self, name: str) -> QuerySummary:
         """The summary of a query, new at first."""
@@ -118,6 +144,7 @@ class RunSummary:
             "dead_letters": self.dead_letters,
             "restarts": self.restarts,
             "error": self.error,
+            "last_error": self.last_error,
             "queries": {name: self._query_row(one, now_s) for name, one in self.queries.items()},
         }
 

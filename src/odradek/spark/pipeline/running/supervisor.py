@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from os import close as close_descriptor
-from os import getpid
 from typing import Any
 
 from odradek.spark.pipeline.definition.model import ConsoleSink, PipelineModel
@@ -33,6 +32,7 @@ class RunOptions:
     master: str | None = None
     trigger: str = "always"  # available-now, once
     settings: tuple[str, ...] = ()
+    rows_to_stderr: bool = False  # those of console sinks
 
     def arguments(self, file: str) -> list[str]:
         """Arguments of the driver."""
@@ -42,6 +42,11 @@ class RunOptions:
         for pair in self.settings:
             given += ["--set", pair]
         return given
+
+    def master_of(self, pipeline: PipelineModel) -> str:
+        """Spark's master, as driver/session.py chooses it."""
+        settings = dict(pipeline.spark) | dict(pair.split("=", 1) for pair in self.settings)
+        return self.master or settings.get("spark.master") or os.environ.get("MASTER", "local[*]")
 
 
 class Supervisor:
@@ -62,8 +67,8 @@ class Supervisor:
         self._status = RunStatus(
             name=pipeline.name,
             file=pipeline.file,
-            pid=getpid(),
-            process_start=process_start(getpid()),
+            pid=os.getpid(),
+            process_start=process_start(os.getpid()),
             state=states.STARTING,
             started_at=now,
             updated_at=now,
@@ -92,7 +97,7 @@ class Supervisor:
             return self._run_with_restarts(locks)
         finally:
             for descriptor in locks:
-                close_descriptor(descriptor)
+                os.close(descriptor)
 
     def _run_with_restarts(self, locks: Sequence[int]) -> int:
         restarts = Restarts(self.pipeline.restart)
@@ -107,7 +112,7 @@ class Supervisor:
                 self._write_status(states.STOPPED)
                 return EXIT_DONE
             if self.summary.error is None:
-                self.summary.error = f"the driver ended by itself ({code}); its log is {self.directory.log}"
+                self.summary.fail(f"the driver ended by itself ({code}); its log is {self.directory.log}")
             restarts, delay_s = after_failure(restarts, time.monotonic() - started_s, self._is_permanent)
             if delay_s is None or self._stop_requests:
                 self._write_status(states.FAILED)
@@ -122,9 +127,11 @@ class Supervisor:
 
     def _run_driver(self, locks: Sequence[int]) -> int:
         shows_output = any(isinstance(sink, ConsoleSink) for sink in self.pipeline.sinks)
+        output = None if not shows_output else 2 if self._options.rows_to_stderr else 1
         arguments = self._options.arguments(self.pipeline.file)
+        is_local = self._options.master_of(self.pipeline).startswith("local")
         self._is_permanent = False
-        self._driver = driver = DriverProcess(arguments, self.directory.log, locks, shows_output)
+        self._driver = driver = DriverProcess(arguments, self.directory.log, locks, output, is_local)
         if self._stop_requests:
             driver.stop()
         for event in driver.events():

@@ -47,8 +47,8 @@ def rendered(summary: RunSummary, now_s: float) -> RenderableType:
     parts += [Text(line, style="dim", overflow="ellipsis", no_wrap=True) for line in times]
     lags = [line for query in summary.queries.values() if (line := _lag_line(query))]
     parts += [Text(line, overflow="ellipsis", no_wrap=True) for line in lags]
-    if summary.error:
-        parts.append(Text(f"last error: {summary.error}", style="red"))
+    if summary.last_error:
+        parts.append(Text(f"last error: {summary.last_error}", style="red"))
     return Group(*parts)
 
 

@@ -1,0 +1,60 @@
+"""What Spark reports of a query, as rows."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from odradek.spark.pipeline.driver.progress import QueryWatch
+
+
+class Entry:
+    """One progress in the JVM."""
+
+    def __init__(self, progress: dict[str, Any]) -> None:
+        self.progress = progress
+        self.calls = 0
+
+    def json(self) -> str:
+        self.calls += 1
+        return json.dumps(self.progress)
+
+
+class Query:
+    """A query in the JVM, which keeps its last progresses."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self._jsq = self
+
+    def lastProgress(self) -> Entry | None:  # noqa: N802 - Spark's name
+        return self.entries[-1] if self.entries else None
+
+    def recentProgress(self) -> list[Entry]:  # noqa: N802 - Spark's name
+        return self.entries[-100:]
+
+    def add(self, batch: int, *rows: int) -> None:
+        sources = [{"numInputRows": count} for count in rows]
+        progress = {"batchId": batch, "timestamp": f"12:{batch:02}", "numInputRows": sum(rows)}
+        self.entries.append(Entry(progress | {"sources": sources}))
+
+
+def test_each_progress_is_reported_once_and_read_no_more_than_twice():
+    query = Query()
+    watch = QueryWatch("archive", query)
+    assert watch.look() == []
+    seen = []
+    for batch in range(50):
+        query.add(batch, 10)
+        if batch % 3 == 0:
+            seen += [row["batch"] for row in watch.look()]
+            assert watch.look() == []
+    assert seen == list(range(49))
+    assert max(one.calls for one in query.entries) <= 4
+
+
+def test_rows_read_again_for_dead_letters_count_once():
+    query = Query()
+    query.add(0, 30, 12, 30)
+    rows = QueryWatch("copies", query, ["dead_letters_orders"]).look()
+    assert [(row["query"], row["rows_in"]) for row in rows] == [("copies", 42), ("dead_letters_orders", 0)]

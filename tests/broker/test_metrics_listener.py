@@ -64,6 +64,8 @@ def test_the_numbers_tell_what_happened(tmp_path: Path) -> None:
             assert value(text, "odradek_under_min_isr_partitions") == 0
             assert value(text, "odradek_at_min_isr_partitions") == 1
             assert value(text, "odradek_isr_shrinks_total") == 0
+            assert value(text, "odradek_failed_replica_fetches_total") == 0
+            assert value(text, "odradek_corrupt_replica_batches_total") == 0
             assert value(text, "odradek_request_bytes_total", **produce) > 3 * len(batch)
             assert value(text, "odradek_response_bytes_total", **produce) > 0
             assert value(text, "odradek_request_seconds_total", **produce) > 0

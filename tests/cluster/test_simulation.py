@@ -49,7 +49,7 @@ class Watchdog:
                 continue
             if path == paths.CONTROLLER_EPOCH and old is not None:
                 assert decode_controller_epoch(node.payload) == decode_controller_epoch(old.payload) + 1
-            if paths.partition_of_state(path) is not None:
+            if path.startswith(paths.TOPICS) and path.endswith("/state"):
                 self._check_state(path, old, node)
         self._commit(draft)
 

@@ -10,6 +10,7 @@ import pytest
 from odradek.common.ids import TopicPartition
 from odradek.coordination import paths
 from odradek.coordination.errors import DamagedPayload
+from odradek.coordination.paths import ConfigEntity, EntityType
 
 SAMPLES = json.loads((Path(__file__).parents[1] / "data" / "znodes" / "znodes.json").read_text())
 KAFKAS_PATHS = {path for path, _ in SAMPLES}
@@ -32,20 +33,13 @@ def test_paths_are_kafkas() -> None:
         paths.CONFIG_CHANGE_PREFIX + "0000000002",
         paths.broker_entity(1).path,
         paths.broker_entity(None).path,
-        paths.user_entity("ü /*").path,
-        paths.user_entity(None).path,
-        paths.client_entity("app").path,
+        ConfigEntity(EntityType.USERS, "ü /*").path,
+        ConfigEntity(EntityType.USERS, None).path,
+        ConfigEntity(EntityType.CLIENTS, "app").path,
         paths.user_client_entity("anna", "app").path,
         paths.topic_entity("configured").path,
     }
     assert ours <= KAFKAS_PATHS
-
-
-def test_a_state_path_tells_its_partition() -> None:
-    partition = TopicPartition("a.b-c", 12)
-    assert paths.partition_of_state(paths.partition_state(partition)) == partition
-    assert paths.partition_of_state("/brokers/topics/t/partitions/x/state") is None
-    assert paths.partition_of_state("/brokers/topics/t") is None
 
 
 def test_a_sequential_path_tells_its_number() -> None:

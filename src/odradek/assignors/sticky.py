@@ -99,7 +99,6 @@ class _Balancing:
     """
 
     def __init__(self, members: Members, partitions: Collection[TopicPartition], former: Owners) -> None:
-        self._members = members
         self._former = former
         self._ordered = sorted_members(members)
         self._partitions = partitions

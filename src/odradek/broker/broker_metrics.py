@@ -110,6 +110,8 @@ def _replication(services: Services) -> Iterator[Sample]:
     yield Sample(names.ISR_EXPANDS, (), counters.isr_expands)
     yield Sample(names.FAILED_ISR_UPDATES, (), counters.failed_isr_updates)
     yield Sample(names.REPLICATION_BYTES_IN, (), counters.fetched_bytes)
+    yield Sample(names.FAILED_FETCHES, (), counters.failed_fetches)
+    yield Sample(names.CORRUPT_BATCHES, (), counters.corrupt_batches)
     yield Sample(names.TRUNCATIONS, (), counters.truncations)
     if replicas.fetchers is not None:
         yield Sample(names.MAX_FOLLOWER_LAG, (), replicas.fetchers.max_lag())

@@ -242,12 +242,3 @@ def from_properties(configuration: type[Configuration], properties: Mapping[str,
     if unknown:
         raise ConfigError(f"unknown setting: {', '.join(unknown)}")
     return configuration(**values)
-
-
-def to_properties(configuration: Any) -> dict[str, str]:
-    """Every key with its value as text; keys without a value are left out."""
-    printed = (
-        (field.metadata["setting"], getattr(configuration, field.name))
-        for field in dataclasses.fields(configuration)
-    )
-    return {one.key: text for one, value in printed if (text := one.print(value)) is not None}

@@ -127,14 +127,6 @@ def acl_paths() -> tuple[str, ...]:
     )
 
 
-def partition_of_state(path: str) -> TopicPartition | None:
-    """The partition whose state is kept at `path`, or None if it is no such path."""
-    match path.split("/"):
-        case ["", "brokers", "topics", name, "partitions", number, "state"] if number.isdecimal():
-            return TopicPartition(name, int(number))
-    return None
-
-
 def sequence_number(path: str) -> int:
     """The number that a sequential node was given."""
     digits = path[-10:]
@@ -201,16 +193,6 @@ def broker_entity(node_id: int | None) -> ConfigEntity:
 def group_entity(group_id: str) -> ConfigEntity:
     """The settings of a group."""
     return ConfigEntity(EntityType.GROUPS, group_id)
-
-
-def user_entity(name: str | None) -> ConfigEntity:
-    """Credentials and quotas of a user, or the quotas of any."""
-    return ConfigEntity(EntityType.USERS, name)
-
-
-def client_entity(name: str | None) -> ConfigEntity:
-    """Quotas of a client id, or of any."""
-    return ConfigEntity(EntityType.CLIENTS, name)
 
 
 def user_client_entity(user: str | None, client: str | None) -> ConfigEntity:

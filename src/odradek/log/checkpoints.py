@@ -118,12 +118,3 @@ def decode_meta_properties(content: bytes) -> MetaProperties:
 def encode_clean_shutdown(broker_epoch: int) -> bytes:
     """`.kafka_cleanshutdown`."""
     return json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")).encode("ascii")
-
-
-def decode_clean_shutdown(content: bytes) -> int:
-    """The broker epoch in the mark, -1 if it has none: an old or empty mark still means a clean shutdown."""
-    try:
-        fields = json.loads(content)
-        return int(fields["brokerEpoch"])
-    except (ValueError, TypeError, KeyError):
-        return -1

@@ -78,6 +78,10 @@ ISR_SHRINKS = _counter("isr_shrinks", (), "Followers of this leader that were re
 ISR_EXPANDS = _counter("isr_expands", (), "Followers of this leader that joined an ISR again.")
 FAILED_ISR_UPDATES = _counter("failed_isr_updates", (), "Changes of an ISR that the controller refused.")
 REPLICATION_BYTES_IN = _counter("replication_bytes_in", (), "Bytes of batches that followers here fetched.")
+FAILED_FETCHES = _counter("failed_replica_fetches", (), "Fetches from a leader that failed as a whole.")
+CORRUPT_BATCHES = _counter(
+    "corrupt_replica_batches", (), "Responses of leaders that followers here refused for a corrupt batch."
+)
 TRUNCATIONS = _counter("replica_truncations", (), "Logs of followers here that were cut to the leader's.")
 ACTIVE_CONTROLLER = _gauge("active_controller", (), "1 if this broker is the controller, else 0.")
 OFFLINE_PARTITIONS = _gauge("offline_partitions", (), "Without a leader; 0 on all but the controller.")

@@ -74,11 +74,6 @@ class BrokerConnection:
         self._not_before = 0.0
         self._is_closed = False
 
-    @property
-    def is_connected(self) -> bool:
-        """Whether a request can be written at once."""
-        return self._wire is not None and self._wire.ended is None
-
     async def send(
         self, request: Message, *, timeout_s: float = DEFAULT_TIMEOUT_S, version: int | None = None
     ) -> Message:

@@ -410,10 +410,6 @@ class Partition:
             self._advance()
             self.on_progress(self)
 
-    def in_sync_replicas(self) -> Sequence[int]:
-        """The brokers that have everything that is committed."""
-        return self.isr
-
     def has_enough_in_sync(self) -> bool:
         """Whether as many replicas are surely in sync as `min.insync.replicas` requires."""
         return self.is_sole_replica or self.sure_in_sync >= self._min_in_sync()

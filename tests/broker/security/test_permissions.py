@@ -60,9 +60,6 @@ class Deny:
         self.asked.append((principal, host, operation, resource))
         return operation is not self.denied
 
-    def allows_topic(self, principal: str, host: str, operation: Operation, topic: str) -> bool:
-        return self.allows(principal, host, operation, Resource(ResourceType.TOPIC, topic))
-
     def acls(self, wanted: AclBindingFilter) -> list[AclBinding]:
         return []
 

@@ -76,7 +76,7 @@ def test_a_dynamic_value_beats_the_file_whatever_its_unit() -> None:
         )
     )
 
-    assert config.topic_defaults.retention_ms == 70
+    assert config.topic({}).retention_ms == 70
     assert config.message_max_bytes == 3
 
 

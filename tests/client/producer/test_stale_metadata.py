@@ -13,7 +13,6 @@ from client.eventually import eventually
 from client.reading import read_back
 from client.scripted_broker import ScriptedBroker, api_versions, run
 from odradek import Admin, AsyncProducer, Producer
-from odradek.client.producer.batches.partitioners import hash_partition
 from odradek.client.producer.errors import DeliveryTimedOut
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api_key import ApiKey
@@ -25,6 +24,7 @@ from odradek.protocol.messages import (
 )
 from odradek.protocol.structs import Message
 from odradek.records.errors import InvalidRecord
+from odradek.records.kernels.hashes import murmur2, to_positive
 from odradek.records.record import read_records
 from odradek.testing import Cluster
 
@@ -156,7 +156,7 @@ def test_partitions_that_come_later_are_found(cluster: Cluster, topic: str) -> N
     found = read_back(cluster, topic)
     for partition in range(4):
         mine = [record.key for record in found[partition] if record.key in keys]
-        assert mine == [key for key in keys if hash_partition(key, 4) == partition]
+        assert mine == [key for key in keys if to_positive(murmur2(key)) % 4 == partition]
 
 
 def test_rows_of_a_table_for_partitions_that_came_later_are_delivered(cluster: Cluster, topic: str) -> None:

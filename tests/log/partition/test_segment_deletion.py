@@ -49,7 +49,15 @@ def a_copy_of(log: PartitionLog, segment: Segment) -> Segment:
         state=filenames.CLEANED,
     )
     batches = Path(segment.log.path).read_bytes()
-    copy.append_batches(batches, [header for _, header in iterate_headers(batches)])
+    start = copy.log.append(batches)
+    for position, header in iterate_headers(batches):
+        copy.note(
+            start + position,
+            header.size_in_bytes,
+            header.base_offset,
+            header.last_offset,
+            header.max_timestamp_ms,
+        )
     copy.seal()
     return copy
 

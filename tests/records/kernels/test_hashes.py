@@ -18,14 +18,6 @@ MURMUR2 = {
     b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971,
     b"abc": 479470107,
 }
-STRING_HASHES = {
-    "": 0,
-    "a": 97,
-    "hello": 99162322,
-    "my-group": -1906497762,
-    "é\u4e2d": 27236,
-    "\U0001f600x": 54959989,
-}
 
 
 @pytest.mark.parametrize(("key", "digest"), MURMUR2.items())
@@ -40,16 +32,6 @@ def test_murmur2_is_kafka_pythons_for_any_key(key):
 
     assert COMPILED.murmur2(key) == signed
     assert INTERPRETED.murmur2(key) == signed
-
-
-@pytest.mark.parametrize(("text", "digest"), STRING_HASHES.items())
-def test_a_strings_hash_is_javas_over_utf16(kernel, text, digest):
-    assert kernel.java_string_hash(text) == digest
-
-
-@given(text=st.text(st.characters(), max_size=30))
-def test_both_twins_hash_any_text_alike(text):
-    assert COMPILED.java_string_hash(text) == INTERPRETED.java_string_hash(text)
 
 
 def test_to_positive_clears_the_sign_bit(kernel):

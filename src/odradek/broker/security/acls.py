@@ -53,10 +53,6 @@ class Authorizer(Protocol):
         """Whether the principal may do that to the resource from the host."""
         ...
 
-    def allows_topic(self, principal: str, host: str, operation: AclOperation, topic: str) -> bool:
-        """The same for a topic, without the need to make a Resource."""
-        ...
-
     def acls(self, wanted: AclBindingFilter) -> list[AclBinding]:
         """The ACLs that a filter finds."""
         ...

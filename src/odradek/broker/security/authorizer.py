@@ -47,9 +47,6 @@ _ALSO_ALLOWED_BY: dict[AclOperation, tuple[AclOperation, ...]] = {
     AclOperation.DESCRIBE_CONFIGS: (AclOperation.ALTER_CONFIGS,),
 }
 
-# Looking up a member of an enumeration costs as much as the rest of `allows_topic`.
-_TOPIC = ResourceType.TOPIC
-
 Entries = tuple[AccessControlEntry, ...]
 _VerdictKey = tuple[str, str, AclOperation, ResourceType, str]
 
@@ -74,12 +71,6 @@ class AclAuthorizer:
         """Whether the principal may do that to the resource from the host."""
         resource_type, name = resource
         key = (principal, host, operation, resource_type, name)
-        verdict = self._verdicts.get(key)
-        return self._decide_and_keep(key) if verdict is None else verdict
-
-    def allows_topic(self, principal: str, host: str, operation: AclOperation, topic: str) -> bool:
-        """The same for a topic, without the need to make a Resource."""
-        key = (principal, host, operation, _TOPIC, topic)
         verdict = self._verdicts.get(key)
         return self._decide_and_keep(key) if verdict is None else verdict
 

@@ -152,11 +152,6 @@ class BrokerConfig(
             return number
         return 0 if self.coordination_url.startswith("sqlite:") else None
 
-    @property
-    def topic_defaults(self) -> LogConfig:
-        """What a topic gets that sets nothing itself."""
-        return self.topic({})
-
     def topic(self, overrides: Mapping[str, str]) -> LogConfig:
         """The settings of a topic; ConfigError for one that it cannot have."""
         return topic_config(self.values, overrides)

@@ -78,7 +78,6 @@ class DirtyMapper:
                 self._map.digest_batches(
                     self._table, chunk.buffer, chunk.scan.table, first, stop, verdicts, now_ms=0
                 )
-            self._statistics.map_records_read += self._table.count
             if not self._map.put(self._table, self._start):
                 return False
             last_offset = chunk.scan.field(stop - 1, BatchColumn.LAST_OFFSET)

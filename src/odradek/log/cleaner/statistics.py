@@ -12,7 +12,6 @@ class CleanerStatistics:
     start_offset: int = 0  # the dirty part of the log: [start_offset, end_offset)
     end_offset: int = 0
     map_bytes_read: int = 0
-    map_records_read: int = 0
     bytes_read: int = 0
     bytes_written: int = 0
     records_read: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_right, insort
 from collections.abc import Iterable
 
 from odradek.log import filenames
@@ -81,10 +81,6 @@ class SnapshotFiles:
                 decode_snapshot(self.directory.files.read_file(self.path(newer)))
             except CorruptSnapshot:
                 self.remove([newer])
-
-    def remove_below(self, offset: int) -> None:
-        """Remove what was taken before `offset`: the log there is gone."""
-        self.remove(self.offsets[: bisect_left(self.offsets, offset)])
 
     def remove_strays(self, base_offsets: Iterable[int]) -> None:
         """Keep one per segment, and the newest of all, which a clean stop leaves at the log end."""

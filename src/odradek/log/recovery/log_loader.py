@@ -383,12 +383,3 @@ def _holds_old_message(segment: Segment, position: int) -> bool:
         return False
     message = segment.log.read(position + 12, size)
     return zlib.crc32(message[4:]) == int.from_bytes(message[:4], "big")
-
-
-def repair_indexes(log: PartitionLog) -> int:
-    """Rebuild the indexes that a lookup has found lying; how many segments. By the log's owner; blocks."""
-    suspects = [segment for segment in log.segments if segment.is_index_suspect]
-    for segment in suspects:
-        scan = scan_segment(segment, checks_crc=False)
-        segment.replace_indexes(scan.offset_entries, scan.time_entries, scan.greatest)
-    return len(suspects)

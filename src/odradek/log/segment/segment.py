@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from odradek.log import filenames
 from odradek.log.errors import DamagedIndex
@@ -15,7 +15,6 @@ from odradek.log.segment.segment_reader import BatchSpan, SegmentReader
 from odradek.log.segment.sparse_index import PENDING_LIMIT
 from odradek.log.segment.time_index import TimeIndex, TimestampOffset
 from odradek.log.segment.txn_index import AbortedTxn, TxnIndex
-from odradek.records.batch import HEADER_SIZE, BatchHeader, read_header
 
 
 class Segment(SegmentReader):
@@ -112,15 +111,6 @@ class Segment(SegmentReader):
 
     # Writing
 
-    def append_batches(self, payload: Buffer, headers: Iterable[BatchHeader]) -> int:
-        """Write several batches, which `headers` describe in order, by one write; where the first begins."""
-        position = first_position = self.log.append(payload)
-        for header in headers:
-            size = header.size_in_bytes
-            self.note(position, size, header.base_offset, header.last_offset, header.max_timestamp_ms)
-            position += size
-        return first_position
-
     def make_room(self) -> None:
         """Write out index entries that wait; before an append, so that a full disk refuses it whole."""
         if self._pending_entries >= PENDING_LIMIT:
@@ -178,17 +168,12 @@ class Segment(SegmentReader):
         self._checked_index_bytes = -1
         self.forget_boundaries()
         self._next_reads = ({}, {})
-        self.is_index_suspect = False
 
     def _create_if_missing(self, file: LogFile) -> None:
         if file.size == 0:
             file.create()
 
     # Reading
-
-    def header_at(self, position: int) -> BatchHeader:
-        """The full header of the batch that begins at `position`."""
-        return read_header(self.log.read(position, HEADER_SIZE))
 
     def batch_at(self, span: BatchSpan) -> bytes:
         """The bytes of a batch; may block."""
@@ -221,14 +206,12 @@ class Segment(SegmentReader):
         try:
             entry = lookup()
         except DamagedIndex:
-            self.is_index_suspect = True
             return None
         if entry is None:
             return None
         position = self.position_of(entry.offset) if entry.offset >= self.base_offset else None
         if position is not None and self.span_at(position).max_timestamp_ms == entry.timestamp_ms:
             return entry
-        self.is_index_suspect = True
         return None
 
     def first_batch_at_or_after(self, timestamp_ms: int, start_offset: int) -> BatchSpan | None:

@@ -26,7 +26,6 @@ cdef class Boundary:
 
 
 cdef class SegmentReader(SegmentAppender):
-    cdef public bint is_index_suspect
     cdef public tuple _next_reads
 
     cpdef position_of(self, long long offset)

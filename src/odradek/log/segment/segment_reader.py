@@ -64,7 +64,6 @@ class Boundary:
 class SegmentReader(SegmentAppender):
     """What a read looks at; everything else of a segment is in the class that inherits. Any thread."""
 
-    is_index_suspect: bool
     _next_reads: tuple[dict[int, int], dict[int, int]]
 
     def __init__(
@@ -76,7 +75,6 @@ class SegmentReader(SegmentAppender):
         index_interval_bytes: int,
     ) -> None:
         super().__init__(base_offset, log, offset_index, time_index, index_interval_bytes)
-        self.is_index_suspect = False
         # Where the batches after the last reads begin, by base offset: what the same readers ask for next.
         # Two generations, since to drop single entries would not be safe among threads.
         self._next_reads = ({}, {})
@@ -116,7 +114,6 @@ class SegmentReader(SegmentAppender):
                 return 0
             self._checked_span(entry)
         except DamagedIndex:
-            self.is_index_suspect = True
             return 0
         return entry.position
 
@@ -148,7 +145,7 @@ class SegmentReader(SegmentAppender):
                     return Boundary(span.position, span.base_offset)
                 start = span.end_position
         except DamagedIndex:
-            self.is_index_suspect = True
+            pass
         for span in self.walk(start):
             if span.end_position > target:
                 return Boundary(span.position, span.base_offset)

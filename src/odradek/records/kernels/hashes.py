@@ -43,18 +43,6 @@ def murmur2_at(key: cython.pointer(cython.const[cython.uchar]), length: cython.P
     return _signed_int32(digest)
 
 
-def java_string_hash(text: str):
-    """Java's String.hashCode, over UTF-16 code units."""
-    units: cython.const[cython.uchar][::1] = text.encode("utf-16-le", "surrogatepass")
-    digest: cython.ulonglong = 0
-    unit: cython.ulonglong
-    i: cython.Py_ssize_t
-    for i in range(0, len(units), 2):
-        unit = units[i] | (units[i + 1] << 8)
-        digest = (digest * 31 + unit) & _MASK
-    return _signed_int32(digest)
-
-
 def to_positive(number: cython.longlong):
     """A hash without its sign bit, as Java's Utils.toPositive."""
     return number & 0x7FFFFFFF

@@ -17,7 +17,6 @@ BEFORE_PRODUCE = "before-produce"
 AFTER_PRODUCE = "after-produce"
 BEFORE_END = "before-end"
 AFTER_END = "after-end"
-POINTS = (BEFORE_BEGIN, AFTER_BEGIN, BEFORE_PRODUCE, AFTER_PRODUCE, BEFORE_END, AFTER_END)
 
 
 def reach(point: str) -> None:

@@ -10,8 +10,6 @@ import itertools
 from collections.abc import Sequence
 from typing import Protocol
 
-from odradek.records.kernels.hashes import murmur2, to_positive
-
 
 class Partitioner(Protocol):
     """A user's own choice; called in the thread that sends."""
@@ -20,11 +18,6 @@ class Partitioner(Protocol):
         self, topic: str, key: bytes | None, value: bytes | None, partitions: int, available: Sequence[int], /
     ) -> int:
         """The partition, from 0 to `partitions` - 1; those in `available` have a leader at present."""
-
-
-def hash_partition(key: bytes, partitions: int) -> int:
-    """The partition that Java's clients choose for a key."""
-    return to_positive(murmur2(key)) % partitions
 
 
 class RoundRobinPartitioner:

@@ -124,10 +124,6 @@ class ControllerContext:
         broker = self.brokers.get(broker_id)
         return UNKNOWN_BROKER_EPOCH if broker is None else broker.epoch
 
-    def live_or_shutting_down(self) -> set[int]:
-        """Brokers that can receive requests."""
-        return set(self.brokers)
-
     def live(self) -> set[int]:
         """Brokers that may lead."""
         return self.brokers.keys() - self.shutting_down
@@ -193,10 +189,6 @@ class ControllerContext:
     def partitions_of(self, topic: str) -> Iterator[TopicPartition]:
         """Every partition of one topic."""
         return (TopicPartition(topic, index) for index in self.assignments.get(topic, {}))
-
-    def partitions_led_by(self, broker_id: int) -> list[TopicPartition]:
-        """Partitions whose leader that broker is."""
-        return [partition for partition, state in self.leadership.items() if state.leader == broker_id]
 
     def replicas_of(self, partitions: Iterable[TopicPartition]) -> Iterator[PartitionReplica]:
         """Every replica of these partitions."""

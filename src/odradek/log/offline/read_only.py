@@ -146,6 +146,12 @@ def find_strays(path: str) -> list[str]:
     return list(_partitions_in(path, DirectoryState.STRAY))
 
 
+def find_deleted(path: str) -> set[TopicPartition]:
+    """The partitions in a log directory that were deleted and whose files will be removed."""
+    names = map(parse_directory_name, os.listdir(path))
+    return {name.partition for name in names if name is not None and name.state is DirectoryState.DELETE}
+
+
 def _partitions_in(path: str, state: DirectoryState) -> Iterator[str]:
     for name in sorted(os.listdir(path)):
         parsed = parse_directory_name(name)

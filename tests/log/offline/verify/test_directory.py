@@ -185,6 +185,17 @@ def test_two_topic_ids_in_one_topic_are_found(healthy: Path, tmp_path: Path) -> 
     assert "another topic id than orders-0 has" in found.problem
 
 
+def test_checkpoints_may_name_a_partition_that_was_just_deleted(healthy: Path, tmp_path: Path) -> None:
+    directory = Path(shutil.copytree(healthy, tmp_path / "data"))
+    deleted = directory / f"orders-1.{'0' * 32}-delete"
+
+    (directory / "orders-1").rename(deleted)
+    assert findings(directory) == []
+
+    shutil.rmtree(deleted)
+    assert {found.problem for found in findings(directory)} == {"orders-1: there is no such partition here"}
+
+
 def test_damage_is_told_with_the_byte_where_its_batch_begins(healthy: Path, tmp_path: Path) -> None:
     directory = Path(shutil.copytree(healthy, tmp_path / "data"))
     log = min((directory / "orders-0").glob("*.log"))

@@ -9,7 +9,14 @@ from uuid import UUID
 
 from odradek.common.ids import TopicPartition
 from odradek.log import filenames
-from odradek.log.offline.read_only import NotALog, find_partitions, find_strays, is_partition, list_partition
+from odradek.log.offline.read_only import (
+    NotALog,
+    find_deleted,
+    find_partitions,
+    find_strays,
+    is_partition,
+    list_partition,
+)
 from odradek.log.offline.verify import side_files
 from odradek.log.offline.verify.finding import Finding, Kind, Report
 from odradek.log.offline.verify.partition import PartitionSummary, Surroundings, verify_partition
@@ -103,8 +110,12 @@ class _Directory:
 
     def judge(self, found: dict[TopicPartition, PartitionSummary]) -> None:
         """Compare what the checkpoints say with what the partitions hold."""
+        # A broker that runs writes its checkpoints some seconds after a partition was deleted.
+        deleted = find_deleted(self.path) - found.keys()
         for name, offsets in self.checkpoints.items():
             for partition, (position, offset) in (offsets or {}).items():
+                if partition in deleted:
+                    continue
                 problem = self._offset_problem(name, offset, found.get(partition))
                 if problem is not None:
                     self._tell(name, position, f"{partition}: {problem}", Kind.CHECKPOINT)

@@ -7,9 +7,16 @@ import struct
 import time
 from typing import Any
 
+from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.headers import decode_response, encode_request
-from odradek.protocol.messages import CreateTopicsRequest, FetchRequest, ProduceRequest
+from odradek.protocol.messages import (
+    ApiVersionsRequest,
+    CreateTopicsRequest,
+    FetchRequest,
+    ProduceRequest,
+    UpdateFeaturesRequest,
+)
 from odradek.protocol.structs import Message
 from odradek.records.builder import build_batch
 from odradek.records.compression import Codec
@@ -120,6 +127,26 @@ def a_topic(name: str, partitions: int = 1, **configs: str) -> CreateTopicsReque
         name=name, num_partitions=partitions, replication_factor=1, configs=given
     )
     return CreateTopicsRequest(topics=[made], timeout_ms=30_000)
+
+
+def set_transaction_version(address: str, level: int) -> None:
+    """Finalize a level of the feature `transaction.version`, and wait until the broker says so."""
+    row = UpdateFeaturesRequest.FeatureUpdates
+    asked = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+
+    def finalized(client: WireClient) -> int:
+        answer = client.ask(ApiKey.API_VERSIONS, 4, asked)
+        levels = {one.name: one.max_version_level for one in answer.finalized_features}
+        return int(levels.get("transaction.version", 0))
+
+    with WireClient(address) as client:
+        upgrade_type = 1 if level > finalized(client) else 2
+        update = row(feature="transaction.version", max_version_level=level, upgrade_type=upgrade_type)
+        answer = client.ask(
+            ApiKey.UPDATE_FEATURES, 2, UpdateFeaturesRequest(feature_updates=[update], timeout_ms=30_000)
+        )
+        assert answer.error_code == ErrorCode.NONE, answer.error_message
+        assert finalized(client) == level
 
 
 def the_row(response: Any) -> Any:

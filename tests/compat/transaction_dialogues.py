@@ -411,6 +411,8 @@ def v2_transactions(dialogue: Dialogue) -> None:
     note("described", dialogue.described())
     note("fence", dialogue.init(once=True))
     note("settled", dialogue.settled())
+    end("commit what was aborted")
+    end("abort what was aborted", commit=False)
     note("begin again", dialogue.init())
     go_on_over_an_open_transaction(dialogue)
 

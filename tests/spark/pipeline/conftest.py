@@ -51,7 +51,9 @@ class Runner:
         return self.spark.read.parquet(str(self.directory / path)).collect()
 
     def records(self, bootstrap: str, topic: str) -> list[Row]:
+        """The committed records of a topic."""
         reader = self.spark.read.format("odradek").option("kafka.bootstrap.servers", bootstrap)
+        reader = reader.option("kafka.isolation.level", "read_committed")
         return reader.option("subscribe", topic).option("includeHeaders", "true").load().collect()
 
 

@@ -1,11 +1,12 @@
-"""What Spark reports of a query, as rows."""
+"""What Spark reports of a query, as rows; lag by the ends that a source reads to."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from odradek.spark.pipeline.driver.progress import QueryWatch
+from odradek import Producer
+from odradek.spark.pipeline.driver.progress import LagWatch, QueryWatch
 
 
 class Entry:
@@ -58,3 +59,19 @@ def test_rows_read_again_for_dead_letters_count_once():
     query.add(0, 30, 12, 30)
     rows = QueryWatch("copies", query, ["dead_letters_orders"]).look()
     assert [(row["query"], row["rows_in"]) for row in rows] == [("copies", 42), ("dead_letters_orders", 0)]
+
+
+def test_lag_counts_records_of_open_transactions_only_for_sources_that_read_them(
+    bootstrap, librdkafka, topic
+):
+    librdkafka.create_topic(topic)
+    with Producer(bootstrap_servers=bootstrap, transactional_id=topic) as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send(topic, b"open")
+        producer.flush()
+        for reads_committed, lag in ((True, 0), (False, 1)):
+            watch = LagWatch(bootstrap, reads_committed=reads_committed)
+            assert watch.lag({f"{topic}-0": 0}) == {f"{topic}-0": lag}
+            watch.close()
+        producer.abort_transaction()

@@ -11,7 +11,7 @@ import pytest
 from compat.clients.face import Record
 from compat.clients.librdkafka import Librdkafka
 from kafka_peer import running_kafka
-from odradek import Admin
+from odradek import Admin, Producer
 from spark.pipeline.conftest import EXAMPLES, Runner
 from spark.pipeline.terminal import until
 
@@ -53,6 +53,16 @@ def write(bootstrap: str, topic: str, values: list[bytes], partitions: int = 2) 
     if topic not in librdkafka.admin.list_topics().topics:
         librdkafka.create_topic(topic, partitions=partitions)
     librdkafka.produce(topic, [Record(value) for value in values])
+
+
+def abort(bootstrap: str, topic: str) -> None:
+    """Write a record that was never committed."""
+    with Producer(bootstrap_servers=bootstrap, transactional_id=f"aborts {topic}") as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send(topic, b"aborted")
+        producer.flush()
+        producer.abort_transaction()
 
 
 def check_archive(runner: Runner, bootstrap: str) -> None:
@@ -156,12 +166,13 @@ def test_deduplicate(runner, fresh):
 
 def test_mirror_from_apache_kafka_and_back(runner, bootstrap, topic, tmp_path, monkeypatch):
     records = [Record(b"%d" % n, b"key", (("n", b"1"),), 1_700_000_000_000 + n) for n in range(20)]
-    with running_kafka(tmp_path / "kafka") as kafka:
+    with running_kafka(tmp_path / "kafka", {"log.retention.ms": "-1"}) as kafka:
         names = (f"{topic}-there", f"{topic}-back")
         for source, target, name in ((kafka, bootstrap, names[0]), (bootstrap, kafka, names[1])):
             for address in (source, target):
                 Librdkafka(address).create_topic(name, partitions=2)
             Librdkafka(source).produce(name, records)
+            abort(source, name)
             monkeypatch.setenv("FROM", source)
             monkeypatch.setenv("TO", target)
             monkeypatch.setenv("TOPICS", name)

@@ -27,6 +27,7 @@ from odradek.spark.pipeline.driver.frames import frames_of
 from odradek.spark.pipeline.driver.progress import LagWatch, QueryWatch
 from odradek.spark.pipeline.driver.session import driver_jvm_pid, new_session
 from odradek.spark.pipeline.driver.sinks import planned_queries, start
+from odradek.spark.pipeline.driver.sources import reads_committed
 from odradek.spark.pipeline.driver.stopping import BatchEnd, has_ended
 from odradek.spark.pipeline.driver.topic_sinks import PlannedQuery
 
@@ -238,21 +239,26 @@ class _Run:
 
     def _report_lag(self) -> None:
         topics = [source for source in self._pipeline.sources if isinstance(source, TopicSource)]
-        servers = {topic: self._pipeline.bootstrap_of(one) for one in topics for topic in one.topics}
-        otherwise = self._pipeline.bootstrap_of(topics[0]) if topics else self._pipeline.bootstrap
-        watches: dict[str, LagWatch] = {}
+        asked = {topic: self._lag_question(one) for one in topics for topic in one.topics}
+        otherwise = self._lag_question(topics[0]) if topics else (self._pipeline.bootstrap, True)
+        watches: dict[tuple[str, bool], LagWatch] = {}
         while not self._is_over.wait(LAG_SECONDS):
             for name, read in list(self._read.items()):
                 lag: dict[str, int] = {}
-                by_server: dict[str, dict[str, int]] = {}
+                by_question: dict[tuple[str, bool], dict[str, int]] = {}
                 for partition, offset in read.items():
-                    server = servers.get(partition.rpartition("-")[0], otherwise)
-                    by_server.setdefault(server, {})[partition] = offset
-                for server, offsets in by_server.items():
-                    watch = watches.setdefault(server, LagWatch(server))
-                    lag |= watch.lag(offsets)
+                    question = asked.get(partition.rpartition("-")[0], otherwise)
+                    by_question.setdefault(question, {})[partition] = offset
+                for question, offsets in by_question.items():
+                    if question not in watches:
+                        watches[question] = LagWatch(question[0], reads_committed=question[1])
+                    lag |= watches[question].lag(offsets)
                 if lag:
                     self._report({"event": "lag", "query": name, "lag": lag})
+
+    def _lag_question(self, source: TopicSource) -> tuple[str, bool]:
+        """Whom to ask for the end of a source's partitions, and whether only committed records count."""
+        return self._pipeline.bootstrap_of(source), reads_committed(source)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from odradek.client.admin.admin import Admin
-from odradek.client.admin.offsets import OffsetAndTimestamp, OffsetSpec
+from odradek.client.admin.offsets import IsolationLevel, OffsetAndTimestamp, OffsetSpec
 from odradek.common.errors import OdradekError
 from odradek.common.ids import TopicPartition
 from odradek.spark.pipeline.driver.topic_sinks import ROWS_OUT
@@ -114,7 +114,8 @@ def offsets_in(end_offset: Any) -> Offsets:
 class LagWatch:
     """How far the ends of partitions are ahead of what was read. Used by one thread."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, *, reads_committed: bool) -> None:
+        self._level = IsolationLevel(int(reads_committed))
         self._admin = Admin(
             bootstrap_servers=bootstrap, client_id="odradek-pipeline", default_api_timeout_ms=5000
         )
@@ -125,7 +126,7 @@ class LagWatch:
         if not wanted:
             return {}
         try:
-            ends = self._admin.list_offsets(wanted, timeout_ms=5000)
+            ends = self._admin.list_offsets(wanted, isolation_level=self._level, timeout_ms=5000)
         except (OdradekError, OSError):
             return {}
         return {

@@ -10,6 +10,7 @@ from odradek.spark.pipeline.definition.types import ddl
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+_ISOLATION, _COMMITTED = "kafka.isolation.level", "read_committed"
 
 
 def raw_records(spark: SparkSession, pipeline: PipelineModel, source: TopicSource) -> DataFrame:
@@ -20,8 +21,12 @@ def raw_records(spark: SparkSession, pipeline: PipelineModel, source: TopicSourc
 
 
 def topic_options(pipeline: PipelineModel, source: TopicSource) -> dict[str, str]:
-    """Options of the data source, which has the official connector's names."""
+    """Options of the data source, which has the official connector's names.
+
+    Only committed records by default: the topics that pipelines write have aborted micro-batches in them.
+    """
     options = {
+        _ISOLATION: _COMMITTED,
         "kafka.bootstrap.servers": pipeline.bootstrap_of(source),
         "failOnDataLoss": "true" if source.data_loss == "stop" else "false",
     }
@@ -43,6 +48,11 @@ def topic_options(pipeline: PipelineModel, source: TopicSource) -> dict[str, str
     if source.schema.format == "none":
         options["includeHeaders"] = "true"
     return options | dict(source.options)
+
+
+def reads_committed(source: TopicSource) -> bool:
+    """Whether a source is at its end where the committed records end."""
+    return source.options.get(_ISOLATION, _COMMITTED) == _COMMITTED
 
 
 def file_table(spark: SparkSession, source: FileSource) -> DataFrame:

@@ -8,7 +8,7 @@ from typing import Any
 from odradek.broker.requests.dispatch import Dispatcher
 from odradek.broker.requests.served_apis import CONTROL
 from odradek.broker.requests.services import Services
-from odradek.broker.requests.start_gate import StartGate
+from odradek.broker.requests.startup_request_blocker import StartupRequestBlocker
 from odradek.broker.settings.broker_config import BrokerConfig
 from odradek.coordination.payloads import Listener as RegisteredListener
 from odradek.net.admission import Admission, AdmissionLimits
@@ -37,7 +37,7 @@ class Listeners:
         )
         self._listeners: dict[str, Listener] = {}
         self.dispatchers: dict[str, Dispatcher] = {}
-        self._gates: dict[str, StartGate] = {}
+        self._blockers: dict[str, StartupRequestBlocker] = {}
 
     def __iter__(self) -> Iterator[tuple[str, Listener]]:
         return iter(self._listeners.items())
@@ -47,9 +47,9 @@ class Listeners:
         for endpoint in self._config.endpoints:
             config = self._config.for_listener(endpoint.listener)
             dispatcher = self.dispatchers[endpoint.listener] = Dispatcher(services, endpoint.listener)
-            gate = self._gates[endpoint.listener] = StartGate(dispatcher)
+            blocker = self._blockers[endpoint.listener] = StartupRequestBlocker(dispatcher)
             listener = self._make_listener(
-                gate.handle,
+                blocker.handle,
                 connection_limits=ConnectionLimits(max_frame_bytes=config.socket_request_max_bytes),
                 limits=_listener_limits(self._config, endpoint.listener),
                 admission=self.admission,
@@ -92,7 +92,7 @@ class Listeners:
         """Serve every request, those first that have waited."""
         for name, listener in self._listeners.items():
             listener.handle_with(self.dispatchers[name].handle)
-            self._gates[name].open()
+            self._blockers[name].open()
 
     def stop_accepting(self) -> None:
         """Accept no more connections."""

@@ -98,7 +98,7 @@ class Partition:
     without the log being truncated in between, so that an append of then is still there.
     `epoch_start_offset`: where the present leader epoch of this leader began.
     `is_suspended`: a new leader epoch is being written to the disk, and nothing is appended until it begins;
-    requests of clients wait for that (`ReplicaManager.beginning`).
+    requests of clients wait for that (`ReplicaManager.pending_epochs`).
     `awaits_flush`: `flush.messages` requires a sync before the last append may be answered or read.
     """
 

@@ -16,11 +16,11 @@ from odradek.log.directories.log_manager import LogManager
 from odradek.log.errors import StorageError
 from odradek.log.partition.partition_log import PartitionLog
 from odradek.metrics.counters import TopicTraffic
-from odradek.replication.beginning_epochs import BeginningEpochs
 from odradek.replication.counters import ReplicationCounters
 from odradek.replication.follower.fetcher_manager import FetcherManager
 from odradek.replication.isr_changes import IsrChanges
 from odradek.replication.partition import NO_EPOCH, LeaderAndIsrState, Partition
+from odradek.replication.pending_leader_epochs import PendingLeaderEpochs
 
 NO_TOPIC_ID = bytes(16)
 
@@ -64,7 +64,7 @@ class ReplicaManager:
     """The partitions of this broker. Owned by the broker, on the loop.
 
     `partitions` are found by topic and index, `topic_names` by topic id; only the methods here change them.
-    `beginning`: the partitions that this broker is about to lead in a new epoch, which is being written.
+    `pending_epochs`: the partitions that this broker is about to lead in a new epoch, which is being written.
     `isr_changes` and `fetchers` are set by `replicate_with`; without them nothing is replicated.
     """
 
@@ -76,7 +76,7 @@ class ReplicaManager:
         self.topic_names: dict[bytes, str] = {}
         self.traffic: dict[str, TopicTraffic] = {}
         self.counters = ReplicationCounters()
-        self.beginning = BeginningEpochs()
+        self.pending_epochs = PendingLeaderEpochs()
         self.isr_changes: IsrChanges | None = None
         self.fetchers: FetcherManager | None = None
 
@@ -171,7 +171,7 @@ class ReplicaManager:
         start_offset = None
         if log is not None and led_epoch > log.epochs.latest:
             start_offset = log.log_end_offset if partition is None else partition.suspend_appends()
-            self.beginning.add(topic_partition)
+            self.pending_epochs.add(topic_partition)
         if led_epoch != NO_EPOCH and self.fetchers is not None:
             self.fetchers.unfollow(topic_partition)
         return ReplicaSetup(topic_partition, topic_id, state, log, creation, led_epoch, start_offset, now_ms)
@@ -182,7 +182,7 @@ class ReplicaManager:
         if partition is not None:
             partition.resume_appends()
             self._follow_or_not(partition)
-        self.beginning.discard(setup.topic_partition)
+        self.pending_epochs.discard(setup.topic_partition)
 
     def complete_setup(self, setup: ReplicaSetup) -> Partition:
         """The disk is ready: serve the partition, in the state that the controller decided."""
@@ -201,7 +201,7 @@ class ReplicaManager:
             self.topic_names[topic_id] = topic_partition.topic
         partition.become(setup.state, setup.now_ms)
         self._follow_or_not(partition)
-        self.beginning.discard(topic_partition)
+        self.pending_epochs.discard(topic_partition)
         return partition
 
     def _follow_or_not(self, partition: Partition) -> None:

@@ -80,9 +80,9 @@ def fetch(context: RequestContext, request: FetchRequest) -> Answer:
     except FetchSessionError as error:
         return FetchResponse(error_code=error.error_code)
     fetching = DelayedFetch(context, request, session, is_incremental)
-    if not services.replicas.beginning.is_empty and fetching.replica_id < 0:
+    if not services.replicas.pending_epochs.is_empty and fetching.replica_id < 0:
         context.connection.pause()
-        return fetching.answer_after_beginnings()
+        return fetching.answer_after_pending_epochs()
     if len(session.wanted) > _STEPS_PER_YIELD:
         return fetching.answer_with_yields()
     return fetching.answer_or_wait()
@@ -171,14 +171,14 @@ class DelayedFetch(Waiter):
             return self._read_ahead_and_answer(uncached)
         return self._answer_or_park()
 
-    async def answer_after_beginnings(self) -> FetchResponse | None:
+    async def answer_after_pending_epochs(self) -> FetchResponse | None:
         """The same once no partition is about to be led by this broker in a new epoch.
 
         The client may know of the new epoch already, and would be refused until it is written.
         """
-        beginning = self.services.replicas.beginning
+        pending_epochs = self.services.replicas.pending_epochs
         try:
-            await beginning.ended(self._named())
+            await pending_epochs.wait_until_written(self._partitions_by_name())
         finally:
             self.context.connection.resume()
         if len(self.session.wanted) > _STEPS_PER_YIELD:
@@ -186,7 +186,7 @@ class DelayedFetch(Waiter):
         answer = self.answer_or_wait()
         return answer if answer is None or isinstance(answer, FetchResponse) else await answer
 
-    def _named(self) -> list[TopicPartition]:
+    def _partitions_by_name(self) -> list[TopicPartition]:
         """The partitions by their names; those of unknown topics are left out."""
         found = []
         for wanted in self.session.wanted.values():

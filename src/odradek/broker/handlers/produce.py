@@ -98,7 +98,7 @@ def produce(context: RequestContext, request: ProduceRequest) -> Answer:
         # What the client sends next must not overtake it.
         context.connection.pause()
         return _produce_with_yields(context, request)
-    if not context.services.replicas.beginning.is_empty and _beginning(context, request):
+    if not context.services.replicas.pending_epochs.is_empty and _pending_partitions(context, request):
         _keep_records(request)
         context.connection.pause()
         return _produce_with_yields(context, request)
@@ -124,17 +124,17 @@ async def _produce_verified(appending: Appending) -> ProduceResponse | None:
 
 
 async def _produce_with_yields(context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
-    """The same for very many partitions, or when leader epochs begin, while others are served."""
+    """The same for very many partitions, or while leader epochs are pending; serves others in between."""
     yielding = CooperativeYield(BATCHES_PER_YIELD)
-    beginning = context.services.replicas.beginning
+    pending_epochs = context.services.replicas.pending_epochs
     try:
-        await beginning.ended(_beginning(context, request))
+        await pending_epochs.wait_until_written(_pending_partitions(context, request))
         appending = Appending(context, request)
         for topic in request.topic_data:
             name = appending.begin_topic(topic)
             async for part in yielding.over(topic.partition_data):
-                if not beginning.is_empty:
-                    await beginning.ended([TopicPartition(name, part.index)])
+                if not pending_epochs.is_empty:
+                    await pending_epochs.wait_until_written([TopicPartition(name, part.index)])
                 appending.append(part)
         await appending.append_unverified()
     finally:
@@ -142,7 +142,7 @@ async def _produce_with_yields(context: RequestContext, request: ProduceRequest)
     return appending.answer()
 
 
-def _beginning(context: RequestContext, request: ProduceRequest) -> list[TopicPartition]:
+def _pending_partitions(context: RequestContext, request: ProduceRequest) -> list[TopicPartition]:
     """The partitions of the request whose new leader epoch is being written at this moment."""
     replicas = context.services.replicas
     has_ids = context.version >= _TOPIC_IDS_FROM
@@ -151,7 +151,7 @@ def _beginning(context: RequestContext, request: ProduceRequest) -> list[TopicPa
         name = replicas.topic_names.get(topic.topic_id, "") if has_ids else topic.name
         for part in topic.partition_data:
             partition = TopicPartition(name, part.index)
-            if partition in replicas.beginning:
+            if partition in replicas.pending_epochs:
                 found.append(partition)
     return found
 

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from odradek.broker.background.log_flusher import LogFlusher
 from odradek.broker.background.log_moves import LogMoves
 from odradek.broker.control.state_changes import StateChanges
-from odradek.broker.requests.coordinator_questions import COORDINATOR_VERSION, CoordinatorQuestions
+from odradek.broker.requests.add_partitions_to_txn_manager import (
+    COORDINATOR_VERSION,
+    AddPartitionsToTxnManager,
+)
 from odradek.broker.requests.fetch.fetch_sessions import FetchSessions
 from odradek.broker.requests.refused_batches import RefusedBatches
 from odradek.broker.requests.waiting.partition_listener import PartitionListener
@@ -101,7 +104,7 @@ class Services:
     # Sends a request to a broker, which may be this one.
     send_to_broker: SendToBroker = field(init=False)
     # What this broker asks transaction coordinators.
-    coordinator_questions: CoordinatorQuestions = field(init=False)
+    add_partitions_to_txn_manager: AddPartitionsToTxnManager = field(init=False)
     # The present session at the store.
     store: Callable[[], Store] = field(init=False)
     # The finalized features of the cluster.
@@ -132,7 +135,7 @@ class Services:
         self.flusher = LogFlusher(self.replicas, self.clock, self.pool)
         self.waiting_followers = Purgatory(self.loop)
         self.waiting_deletes = Purgatory(self.loop)
-        self.coordinator_questions = CoordinatorQuestions(self.loop, self._ask_coordinator)
+        self.add_partitions_to_txn_manager = AddPartitionsToTxnManager(self.loop, self._ask_coordinator)
         self.on_progress = PartitionListener(
             self.waiting_fetches,
             self.waiting_followers,

@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
-from odradek.broker.requests.coordinator_questions import Codes, Question
+from odradek.broker.requests.add_partitions_to_txn_manager import Codes, TransactionPartitions
 from odradek.broker.requests.services import Services
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
@@ -124,9 +124,9 @@ async def ask_coordinator(
     pause_s = config.add_partitions_to_txn_retry_backoff_ms / 1000
     deadline = services.loop.time() + config.add_partitions_to_txn_retry_backoff_max_ms / 1000
     is_verify_only = operation is not TransactionOperation.ADD
-    question = Question(transactional_id, producer, is_verify_only, frozenset(partitions))
+    wanted = TransactionPartitions(transactional_id, producer, is_verify_only, frozenset(partitions))
     while True:
-        codes = await _ask(services, question)
+        codes = await _ask(services, wanted)
         is_over = services.loop.time() + pause_s > deadline
         # With transactions v2 the markers of the last transaction may still be written.
         is_early = operation is TransactionOperation.ADD and (
@@ -137,13 +137,13 @@ async def ask_coordinator(
         await asyncio.sleep(pause_s)
 
 
-async def _ask(services: Services, question: Question) -> Codes:
-    coordinator = _coordinator_of(services, question.transactional_id)
+async def _ask(services: Services, wanted: TransactionPartitions) -> Codes:
+    coordinator = _coordinator_of(services, wanted.transactional_id)
     if coordinator < 0:
-        return dict.fromkeys(question.partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return dict.fromkeys(wanted.partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     # It waits for another request of a broker: the limit of open requests must not hold that one up.
     with services.request_limit.parked():
-        return await services.coordinator_questions.ask(coordinator, question)
+        return await services.add_partitions_to_txn_manager.add_or_verify(coordinator, wanted)
 
 
 def _coordinator_of(services: Services, transactional_id: str) -> int:

@@ -2,8 +2,8 @@
 
 | step | where |
 | --- | --- |
-| request | session (`follower_session.py`): only partitions that changed are named |
-| error or diverging epoch | decided in `following.py`: truncate, restart, retry later |
+| request | session (`fetch_session_handler.py`): only partitions that changed are named |
+| error or diverging epoch | decided in `truncation.py`: truncate, restart, retry later |
 | records | CRC checked, appended at the leader's offsets without a copy (`follower_batches.py`) |
 | new leader epochs | written and synced by a thread before the first append of the epoch |
 | offsets | high watermark and log start offset of the leader are adopted |
@@ -25,9 +25,9 @@ from odradek.net.broker_connection import BrokerConnection, RequestFailed
 from odradek.protocol.messages import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
 from odradek.records.errors import RecordsError
 from odradek.replication.errors import NotLeaderOrFollower
+from odradek.replication.follower.fetch_session_handler import FetchRequestData, FetchSessionHandler, Key
 from odradek.replication.follower.fetcher_context import FetcherContext, FollowedPartition
-from odradek.replication.follower.follower_session import Asked, FollowerSession, Key
-from odradek.replication.follower.following import (
+from odradek.replication.follower.truncation import (
     AfterFetchError,
     after_fetch_error,
     after_out_of_range,
@@ -55,7 +55,7 @@ _SESSION_ERRORS = frozenset(
 
 Row = FetchResponse.Responses.Partitions
 _Topic = FetchRequest.Topics
-_Asked = FetchRequest.Topics.Partitions
+_PartitionRow = FetchRequest.Topics.Partitions
 _Forgotten = FetchRequest.ForgottenTopicsData
 
 
@@ -86,7 +86,7 @@ class ReplicaFetcher:
         self.leader_id = leader_id
         self._context = context
         self.index = index
-        self._session = FollowerSession()
+        self._session = FetchSessionHandler()
         self._followed: dict[Key, FollowedPartition] = {}
         self._delayed: dict[Key, FollowedPartition] = {}
         self._has_work = asyncio.Event()
@@ -111,7 +111,7 @@ class ReplicaFetcher:
         if start is not None:
             self._truncate(followed, start)
         self._followed[followed.key] = followed
-        self._session.want(followed.key, followed.fetch_from())
+        self._session.want(followed.key, followed.fetch_position())
         self._has_work.set()
         self._interrupt()
         if self._task is None:
@@ -176,8 +176,8 @@ class ReplicaFetcher:
             await asyncio.sleep(retry_delay_ms(1, self._context.settings.backoff_ms) / 1000)
             return
         asked = self._session.next()
-        for key, fetch_from in asked.named.items():
-            self._followed[key].asked = fetch_from
+        for key, fetch_position in asked.named.items():
+            self._followed[key].asked = fetch_position
         loop = asyncio.get_running_loop()
         self._parked_since, self._is_interrupted = loop.time(), False
         try:
@@ -211,7 +211,7 @@ class ReplicaFetcher:
                     followed.retry_at = now + self._throttled_ms(now * 1000) / 1000
                 if followed.retry_at <= now:
                     del self._delayed[key]
-                    self._session.want(key, followed.fetch_from())
+                    self._session.want(key, followed.fetch_position())
                 else:
                     wait_ms = min(wait_ms, (followed.retry_at - now) * 1000)
         return wait_ms
@@ -224,7 +224,7 @@ class ReplicaFetcher:
         finally:
             timer.cancel()
 
-    def _request(self, asked: Asked, wait_ms: float) -> FetchRequest:
+    def _request(self, asked: FetchRequestData, wait_ms: float) -> FetchRequest:
         settings = self._context.settings
         topics: dict[bytes, _Topic] = {}
         for (topic_id, index), wanted in asked.named.items():
@@ -232,7 +232,7 @@ class ReplicaFetcher:
             if topic is None:
                 topic = topics[topic_id] = _Topic(topic_id=topic_id)
             topic.partitions.append(
-                _Asked(
+                _PartitionRow(
                     partition=index,
                     current_leader_epoch=wanted.leader_epoch,
                     fetch_offset=wanted.fetch_offset,
@@ -279,10 +279,10 @@ class ReplicaFetcher:
                 followed = self._followed.get(key)
                 if followed is None or key in self._delayed:
                     continue  # removed, or delayed, since it was asked for
-                if followed.asked != followed.fetch_from():
+                if followed.asked != followed.fetch_position():
                     # Truncated since it was asked for; or a thread wrote epochs of batches that were then not
                     # appended, because a new leader epoch began meanwhile.
-                    self._session.want(key, followed.fetch_from())
+                    self._session.want(key, followed.fetch_position())
                     continue
                 checked = self._take(followed, row, out_of_range)
                 if checked is None:
@@ -398,7 +398,7 @@ class ReplicaFetcher:
             self._on_disk_error(followed, error)
             return
         followed.lag = max(0, row.high_watermark - partition.log.log_end_offset)
-        self._session.want(followed.key, followed.fetch_from())
+        self._session.want(followed.key, followed.fetch_position())
 
     # What is not ordinary
 
@@ -433,7 +433,7 @@ class ReplicaFetcher:
         except StorageError as error:
             self._on_disk_error(followed, error)
             return
-        self._session.want(followed.key, followed.fetch_from())
+        self._session.want(followed.key, followed.fetch_position())
 
     def _truncate(self, followed: FollowedPartition, offset: int) -> None:
         log = followed.partition.log
@@ -482,7 +482,7 @@ class ReplicaFetcher:
         except StorageError as error:
             self._on_disk_error(followed, error)
             return
-        self._session.want(followed.key, followed.fetch_from())
+        self._session.want(followed.key, followed.fetch_position())
 
     async def _leader_offset(
         self, connection: BrokerConnection, followed: FollowedPartition, timestamp: int

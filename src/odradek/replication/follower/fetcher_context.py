@@ -13,7 +13,7 @@ from odradek.log.errors import StorageError
 from odradek.log.partition.partition_log import PartitionLog
 from odradek.net.broker_connection import BrokerConnection
 from odradek.replication.counters import ReplicationCounters
-from odradek.replication.follower.follower_session import FetchFrom, Key
+from odradek.replication.follower.fetch_session_handler import FetchPosition, Key
 from odradek.replication.partition import Partition
 from odradek.replication.throttle import Throttle, is_throttled
 
@@ -70,7 +70,7 @@ class FollowedPartition:
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
         self.key: Key = (partition.topic_id, partition.topic_partition.partition)
-        self.asked: FetchFrom | None = None
+        self.asked: FetchPosition | None = None
         self.failures = 0
         self.retry_at = 0.0
         self.lag = 0
@@ -80,7 +80,7 @@ class FollowedPartition:
         listed = self.partition.log.config.follower_replication_throttled_replicas
         return self.lag > 0 and is_throttled(listed, self.partition.topic_partition.partition, broker_id)
 
-    def fetch_from(self) -> FetchFrom:
+    def fetch_position(self) -> FetchPosition:
         """What to ask the leader for: everything behind the log end."""
         log = self.partition.log
-        return FetchFrom(log.log_end_offset, self.leader_epoch, log.epochs.latest, log.log_start_offset)
+        return FetchPosition(log.log_end_offset, self.leader_epoch, log.epochs.latest, log.log_start_offset)

@@ -5,33 +5,37 @@ from __future__ import annotations
 import hypothesis.strategies as st
 from hypothesis import given
 
-from odradek.client.consumer.fetch.fetch_session import Asked, FetchSession, Wanted
+from odradek.client.consumer.fetch.fetch_session import FetchSession, PartitionFetch, SessionRequest
 from odradek.common.ids import TopicPartition
 
 ID, OTHER_ID = bytes(16), bytes([1] * 16)
 ONE, TWO = TopicPartition("t", 1), TopicPartition("t", 2)
 
 
-def wanted(offset: int, topic_id: bytes = ID) -> Wanted:
-    return Wanted(topic_id, offset, 0, 1000)
+def wanted(offset: int, topic_id: bytes = ID) -> PartitionFetch:
+    return PartitionFetch(topic_id, offset, 0, 1000)
 
 
 def test_the_first_fetch_names_all_and_the_next_only_what_changed() -> None:
     session = FetchSession()
-    assert session.ask({ONE: wanted(0), TWO: wanted(0)}) == Asked(0, 0, {ONE: wanted(0), TWO: wanted(0)}, {})
+    assert session.next_request({ONE: wanted(0), TWO: wanted(0)}) == SessionRequest(
+        0, 0, {ONE: wanted(0), TWO: wanted(0)}, {}
+    )
     session.answered(77)
 
-    assert session.ask({ONE: wanted(5), TWO: wanted(0)}) == Asked(77, 1, {ONE: wanted(5)}, {})
+    assert session.next_request({ONE: wanted(5), TWO: wanted(0)}) == SessionRequest(
+        77, 1, {ONE: wanted(5)}, {}
+    )
     session.answered(77)
-    assert session.ask({ONE: wanted(5)}) == Asked(77, 2, {}, {TWO: ID})
+    assert session.next_request({ONE: wanted(5)}) == SessionRequest(77, 2, {}, {TWO: ID})
 
 
 def test_a_topic_made_anew_is_forgotten_and_named() -> None:
     session = FetchSession()
-    session.ask({ONE: wanted(5)})
+    session.next_request({ONE: wanted(5)})
     session.answered(77)
 
-    asked = session.ask({ONE: wanted(0, OTHER_ID)})
+    asked = session.next_request({ONE: wanted(0, OTHER_ID)})
 
     assert (asked.named, asked.forgotten) == ({ONE: wanted(0, OTHER_ID)}, {ONE: ID})
 
@@ -39,26 +43,26 @@ def test_a_topic_made_anew_is_forgotten_and_named() -> None:
 def test_without_a_session_everything_is_said_each_time() -> None:
     session = FetchSession()
     for _ in range(3):
-        assert session.ask({ONE: wanted(0)}) == Asked(0, 0, {ONE: wanted(0)}, {})
+        assert session.next_request({ONE: wanted(0)}) == SessionRequest(0, 0, {ONE: wanted(0)}, {})
         session.answered(0)
 
 
 def test_after_doubt_the_session_begins_anew() -> None:
     session = FetchSession()
-    session.ask({ONE: wanted(0)})
+    session.next_request({ONE: wanted(0)})
     session.answered(77)
-    session.doubt()
-    assert session.ask({ONE: wanted(0)}) == Asked(77, 0, {ONE: wanted(0)}, {})
-    session.doubt(is_known=False)
-    assert session.ask({ONE: wanted(0)}).session_id == 0
+    session.restart()
+    assert session.next_request({ONE: wanted(0)}) == SessionRequest(77, 0, {ONE: wanted(0)}, {})
+    session.restart(is_known=False)
+    assert session.next_request({ONE: wanted(0)}).session_id == 0
 
 
 class RememberingBroker:
     def __init__(self) -> None:
         self.epoch = 0
-        self.partitions: dict[TopicPartition, Wanted] = {}
+        self.partitions: dict[TopicPartition, PartitionFetch] = {}
 
-    def fetch(self, asked: Asked) -> int | None:
+    def fetch(self, asked: SessionRequest) -> int | None:
         """The session, or None for an epoch that is not the next."""
         if asked.epoch == 0:
             self.partitions, self.epoch = dict(asked.named), 1
@@ -73,23 +77,25 @@ class RememberingBroker:
 
 
 PARTITIONS = st.builds(TopicPartition, st.sampled_from("ab"), st.integers(0, 2))
-WANTED = st.builds(Wanted, st.sampled_from([ID, OTHER_ID]), st.integers(0, 3), st.just(0), st.just(1000))
+WANTED = st.builds(
+    PartitionFetch, st.sampled_from([ID, OTHER_ID]), st.integers(0, 3), st.just(0), st.just(1000)
+)
 FATES = st.sampled_from(["answered", "request lost", "answer lost"])
 
 
 @given(rounds=st.lists(st.tuples(st.dictionaries(PARTITIONS, WANTED), FATES), max_size=20))
 def test_whatever_gets_lost_an_answered_fetch_is_about_what_was_wanted(
-    rounds: list[tuple[dict[TopicPartition, Wanted], str]],
+    rounds: list[tuple[dict[TopicPartition, PartitionFetch], str]],
 ) -> None:
     session, broker = FetchSession(), RememberingBroker()
     for partitions, fate in rounds:
-        asked = session.ask(partitions)
+        asked = session.next_request(partitions)
         if fate == "request lost":
-            session.doubt(is_known=False)
+            session.restart(is_known=False)
             continue
         told = broker.fetch(asked)
         if fate == "answer lost" or told is None:
-            session.doubt(is_known=False)
+            session.restart(is_known=False)
             continue
         assert broker.partitions == partitions
         session.answered(told)

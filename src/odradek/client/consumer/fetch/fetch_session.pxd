@@ -7,8 +7,8 @@ cimport cython
 cdef class FetchSession:
     cdef readonly long long session_id
     cdef readonly long long epoch
-    cdef dict _remembered
-    cdef dict _moved
+    cdef dict _partitions
+    cdef dict _new_offsets
 
-    cpdef moved(self, partition, fetch_offset)
+    cpdef update_offset(self, partition, fetch_offset)
     cpdef answered(self, long long session_id)

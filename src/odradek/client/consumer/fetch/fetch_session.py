@@ -20,7 +20,7 @@ FIRST_EPOCH = 0
 MAX_EPOCH = 2**31 - 1
 
 
-class Wanted(NamedTuple):
+class PartitionFetch(NamedTuple):
     """What a fetch asks of one partition."""
 
     topic_id: bytes
@@ -29,12 +29,12 @@ class Wanted(NamedTuple):
     max_bytes: int
 
 
-class Asked(NamedTuple):
+class SessionRequest(NamedTuple):
     """A fetch to be sent: the session, the partitions to name, and those to remove (`forgotten`)."""
 
     session_id: int
     epoch: int
-    named: dict[TopicPartition, Wanted]
+    named: dict[TopicPartition, PartitionFetch]
     forgotten: dict[TopicPartition, bytes]
 
 
@@ -44,16 +44,16 @@ class FetchSession:
     def __init__(self) -> None:
         self.session_id = NO_SESSION
         self.epoch = FIRST_EPOCH
-        self._remembered: dict[TopicPartition, Wanted] = {}
-        self._moved: dict[TopicPartition, int] = {}
+        self._partitions: dict[TopicPartition, PartitionFetch] = {}
+        self._new_offsets: dict[TopicPartition, int] = {}
 
-    def ask(self, wanted: Mapping[TopicPartition, Wanted]) -> Asked:
+    def next_request(self, wanted: Mapping[TopicPartition, PartitionFetch]) -> SessionRequest:
         """The fetch that makes the session hold exactly these partitions."""
-        self._remember_moves()
+        self._apply_new_offsets()
         if self.epoch == FIRST_EPOCH:
-            self._remembered = dict(wanted)
-            return Asked(self.session_id, FIRST_EPOCH, self._remembered, {})
-        known = self._remembered
+            self._partitions = dict(wanted)
+            return SessionRequest(self.session_id, FIRST_EPOCH, self._partitions, {})
+        known = self._partitions
         named = {partition: now for partition, now in wanted.items() if known.get(partition) != now}
         # A topic created again has another id: the old one is removed from the session.
         forgotten = {
@@ -61,20 +61,20 @@ class FetchSession:
             for partition, before in known.items()
             if partition not in wanted or wanted[partition].topic_id != before.topic_id
         }
-        self._remembered = dict(wanted)
-        return Asked(self.session_id, self.epoch, named, forgotten)
+        self._partitions = dict(wanted)
+        return SessionRequest(self.session_id, self.epoch, named, forgotten)
 
-    def moved(self, partition: TopicPartition, fetch_offset: int) -> None:
+    def update_offset(self, partition: TopicPartition, fetch_offset: int) -> None:
         """The fetch offset of one partition has changed."""
-        self._moved[partition] = fetch_offset
+        self._new_offsets[partition] = fetch_offset
 
-    def _remember_moves(self) -> None:
-        for partition, fetch_offset in self._moved.items():
-            before = self._remembered[partition]
-            self._remembered[partition] = Wanted(
+    def _apply_new_offsets(self) -> None:
+        for partition, fetch_offset in self._new_offsets.items():
+            before = self._partitions[partition]
+            self._partitions[partition] = PartitionFetch(
                 before.topic_id, fetch_offset, before.leader_epoch, before.max_bytes
             )
-        self._moved.clear()
+        self._new_offsets.clear()
 
     def answered(self, session_id: int) -> None:
         """The broker accepted the fetch; without a session every fetch names all partitions."""
@@ -84,7 +84,7 @@ class FetchSession:
             self.session_id = session_id
             self.epoch = 1 if self.epoch == MAX_EPOCH else self.epoch + 1
 
-    def doubt(self, *, is_known: bool = True) -> None:
+    def restart(self, *, is_known: bool = True) -> None:
         """The state of the session is unknown: start a new one, and close the old one if it is known."""
         if not is_known:
             self.session_id = NO_SESSION

@@ -18,7 +18,12 @@ from odradek.client.broker_errors import broker_error
 from odradek.client.consumer.config import ConsumerConfig
 from odradek.client.consumer.errors import CorruptRecords
 from odradek.client.consumer.fetch.fetch_buffer import FetchBuffer
-from odradek.client.consumer.fetch.fetch_session import FIRST_EPOCH, Asked, FetchSession, Wanted
+from odradek.client.consumer.fetch.fetch_session import (
+    FIRST_EPOCH,
+    FetchSession,
+    PartitionFetch,
+    SessionRequest,
+)
 from odradek.client.consumer.fetch.fetched import Fetched
 from odradek.client.consumer.fetch.repeat_fetch import ExpectedPartition, InFlightFetch
 from odradek.client.consumer.fetch.truncation import EpochEnd, Validation
@@ -161,7 +166,7 @@ class Fetcher:
         if any(one.topic_id == NO_TOPIC_ID for one in wanted.values()):
             version = min(version, LAST_WITH_TOPIC_NAMES)
         session = self._sessions.setdefault(node_id, FetchSession())
-        asked = session.ask(wanted)
+        asked = session.next_request(wanted)
         expected = {
             partition: ExpectedPartition(state, cast("int", state.fetch_offset))
             for partition, state in states.items()
@@ -174,7 +179,7 @@ class Fetcher:
             )
         except ClientError:
             self._asking.discard(node_id)
-            session.doubt(is_known=False)
+            session.restart(is_known=False)
 
     def lost(self, fetch: InFlightFetch) -> None:
         """The connection is closed."""
@@ -188,7 +193,7 @@ class Fetcher:
     def request_for(self, fetch: InFlightFetch, state: PartitionPosition) -> FetchRequest:
         """A request that names this partition only, within the session."""
         named = {state.topic_partition: self._wanted(state)}
-        asked = Asked(fetch.session.session_id, fetch.session.epoch, named, {})
+        asked = SessionRequest(fetch.session.session_id, fetch.session.epoch, named, {})
         return self._request(asked, fetch.version, is_hurried=False)
 
     def topic_id(self, topic: str) -> bytes:
@@ -196,16 +201,16 @@ class Fetcher:
         view = self.brokers.metadata.topics.get(topic)
         return view.topic_id if view is not None else NO_TOPIC_ID
 
-    def _wanted(self, state: PartitionPosition) -> Wanted:
+    def _wanted(self, state: PartitionPosition) -> PartitionFetch:
         view = self.brokers.metadata.leader(state.topic_partition)
-        return Wanted(
+        return PartitionFetch(
             self.topic_id(state.topic),
             cast("int", state.fetch_offset),
             view.leader_epoch if view is not None else -1,
             self.config.max_partition_fetch_bytes,
         )
 
-    def _request(self, asked: Asked, version: int, is_hurried: bool) -> FetchRequest:
+    def _request(self, asked: SessionRequest, version: int, is_hurried: bool) -> FetchRequest:
         config = self.config
         request = FetchRequest(
             replica_id=-1,
@@ -245,14 +250,14 @@ class Fetcher:
         self._asking.discard(fetch.node_id)
         self._contact.worked()
         if frame is None:
-            fetch.session.doubt(is_known=False)
+            fetch.session.restart(is_known=False)
             self.brokers.metadata.mark_stale()
         else:
             try:
                 response = cast("FetchResponse", decode_response(ApiKey.FETCH, fetch.version, frame)[1])
                 self._handle_response(fetch, response)
             except (ProtocolError, RecordsError) as problem:
-                fetch.session.doubt()
+                fetch.session.restart()
                 self._fail(problem)
         self.pump()
 
@@ -260,7 +265,7 @@ class Fetcher:
         session, expected = fetch.session, fetch.expected
         if response.error_code != ErrorCode.NONE:
             is_within_session = session.epoch != FIRST_EPOCH
-            session.doubt(is_known=response.error_code != ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+            session.restart(is_known=response.error_code != ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
             # A session that is lost is replaced at once; one that cannot be opened, after a backoff.
             if response.error_code not in SESSION_ERRORS or not is_within_session:
                 self._pause_all(expected, broker_error(response.error_code))
@@ -369,7 +374,7 @@ class Fetcher:
                 self._fail(timed_out)
 
 
-def _forgotten(asked: Asked, has_ids: bool) -> list[FetchRequest.ForgottenTopicsData]:
+def _forgotten(asked: SessionRequest, has_ids: bool) -> list[FetchRequest.ForgottenTopicsData]:
     topics: dict[str, FetchRequest.ForgottenTopicsData] = {}
     for (topic, number), topic_id in asked.forgotten.items():
         if topic not in topics:

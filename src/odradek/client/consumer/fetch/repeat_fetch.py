@@ -249,7 +249,7 @@ class InFlightFetch(ResponseHandler):
         ):
             self._call_fetcher(fetcher.fetch_next, is_direct)
             return
-        self.session.moved(partition, offset)
+        self.session.update_offset(partition, offset)
         self.expected[partition] = ExpectedPartition(state, offset)
         request = self._template.request(self.session.epoch, offset)
         try:

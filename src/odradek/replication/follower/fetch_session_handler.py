@@ -17,7 +17,7 @@ Key = tuple[bytes, int]
 """Topic id and partition."""
 
 
-class FetchFrom(NamedTuple):
+class FetchPosition(NamedTuple):
     """What a fetch asks of one partition."""
 
     fetch_offset: int
@@ -26,16 +26,16 @@ class FetchFrom(NamedTuple):
     log_start_offset: int
 
 
-class Asked(NamedTuple):
+class FetchRequestData(NamedTuple):
     """A fetch to be sent: the session, the partitions to name, and those to remove (`forgotten`)."""
 
     session_id: int
     epoch: int
-    named: dict[Key, FetchFrom]
+    named: dict[Key, FetchPosition]
     forgotten: list[Key]
 
 
-class FollowerSession:
+class FetchSessionHandler:
     """The session with one leader; its cost per request is that of what changed. Owned by a fetcher."""
 
     __slots__ = ("_changed", "_forgotten", "epoch", "session_id", "wanted")
@@ -43,8 +43,8 @@ class FollowerSession:
     def __init__(self) -> None:
         self.session_id = NO_SESSION
         self.epoch = FIRST_EPOCH
-        self.wanted: dict[Key, FetchFrom] = {}
-        self._changed: dict[Key, FetchFrom] = {}
+        self.wanted: dict[Key, FetchPosition] = {}
+        self._changed: dict[Key, FetchPosition] = {}
         self._forgotten: dict[Key, None] = {}
 
     @property
@@ -52,12 +52,12 @@ class FollowerSession:
         """Whether partitions were added or changed since the last fetch was made."""
         return bool(self._changed)
 
-    def want(self, key: Key, fetch_from: FetchFrom) -> None:
+    def want(self, key: Key, fetch_position: FetchPosition) -> None:
         """Fetch this partition from there on."""
         # Named and forgotten in one request, it would be forgotten.
         self._forgotten.pop(key, None)
-        if self.wanted.get(key) != fetch_from:
-            self.wanted[key] = self._changed[key] = fetch_from
+        if self.wanted.get(key) != fetch_position:
+            self.wanted[key] = self._changed[key] = fetch_position
 
     def forget(self, key: Key) -> None:
         """Leave this partition out."""
@@ -65,12 +65,12 @@ class FollowerSession:
             self._changed.pop(key, None)
             self._forgotten[key] = None
 
-    def next(self) -> Asked:
+    def next(self) -> FetchRequestData:
         """The fetch that makes the session hold exactly the wanted partitions."""
         if self.epoch == FIRST_EPOCH:
-            asked = Asked(self.session_id, FIRST_EPOCH, dict(self.wanted), [])
+            asked = FetchRequestData(self.session_id, FIRST_EPOCH, dict(self.wanted), [])
         else:
-            asked = Asked(self.session_id, self.epoch, self._changed, list(self._forgotten))
+            asked = FetchRequestData(self.session_id, self.epoch, self._changed, list(self._forgotten))
         self._changed, self._forgotten = {}, {}
         return asked
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from odradek.replication.follower.follower_session import MAX_EPOCH, Asked, FetchFrom, FollowerSession
+from odradek.replication.follower.fetch_session_handler import (
+    MAX_EPOCH,
+    FetchPosition,
+    FetchRequestData,
+    FetchSessionHandler,
+)
 
 FIRST, SECOND = (b"t", 0), (b"t", 1)
 
 
-def at(offset: int) -> FetchFrom:
-    return FetchFrom(offset, 0, 0, 0)
+def at(offset: int) -> FetchPosition:
+    return FetchPosition(offset, 0, 0, 0)
 
 
-def established() -> FollowerSession:
-    session = FollowerSession()
+def established() -> FetchSessionHandler:
+    session = FetchSessionHandler()
     session.want(FIRST, at(0))
     session.want(SECOND, at(0))
     session.next()
@@ -21,22 +26,22 @@ def established() -> FollowerSession:
 
 
 def test_the_first_request_names_all_and_the_next_only_what_changed() -> None:
-    session = FollowerSession()
+    session = FetchSessionHandler()
     session.want(FIRST, at(0))
     session.want(SECOND, at(5))
-    assert session.next() == Asked(0, 0, {FIRST: at(0), SECOND: at(5)}, [])
+    assert session.next() == FetchRequestData(0, 0, {FIRST: at(0), SECOND: at(5)}, [])
     session.answered(7)
     session.want(FIRST, at(3))
     session.want(SECOND, at(5))
-    assert session.next() == Asked(7, 1, {FIRST: at(3)}, [])
+    assert session.next() == FetchRequestData(7, 1, {FIRST: at(3)}, [])
     session.answered(7)
-    assert session.next() == Asked(7, 2, {}, [])
+    assert session.next() == FetchRequestData(7, 2, {}, [])
 
 
 def test_a_removed_partition_is_forgotten_once() -> None:
     session = established()
     session.forget(SECOND)
-    assert session.next() == Asked(7, 1, {}, [SECOND])
+    assert session.next() == FetchRequestData(7, 1, {}, [SECOND])
     session.answered(7)
     assert session.next().forgotten == []
 
@@ -45,22 +50,22 @@ def test_a_partition_that_comes_back_at_once_is_named_and_not_forgotten() -> Non
     session = established()
     session.forget(SECOND)
     session.want(SECOND, at(9))
-    assert session.next() == Asked(7, 1, {SECOND: at(9)}, [])
+    assert session.next() == FetchRequestData(7, 1, {SECOND: at(9)}, [])
 
 
 def test_a_lost_session_is_replaced_by_a_new_one_with_all_partitions() -> None:
     session = established()
     session.restart(is_known=True)
-    assert session.next() == Asked(7, 0, {FIRST: at(0), SECOND: at(0)}, [])
+    assert session.next() == FetchRequestData(7, 0, {FIRST: at(0), SECOND: at(0)}, [])
     session.restart()
     assert session.next().session_id == 0
 
 
 def test_without_a_session_every_request_names_all() -> None:
-    session = FollowerSession()
+    session = FetchSessionHandler()
     session.want(FIRST, at(0))
     for _ in range(3):
-        assert session.next() == Asked(0, 0, {FIRST: at(0)}, [])
+        assert session.next() == FetchRequestData(0, 0, {FIRST: at(0)}, [])
         session.answered(0)
 
 

@@ -1,4 +1,4 @@
-"""Lets only the controller in while a broker starts: clients wait until it knows the cluster."""
+"""While a broker starts it serves only the controller's requests: clients wait until it knows the cluster."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from odradek.net.exchange import Exchange
 _CONTROL_KEYS = frozenset(api_key.to_bytes(2, "big") for api_key in CONTROL)
 
 
-class StartGate:
-    """Stands before the dispatcher of one listener until `open`. Lives on the loop.
+class StartupRequestBlocker:
+    """Keeps clients' requests from the dispatcher of one listener until `open`. Lives on the loop.
 
     The first request of a client is kept and its connection is not read any further, so that a client which
     connects during the start gets its response after it.
@@ -23,7 +23,7 @@ class StartGate:
         self._is_open = False
 
     def handle(self, connection: Connection, frame: memoryview, exchange: Exchange) -> None:
-        """Dispatch a request of the controller, or of anybody once the gate is open; keep any other."""
+        """Dispatch a request of the controller, or any request after `open`; keep any other."""
         if self._is_open or bytes(frame[:2]) in _CONTROL_KEYS:
             self._dispatcher.handle(connection, frame, exchange)
             return
@@ -32,7 +32,7 @@ class StartGate:
         connection.pause()
 
     def open(self) -> None:
-        """Serve everybody, those who have waited first."""
+        """Serve all clients; the requests that were kept come first."""
         self._is_open = True
         waiting, self._waiting = self._waiting, []
         for connection, frame, exchange in waiting:

@@ -6,7 +6,7 @@ import pytest
 
 from odradek.common.error_codes import ErrorCode
 from odradek.log.leader_epochs import EpochEnd, EpochEntry, LeaderEpochs
-from odradek.replication.follower.following import (
+from odradek.replication.follower.truncation import (
     AfterFetchError,
     OutOfRange,
     after_fetch_error,

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from odradek.broker.requests.coordinator_questions import CoordinatorQuestions, Question
+from odradek.broker.requests.add_partitions_to_txn_manager import (
+    AddPartitionsToTxnManager,
+    TransactionPartitions,
+)
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import OdradekError
 from odradek.common.ids import TopicPartition
@@ -19,8 +22,10 @@ Result = AddPartitionsToTxnResponse.ResultsByTransaction
 Row = tuple[str, int, bool, tuple[TopicPartition, ...]]
 
 
-def question(name: str, *partitions: TopicPartition, epoch: int = 0, verify: bool = True) -> Question:
-    return Question(name, ProducerIdAndEpoch(7, epoch), verify, frozenset(partitions or [ONE]))
+def partitions_of(
+    name: str, *partitions: TopicPartition, epoch: int = 0, verify: bool = True
+) -> TransactionPartitions:
+    return TransactionPartitions(name, ProducerIdAndEpoch(7, epoch), verify, frozenset(partitions or [ONE]))
 
 
 class Brokers:
@@ -30,7 +35,7 @@ class Brokers:
         self.sent: list[tuple[int, list[Row]]] = []
         self._answers: list[asyncio.Future[AddPartitionsToTxnResponse]] = []
         self._requests: list[AddPartitionsToTxnRequest] = []
-        self.questions = CoordinatorQuestions(asyncio.get_running_loop(), self._send)
+        self.manager = AddPartitionsToTxnManager(asyncio.get_running_loop(), self._send)
 
     async def _send(self, broker_id: int, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
         self.sent.append((broker_id, [row_of(row) for row in request.transactions]))
@@ -38,8 +43,10 @@ class Brokers:
         self._answers.append(asyncio.get_running_loop().create_future())
         return await self._answers[-1]
 
-    async def ask(self, *asked: Question, broker_id: int = COORDINATOR) -> list[asyncio.Task[Any]]:
-        tasks = [asyncio.ensure_future(self.questions.ask(broker_id, one)) for one in asked]
+    async def ask(
+        self, *asked: TransactionPartitions, broker_id: int = COORDINATOR
+    ) -> list[asyncio.Task[Any]]:
+        tasks = [asyncio.ensure_future(self.manager.add_or_verify(broker_id, one)) for one in asked]
         await settle()
         return tasks
 
@@ -91,8 +98,10 @@ def run(test: Coroutine[Any, Any, None]) -> None:
 def test_what_is_asked_meanwhile_goes_with_the_next_request() -> None:
     async def scenario() -> None:
         brokers = Brokers()
-        first = await brokers.ask(question("a"))
-        later = await brokers.ask(question("b", OTHER), question("c", ONE, OTHER), question("a", OTHER))
+        first = await brokers.ask(partitions_of("a"))
+        later = await brokers.ask(
+            partitions_of("b", OTHER), partitions_of("c", ONE, OTHER), partitions_of("a", OTHER)
+        )
         assert brokers.sent == [(COORDINATOR, [("a", 0, True, (ONE,))])]
         await brokers.answer(0)
         assert await first[0] == {ONE: ErrorCode.NONE}
@@ -115,7 +124,9 @@ def test_what_is_asked_meanwhile_goes_with_the_next_request() -> None:
 def test_questions_about_one_transaction_share_a_row_and_each_gets_its_own_answer() -> None:
     async def scenario() -> None:
         brokers = Brokers()
-        tasks = await brokers.ask(question("a", ONE), question("a", OTHER), question("a", ONE, OTHER))
+        tasks = await brokers.ask(
+            partitions_of("a", ONE), partitions_of("a", OTHER), partitions_of("a", ONE, OTHER)
+        )
         assert brokers.sent == [(COORDINATOR, [("a", 0, True, (ONE, OTHER))])]
         await brokers.answer(0)
         assert [set(await one) for one in tasks] == [{ONE}, {OTHER}, {ONE, OTHER}]
@@ -123,11 +134,11 @@ def test_questions_about_one_transaction_share_a_row_and_each_gets_its_own_answe
     run(scenario())
 
 
-@pytest.mark.parametrize("other", [question("a", epoch=1), question("a", verify=False)])
-def test_a_question_that_contradicts_a_row_goes_with_the_request_after_it(other: Question) -> None:
+@pytest.mark.parametrize("other", [partitions_of("a", epoch=1), partitions_of("a", verify=False)])
+def test_what_contradicts_a_row_goes_with_the_request_after_it(other: TransactionPartitions) -> None:
     async def scenario() -> None:
         brokers = Brokers()
-        tasks = await brokers.ask(question("a"), other, question("b"))
+        tasks = await brokers.ask(partitions_of("a"), other, partitions_of("b"))
         assert [[row[0] for row in rows] for _, rows in brokers.sent] == [["a", "b"]]
         await brokers.answer(0)
         assert brokers.sent[1] == (
@@ -143,8 +154,8 @@ def test_a_question_that_contradicts_a_row_goes_with_the_request_after_it(other:
 def test_brokers_are_asked_side_by_side() -> None:
     async def scenario() -> None:
         brokers = Brokers()
-        tasks = await brokers.ask(question("a"))
-        tasks += await brokers.ask(question("b"), broker_id=ANOTHER_COORDINATOR)
+        tasks = await brokers.ask(partitions_of("a"))
+        tasks += await brokers.ask(partitions_of("b"), broker_id=ANOTHER_COORDINATOR)
         assert [broker_id for broker_id, _ in brokers.sent] == [COORDINATOR, ANOTHER_COORDINATOR]
         await brokers.answer(1)
         await brokers.answer(0)
@@ -156,11 +167,11 @@ def test_brokers_are_asked_side_by_side() -> None:
 def test_a_broker_that_does_not_answer_fails_also_what_waits_and_can_be_asked_again() -> None:
     async def scenario() -> None:
         brokers = Brokers()
-        tasks = await brokers.ask(question("a"))
-        tasks += await brokers.ask(question("b"))
+        tasks = await brokers.ask(partitions_of("a"))
+        tasks += await brokers.ask(partitions_of("b"))
         await brokers.fail(0)
         assert [await one for one in tasks] == [{ONE: ErrorCode.NETWORK_EXCEPTION}] * 2
-        again = await brokers.ask(question("b"))
+        again = await brokers.ask(partitions_of("b"))
         await brokers.answer(1)
         assert await again[0] == {ONE: ErrorCode.NONE}
 
@@ -170,7 +181,7 @@ def test_a_broker_that_does_not_answer_fails_also_what_waits_and_can_be_asked_ag
 def test_nobody_waits_for_a_client_that_is_gone() -> None:
     async def scenario() -> None:
         brokers = Brokers()
-        gone, other = await brokers.ask(question("a"), question("b"))
+        gone, other = await brokers.ask(partitions_of("a"), partitions_of("b"))
         gone.cancel()
         await brokers.answer(0)
         assert await other == {ONE: ErrorCode.NONE}

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from odradek.common.ids import TopicPartition
 
 
-class BeginningEpochs:
+class PendingLeaderEpochs:
     """Owned by the replica manager, on the loop.
 
     A client's request for such a partition is neither refused nor served: a refused batch would leave a gap
@@ -26,7 +26,7 @@ class BeginningEpochs:
         return partition in self._waiting
 
     def add(self, partition: TopicPartition) -> None:
-        """A leader epoch of this partition begins to be written."""
+        """A leader epoch of this partition is being written from now on."""
         self._waiting.setdefault(partition, [])
         self.is_empty = False
 
@@ -37,8 +37,8 @@ class BeginningEpochs:
                 future.set_result(None)
         self.is_empty = not self._waiting
 
-    async def ended(self, partitions: Iterable[TopicPartition]) -> None:
-        """Wait until none of these partitions begins a leader epoch."""
+    async def wait_until_written(self, partitions: Iterable[TopicPartition]) -> None:
+        """Wait until none of these partitions has a pending leader epoch."""
         for partition in partitions:
             while partition in self._waiting:
                 future: asyncio.Future[None] = asyncio.get_running_loop().create_future()

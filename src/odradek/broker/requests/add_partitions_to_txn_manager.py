@@ -1,8 +1,8 @@
 """AddPartitionsToTxn requests of this broker to transaction coordinators: one at a time to each broker.
 
-What is asked while a request is under way waits, and goes with the next one: all transactions together, each
-in a row of its own (as Kafka's AddPartitionsToTxnManager does). A row holds one producer and epoch, and adds
-partitions or verifies them; a question that contradicts it goes with the request after that.
+What is requested meanwhile waits, and goes with the next request: all transactions together, each in a row
+of its own (as Kafka's AddPartitionsToTxnManager does). A row holds one producer and epoch, and adds
+partitions or verifies them; what contradicts it goes with the request after that.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ Codes = Mapping[TopicPartition, ErrorCode]
 Send = Callable[[int, AddPartitionsToTxnRequest], Awaitable[AddPartitionsToTxnResponse]]
 
 
-class Question(NamedTuple):
-    """Whether these partitions are part of a transaction, or that they are to be added to it."""
+class TransactionPartitions(NamedTuple):
+    """Partitions to be added to a transaction, or to be verified as part of it."""
 
     transactional_id: str
     producer: ProducerIdAndEpoch
     is_verify_only: bool
     partitions: frozenset[TopicPartition]
 
-    def fits(self, other: Question) -> bool:
+    def is_compatible_with(self, other: TransactionPartitions) -> bool:
         """Whether both can be in one row, or in two rows of one request."""
         return self.transactional_id != other.transactional_id or (
             self.producer == other.producer and self.is_verify_only == other.is_verify_only
@@ -41,37 +41,37 @@ class Question(NamedTuple):
 
 
 class _Waiting(NamedTuple):
-    question: Question
+    wanted: TransactionPartitions
     answer: asyncio.Future[Codes]
 
 
-class CoordinatorQuestions:
-    """Owned by the broker's services, on its loop; `send` raises OdradekError if there is no answer."""
+class AddPartitionsToTxnManager:
+    """Owned by the broker's services, on its loop; `send` raises OdradekError if there is no response."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, send: Send) -> None:
         self._loop = loop
         self._send = send
         self._waiting: dict[int, list[_Waiting]] = {}
-        """By the broker that is asked, which has an entry while a request to it is under way."""
+        """By broker, which has an entry while a request to it is under way."""
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def ask(self, broker_id: int, question: Question) -> Codes:
-        """The error code of each partition; NETWORK_EXCEPTION if the broker does not answer."""
+    async def add_or_verify(self, broker_id: int, wanted: TransactionPartitions) -> Codes:
+        """The error code of each partition; NETWORK_EXCEPTION if the broker does not respond."""
         answer: asyncio.Future[Codes] = self._loop.create_future()
         waiting = self._waiting.get(broker_id)
         if waiting is None:
-            self._waiting[broker_id] = [_Waiting(question, answer)]
-            task = self._loop.create_task(self._ask_all(broker_id))
+            self._waiting[broker_id] = [_Waiting(wanted, answer)]
+            task = self._loop.create_task(self._send_all(broker_id))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         else:
-            waiting.append(_Waiting(question, answer))
+            waiting.append(_Waiting(wanted, answer))
         return await answer
 
-    async def _ask_all(self, broker_id: int) -> None:
+    async def _send_all(self, broker_id: int) -> None:
         try:
             while batch := self._next_batch(broker_id):
-                request = request_of([one.question for one in batch])
+                request = request_of([one.wanted for one in batch])
                 try:
                     response = await self._send(broker_id, request)
                 except OdradekError:
@@ -80,30 +80,30 @@ class CoordinatorQuestions:
                     self._waiting[broker_id] = []
                     response = AddPartitionsToTxnResponse(error_code=ErrorCode.NETWORK_EXCEPTION)
                 codes = codes_by_id(response)
-                for question, answer in batch:
+                for wanted, answer in batch:
                     if not answer.done():  # the client may be gone
-                        answer.set_result(_codes_of(question, response, codes))
+                        answer.set_result(_codes_of(wanted, response, codes))
         finally:
             for one in self._waiting.pop(broker_id):
                 one.answer.cancel()
 
     def _next_batch(self, broker_id: int) -> list[_Waiting]:
-        """What fits together of what waits, in the order in which it was asked."""
+        """What can be sent together of what waits, in the order in which it was requested."""
         batch: list[_Waiting] = []
         left: list[_Waiting] = []
-        rows: dict[str, Question] = {}
+        rows: dict[str, TransactionPartitions] = {}
         for one in self._waiting[broker_id]:
-            fits = rows.setdefault(one.question.transactional_id, one.question).fits(one.question)
-            (batch if fits else left).append(one)
+            first = rows.setdefault(one.wanted.transactional_id, one.wanted)
+            (batch if first.is_compatible_with(one.wanted) else left).append(one)
         self._waiting[broker_id] = left
         return batch
 
 
-def request_of(questions: Sequence[Question]) -> AddPartitionsToTxnRequest:
-    """One row for each transactional id, with the partitions of all questions about it."""
+def request_of(requested: Sequence[TransactionPartitions]) -> AddPartitionsToTxnRequest:
+    """One row for each transactional id, with all partitions that are requested for it."""
     rows: dict[str, _Row] = {}
     partitions: dict[str, dict[str, set[int]]] = {}
-    for transactional_id, producer, is_verify_only, asked in questions:
+    for transactional_id, producer, is_verify_only, asked in requested:
         rows[transactional_id] = _Row(
             transactional_id=transactional_id,
             producer_id=producer.producer_id,
@@ -122,7 +122,7 @@ def request_of(questions: Sequence[Question]) -> AddPartitionsToTxnRequest:
 
 
 def codes_by_id(response: AddPartitionsToTxnResponse) -> Mapping[str, Codes]:
-    """The answers, by transactional id."""
+    """The error codes, by transactional id."""
     return {
         result.transactional_id: {
             TopicPartition(topic.name, row.partition_index): ErrorCode(row.partition_error_code)
@@ -133,7 +133,9 @@ def codes_by_id(response: AddPartitionsToTxnResponse) -> Mapping[str, Codes]:
     }
 
 
-def _codes_of(question: Question, response: AddPartitionsToTxnResponse, codes: Mapping[str, Codes]) -> Codes:
-    of_id = codes.get(question.transactional_id, {})
+def _codes_of(
+    wanted: TransactionPartitions, response: AddPartitionsToTxnResponse, codes: Mapping[str, Codes]
+) -> Codes:
+    of_id = codes.get(wanted.transactional_id, {})
     without_row = ErrorCode(response.error_code) or ErrorCode.UNKNOWN_SERVER_ERROR
-    return {partition: of_id.get(partition, without_row) for partition in question.partitions}
+    return {partition: of_id.get(partition, without_row) for partition in wanted.partitions}

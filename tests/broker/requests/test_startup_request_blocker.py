@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from broker.wire import request_frame
-from odradek.broker.requests.start_gate import StartGate
+from odradek.broker.requests.startup_request_blocker import StartupRequestBlocker
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import MetadataRequest, UpdateMetadataRequest
 
@@ -40,11 +40,11 @@ CONTROL = request_frame(ApiKey.UPDATE_METADATA, 8, UpdateMetadataRequest(), 1)[4
 
 def test_clients_wait_until_the_gate_opens_and_the_controller_does_not() -> None:
     dispatcher, controller, client, gone = Dispatcher(), Connection(), Connection(), Connection()
-    gate = StartGate(cast(Any, dispatcher))
+    blocker = StartupRequestBlocker(cast(Any, dispatcher))
 
     def arrive(connection: Connection, frame: bytes) -> None:
         received = bytearray(frame)
-        gate.handle(cast(Any, connection), memoryview(received), cast(Any, None))
+        blocker.handle(cast(Any, connection), memoryview(received), cast(Any, None))
         received[:] = bytes(len(received))  # the buffer is used again
 
     arrive(client, METADATA)
@@ -54,7 +54,7 @@ def test_clients_wait_until_the_gate_opens_and_the_controller_does_not() -> None
     assert (controller.is_read, client.is_read) == (True, False)
 
     gone.is_closed = True
-    gate.open()
+    blocker.open()
     assert dispatcher.served == [(controller, CONTROL), (client, METADATA)]
     assert client.is_read
     arrive(client, METADATA)
@@ -63,8 +63,8 @@ def test_clients_wait_until_the_gate_opens_and_the_controller_does_not() -> None
 
 def test_a_frame_without_an_api_key_waits_with_the_clients() -> None:
     dispatcher = Dispatcher()
-    gate = StartGate(cast(Any, dispatcher))
-    gate.handle(cast(Any, Connection()), memoryview(b"\x00"), cast(Any, None))
+    blocker = StartupRequestBlocker(cast(Any, dispatcher))
+    blocker.handle(cast(Any, Connection()), memoryview(b"\x00"), cast(Any, None))
     assert dispatcher.served == []
-    gate.open()
+    blocker.open()
     assert len(dispatcher.served) == 1

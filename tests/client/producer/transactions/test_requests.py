@@ -43,20 +43,21 @@ PRODUCER = ProducerId(7, 3)
 ORDERS = [TopicPartition("orders", 0), TopicPartition("orders", 1)]
 
 
+def versions_with(transaction_version: int) -> ApiVersionsResponse:
+    answer = api_versions(*APIS)
+    answer.finalized_features = [
+        ApiVersionsResponse.FinalizedFeatures(
+            name="transaction.version",
+            max_version_level=transaction_version,
+            min_version_level=transaction_version,
+        )
+    ]
+    answer.finalized_features_epoch = 1
+    return answer
+
+
 def a_coordinator(transaction_version: int) -> ScriptedBroker:
     broker = ScriptedBroker()
-
-    def versions(_: Message) -> ApiVersionsResponse:
-        answer = api_versions(*APIS)
-        answer.finalized_features = [
-            ApiVersionsResponse.FinalizedFeatures(
-                name="transaction.version",
-                max_version_level=transaction_version,
-                min_version_level=transaction_version,
-            )
-        ]
-        answer.finalized_features_epoch = 1
-        return answer
 
     def coordinator(_: Message) -> FindCoordinatorResponse:
         row = FindCoordinatorResponse.Coordinators(
@@ -64,7 +65,7 @@ def a_coordinator(transaction_version: int) -> ScriptedBroker:
         )
         return FindCoordinatorResponse(coordinators=[row])
 
-    broker.say[ApiKey.API_VERSIONS] = versions
+    broker.say[ApiKey.API_VERSIONS] = lambda _: versions_with(transaction_version)
     broker.say[ApiKey.FIND_COORDINATOR] = coordinator
     broker.say[ApiKey.INIT_PRODUCER_ID] = lambda _: InitProducerIdResponse(producer_id=7, producer_epoch=3)
     return broker
@@ -86,11 +87,11 @@ def codes(*given: int) -> Callable[[Message], Message]:
     return say
 
 
-def in_turn(*answers: Callable[[Message], Message]) -> Callable[[Message], Message]:
+def in_turn(*answers: Callable[[Message], Message | None]) -> Callable[[Message], Message | None]:
     """The first for the first request, and so on."""
     left = iter(answers)
 
-    def say(request: Message) -> Message:
+    def say(request: Message) -> Message | None:
         return next(left)(request)
 
     return say
@@ -135,6 +136,30 @@ def test_the_end_is_asked_for_in_the_version_of_the_cluster(
     assert isinstance(body, EndTxnRequest)
     assert (body.transactional_id, body.producer_id, body.producer_epoch) == ("id", 7, 3)
     assert body.committed
+
+
+@pytest.mark.parametrize("before", [1, 2])
+def test_an_end_is_repeated_in_the_version_of_its_transaction_when_the_feature_has_changed(
+    before: int,
+) -> None:
+    """Answers get lost: an end of v1 that follows one of v2 would find its epoch used up."""
+    broker = a_coordinator(before)
+
+    def hang_up(_: Message) -> None:
+        broker.say[ApiKey.API_VERSIONS] = lambda _: versions_with(3 - before)
+
+    answer = EndTxnResponse(producer_id=7, producer_epoch=4)
+    broker.say[ApiKey.END_TXN] = in_turn(hang_up, lambda _: answer, lambda _: answer)
+
+    async def scenario(requests: TransactionRequests) -> None:
+        await requests.init_producer_id(60_000)
+        following = await requests.end(PRODUCER, commits=True)
+        assert requests.uses_v2 is (before == 1)  # from the next transaction on
+        await requests.end(following, commits=True)
+
+    with_requests(broker, scenario)
+    versions = [version for version, _ in asked(broker, ApiKey.END_TXN)]
+    assert versions == ([4, 4, 5] if before == 1 else [5, 5, 4])
 
 
 def test_partitions_are_added_again_while_the_last_transaction_is_completed() -> None:

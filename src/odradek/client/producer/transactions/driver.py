@@ -72,7 +72,7 @@ class TransactionDriver:
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         group: ConsumerGroupMetadata,
     ) -> None:
-        await self._requests.connect()
+        await self._requests.ensure_version()
         if not self._requests.uses_v2:
             await self._requests.add_offsets(producer, group.group_id)
         await self._requests.commit_offsets(producer, group, offsets)
@@ -85,7 +85,7 @@ class TransactionDriver:
         return self._background.call(self._end(ProducerId(*producer), commit=commit))
 
     async def _end(self, producer: ProducerId, *, commit: bool) -> ProducerId:
-        await self._requests.connect()
+        await self._requests.ensure_version()
         return await self._requests.end(producer, commits=commit)
 
     def committed(

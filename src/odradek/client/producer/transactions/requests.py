@@ -61,7 +61,9 @@ class TransactionRequests:
     def __init__(self, brokers: Brokers, transactional_id: str, timeout_ms: int) -> None:
         self.transactional_id = transactional_id
         self.uses_v2 = False
-        """Whether the cluster has transactions v2, as of the last request."""
+        """Whether the present transaction is one of v2; a changed feature counts from the next one on."""
+        self._is_chosen = False
+        self._has_v2 = False
         self._brokers = brokers
         self._coordinators = Coordinators(brokers)
         self._timeout_ms = timeout_ms
@@ -73,6 +75,19 @@ class TransactionRequests:
             return None
 
         await self._at_coordinator("finding the transaction coordinator", nothing)
+        self._choose_version()
+
+    async def ensure_version(self) -> None:
+        """Find out the version of the present transaction, unless an earlier request has told it."""
+        if not self._is_chosen:
+            await self.connect()
+
+    def _choose_version(self) -> None:
+        """The next transaction has the version that the cluster had at the last request.
+
+        An end whose answer was lost must be repeated in its version: that of v2 has raised the epoch.
+        """
+        self.uses_v2, self._is_chosen = self._has_v2, True
 
     async def init_producer_id(
         self, transaction_timeout_ms: int, current: ProducerId = NO_PRODUCER
@@ -92,7 +107,9 @@ class TransactionRequests:
             check(answer.error_code)
             return ProducerId(answer.producer_id, answer.producer_epoch)
 
-        return await self._at_coordinator("initializing transactions", ask)
+        producer = await self._at_coordinator("initializing transactions", ask)
+        self._choose_version()
+        return producer
 
     async def add_partitions(self, producer: ProducerId, partitions: Collection[TopicPartition]) -> None:
         """Add partitions to the transaction (v1)."""
@@ -209,13 +226,15 @@ class TransactionRequests:
                 producer if answer.producer_id < 0 else ProducerId(answer.producer_id, answer.producer_epoch)
             )
 
-        return await self._at_coordinator("committing" if commits else "aborting the transaction", ask)
+        following = await self._at_coordinator("committing" if commits else "aborting the transaction", ask)
+        self._choose_version()
+        return following
 
     async def _at_coordinator(
         self, what: str, ask: Callable[[BrokerConnection], Awaitable[Result]]
     ) -> Result:
         def ask_coordinator(connection: BrokerConnection) -> Awaitable[Result]:
-            self.uses_v2 = connection.versions.features.get(FEATURE, 0) >= _FIRST_WITH_V2
+            self._has_v2 = connection.versions.features.get(FEATURE, 0) >= _FIRST_WITH_V2
             return ask(connection)
 
         return await self._retry(

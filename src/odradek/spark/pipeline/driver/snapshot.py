@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _VERSION = re.compile(r"version=(\d{12})\Z")
+_IS_NEW, _PLACE = "_odradek_is_new", "_odradek_place"
 CURRENT = "current"
 
 
@@ -55,17 +56,17 @@ def current_version(directory: Path) -> int | None:
 
 
 def _merged(rows: DataFrame, directory: Path, done: int | None, sink: SnapshotSink) -> DataFrame:
-    """The rows of the last version without those that are replaced, and the newest of each key."""
-    if sink.order_by:
-        newest_first = Window.partitionBy(*sink.key).orderBy(*(F.col(name).desc() for name in sink.order_by))
-        rows = (
-            rows.withColumn("_place", F.row_number().over(newest_first)).filter("_place = 1").drop("_place")
-        )
-    if done is None:
-        merged = rows
-    else:
+    """The newest row of each key, of the last version and the micro-batch; of equal ones the micro-batch's.
+
+    Rows without a key have one key, null.
+    """
+    candidates = rows.withColumn(_IS_NEW, F.lit(True))
+    if done is not None:
         before = rows.sparkSession.read.schema(rows.schema).parquet(str(directory / f"version={done:012d}"))
-        merged = before.join(rows, list(sink.key), "left_anti").unionByName(rows)
+        candidates = before.withColumn(_IS_NEW, F.lit(False)).unionByName(candidates)
+    newest_first = [F.col(name).desc() for name in (*sink.order_by, _IS_NEW)]
+    place = F.row_number().over(Window.partitionBy(*sink.key).orderBy(*newest_first))
+    merged = candidates.withColumn(_PLACE, place).filter(F.col(_PLACE) == 1).drop(_PLACE, _IS_NEW)
     if sink.delete_when:
         merged = merged.filter(f"NOT coalesce(({sink.delete_when}), false)")
     return merged

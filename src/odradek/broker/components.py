@@ -1,41 +1,237 @@
-"""Builds the components of a broker from its configuration."""
+"""Builds the components of a broker: some at once, the others when its logs are loaded."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import Executor
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
+from odradek.broker.background.housekeeping import Housekeeping
 from odradek.broker.background.log_cleaning import LogCleaning
 from odradek.broker.background.log_moves import LogMoves
-from odradek.broker.control.controller_requests import ControllerRequestHandler
+from odradek.broker.cluster_events import ClusterEvents
+from odradek.broker.control.control_requests import ControlRequestHandler
 from odradek.broker.environment import BrokerEnvironment
-from odradek.broker.requests.fetch.fetch_sessions import FetchSessions
+from odradek.broker.listeners import Listeners
+from odradek.broker.loading import coordinate_when_needed
+from odradek.broker.replication_parts import replicate
 from odradek.broker.requests.services import Services
-from odradek.broker.requests.waiting.purgatory import CommitPurgatory, Purgatory
-from odradek.broker.security.acls import Authorizer
-from odradek.broker.settings.alter import check_topic
+from odradek.broker.security.authorizer import configured_authorizer
+from odradek.broker.service_parts import make_services
 from odradek.broker.settings.broker_config import BrokerConfig
 from odradek.broker.settings.dynamic.broker_settings import BrokerSettings
 from odradek.broker.settings.dynamic.group_configs import GroupConfigs
 from odradek.broker.settings.dynamic.topic_settings import TopicSettings
 from odradek.cluster.acls import ClusterAcls
+from odradek.cluster.control_fence import ControlFence
 from odradek.cluster.controller.active_controller import ActiveControllerSettings
 from odradek.cluster.controller.controller import ControllerSettings
-from odradek.cluster.controller_channel import ControllerChannel
-from odradek.cluster.metadata import MetadataImage
+from odradek.cluster.features import ClusterFeatures
 from odradek.cluster.node import ClusterNode, NodeHooks, NodeSettings
-from odradek.cluster.topics.placement import BrokerLocation
-from odradek.cluster.topics.topic_admin import TopicAdmin, TopicDefaults
 from odradek.common.clock import Clock
-from odradek.net.broker_connection import Address, BrokerConnections
-from odradek.net.request_limit import RequestLimit
+from odradek.coordination import paths
+from odradek.coordination.store import Store
+from odradek.log.checkpoints import MetaProperties
+from odradek.log.directories.log_dir_errors import make_directory
+from odradek.log.directories.log_directory import recorded_properties
+from odradek.log.directories.log_manager import LogManager
+from odradek.log.files.file_system import FileSystem
 from odradek.replication.replica_manager import ReplicaManager
-from odradek.transactions.producer_ids import ProducerIds
 
-CurrentConfig = Callable[[], BrokerConfig]
-"""Returns the configuration as it is now; dynamic settings change it."""
+if TYPE_CHECKING:
+    from odradek.broker.metrics_listener import MetricsListener
+
+Result = TypeVar("Result")
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class LogComponents:
+    """The components that need the logs. Owned by the server, which starts and stops them."""
+
+    services: Services
+    control: ControlRequestHandler
+    cleaning: LogCleaning
+    moves: LogMoves
+    housekeeping: Housekeeping
+
+
+class Components:
+    """The components of one broker. Owned by its server, on the loop.
+
+    `logs` and `loaded` are None until the logs are loaded; `config` changes with dynamic settings.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        files: FileSystem | None,
+        environment: BrokerEnvironment,
+        on_fatal: Callable[[Exception], None],
+    ) -> None:
+        self.config = config
+        self.clock = clock
+        self._files = files
+        self.pool = environment.make_threads(config.num_io_threads)
+        self.listeners = Listeners(config, environment.make_listener)
+        self._topic_settings = TopicSettings(self._current_config)
+        self._authorizer = configured_authorizer(config)
+        self._acls = None if self._authorizer is None else ClusterAcls(self._store, self._authorizer)
+        self._fence = ControlFence()
+        self._events = ClusterEvents(self._fence, self._topic_settings, self._current_config)
+        self.node = make_node(config, self._events.hooks(on_fatal, self._acls), clock, environment)
+        self._broker_settings = BrokerSettings(
+            self._store, lambda: self.node.broker_id, self._current_config, self._apply_config
+        )
+        self._group_configs = GroupConfigs(self._store, self._current_config)
+        self.features = ClusterFeatures(self._store)
+        self._events.node = self.node
+        self._events.features = self.features
+        self._events.broker_settings = self._broker_settings
+        self._events.group_configs = self._group_configs
+        self.logs: LogManager | None = None
+        self.loaded: LogComponents | None = None
+
+    def _current_config(self) -> BrokerConfig:
+        return self.config
+
+    def _store(self) -> Store:
+        return self.node.store
+
+    @property
+    def has_embedded_store(self) -> bool:
+        """Whether the store is a file of this machine."""
+        return self.config.coordination_url.startswith("sqlite:")
+
+    async def in_pool(self, step: Callable[[], Result]) -> Result:
+        """Run a function that may block in a thread of the pool, and return its result."""
+        return await asyncio.get_running_loop().run_in_executor(self.pool, step)
+
+    async def recorded_properties(self) -> MetaProperties | None:
+        """Create the log directories that are missing, and read whose the others are."""
+        for path in self.config.data_dirs:
+            make_directory(path)
+        return await self.in_pool(lambda: recorded_properties(self.config.data_dirs, self._files))
+
+    async def load_settings(self) -> None:
+        """Read the dynamic settings of this broker, of topics and of groups from the store."""
+        await self._broker_settings.load()
+        await self._topic_settings.load_all(self.node.store)
+        await self._group_configs.load_all()
+
+    async def load_logs(self) -> LogManager:
+        """Open every log, with recovery where it is needed."""
+        logs = self.logs = LogManager(
+            self.config.data_dirs,
+            broker_id=self.node.broker_id,
+            cluster_id=self.node.cluster_id,
+            config=self.config.log_manager,
+            files=self._files,
+        )
+        now_ms = self.clock.now_ms()
+        await self.in_pool(lambda: logs.start(now_ms, self._topic_settings.log_config))
+        if self.has_embedded_store and (logs.logs or logs.report.corrupted):
+            await self._adopt_if_store_is_lost(logs)
+        return logs
+
+    async def stop_logs(self) -> None:
+        """Close the logs and mark them clean, then end the threads."""
+        logs = self.logs
+        if logs is not None:
+            await self.in_pool(lambda: logs.stop(self.clock.now_ms(), self.node.broker_epoch))
+        self.pool.shutdown()
+
+    async def _adopt_if_store_is_lost(self, logs: LogManager) -> None:
+        if await self.node.store.children(paths.TOPICS):
+            return
+        from odradek.broker.lost_store import adopt_logs  # noqa: PLC0415 (rare: a start imports what it needs)
+
+        await adopt_logs(self.node.store, logs, self.node.broker_id, self.config, self._topic_settings)
+
+    def make_log_components(self, logs: LogManager) -> LogComponents:
+        """Build what needs the logs. Called on the broker's loop."""
+        replicas = ReplicaManager(self.node.broker_id, logs, lambda partition: None)
+        cleaning = LogCleaning(logs, self.config.cleaner, self.clock, replicas.disk_failed)
+        moves = self._make_log_moves(replicas, cleaning)
+        services = make_services(
+            self._current_config,
+            self.node,
+            self.clock,
+            self.pool,
+            replicas=replicas,
+            moves=moves,
+            topic_settings=self._topic_settings,
+            broker_settings=self._broker_settings,
+            group_configs=self._group_configs,
+            features=self.features,
+            request_limit=self.listeners.request_limit,
+            authorizer=self._authorizer,
+            acls=self._acls,
+        )
+        replicas.on_progress = services.on_progress  # called for every append: no method in between
+        coordinate_when_needed(services)
+        replicate(
+            services,
+            services.connections,
+            services.controller_channel.send,
+            lambda: self.node.broker_epoch,
+            cleaning,
+        )
+        control = services.control = ControlRequestHandler(
+            self._fence,
+            replicas,
+            services.image,
+            self._topic_settings,
+            self._store,
+            self.clock,
+            self.in_pool,
+            cleaning,
+            moves,
+            services.state_changes.notify,
+        )
+        self._events.services = services
+        self._events.control = control
+        housekeeping = Housekeeping(
+            replicas,
+            self.config,
+            self.clock,
+            self.pool,
+            services.flusher,
+            self._events.retry_partitions_without_space,
+        )
+        self.loaded = LogComponents(services, control, cleaning, moves, housekeeping)
+        return self.loaded
+
+    def _make_log_moves(self, replicas: ReplicaManager, cleaning: LogCleaning) -> LogMoves:
+        config = self.config
+        return LogMoves(
+            replicas,
+            cleaning,
+            self.clock,
+            self.in_pool,
+            max_parallel=config.num_replica_alter_log_dirs_threads or len(config.data_dirs),
+            max_bytes_per_second=lambda: self.config.replica_alter_log_dirs_io_max_bytes_per_second,
+        )
+
+    def make_metrics_listener(self, services: Services) -> MetricsListener:
+        """The listener for scrapers of metrics, which is imported only where one is configured."""
+        from odradek.broker.broker_metrics import broker_registry  # noqa: PLC0415
+        from odradek.broker.metrics_listener import MetricsListener  # noqa: PLC0415
+
+        return MetricsListener(broker_registry(services, self.listeners, self.node), self.in_pool)
+
+    def _apply_config(self, config: BrokerConfig) -> None:
+        """Apply changed broker settings; topics that do not override them change with them."""
+        self.config = config
+        self.pool.resize(config.num_io_threads)
+        self.listeners.apply(config)
+        if self.logs is not None:
+            self.logs.config = config.log_manager
+        if self.loaded is not None:
+            self.loaded.cleaning.apply(config.cleaner)
+            for partition in self.loaded.services.replicas:
+                partition.log.config = self._topic_settings.log_config(partition.topic_partition.topic)
 
 
 def make_node(
@@ -57,105 +253,3 @@ def make_node(
         ),
     )
     return ClusterNode(lambda: environment.open_store(config), settings, hooks, clock)
-
-
-def make_log_moves(
-    current_config: CurrentConfig,
-    replicas: ReplicaManager,
-    cleaning: LogCleaning,
-    clock: Clock,
-    in_pool: Callable[[Callable[[], Any]], Awaitable[Any]],
-) -> LogMoves:
-    """The mover of logs between the broker's directories."""
-    config = current_config()
-    return LogMoves(
-        replicas,
-        cleaning,
-        clock,
-        in_pool,
-        max_parallel=config.num_replica_alter_log_dirs_threads or len(config.data_dirs),
-        max_bytes_per_second=lambda: current_config().replica_alter_log_dirs_io_max_bytes_per_second,
-    )
-
-
-def make_topic_admin(current_config: CurrentConfig, node: ClusterNode, image: MetadataImage) -> TopicAdmin:
-    """Creates, extends and deletes topics in the store."""
-    config = current_config()
-
-    def check_configs(topic: str, configs: Mapping[str, str]) -> None:
-        check_topic(current_config(), configs)
-
-    return TopicAdmin(
-        lambda: node.store,
-        lambda: [BrokerLocation(broker.broker_id, broker.rack) for broker in image.brokers.values()],
-        defaults=TopicDefaults(
-            config.num_partitions, config.default_replication_factor, config.delete_topic_enable
-        ),
-        check_configs=check_configs,
-    )
-
-
-def make_services(
-    current_config: CurrentConfig,
-    node: ClusterNode,
-    clock: Clock,
-    pool: Executor,
-    *,
-    replicas: ReplicaManager,
-    moves: LogMoves,
-    topic_settings: TopicSettings,
-    broker_settings: BrokerSettings,
-    group_configs: GroupConfigs,
-    request_limit: RequestLimit,
-    authorizer: Authorizer | None,
-    acls: ClusterAcls | None,
-) -> Services:
-    """What the request handlers work with. Called on the broker's loop, when its logs are loaded."""
-    loop = asyncio.get_running_loop()
-    image = MetadataImage(node.cluster_id)
-    services = Services(
-        broker_id=node.broker_id,
-        cluster_id=node.cluster_id,
-        clock=clock,
-        loop=loop,
-        pool=pool,
-        replicas=replicas,
-        fetch_sessions=FetchSessions(current_config().max_incremental_fetch_session_cache_slots),
-        waiting_produces=CommitPurgatory(loop),
-        waiting_flushes=CommitPurgatory(loop, until_flushed=True),
-        waiting_fetches=Purgatory(loop),
-        image=image,
-        producer_ids=ProducerIds(lambda: node.store, node.broker_id),
-        config=current_config,
-        topic_settings=topic_settings,
-        broker_settings=broker_settings,
-        group_configs=group_configs,
-        topics=make_topic_admin(current_config, node, image),
-        moves=moves,
-        request_limit=request_limit,
-        authorizer=authorizer,
-        acls=acls,
-    )
-    connect_to_brokers(services, node)
-    return services
-
-
-def connect_to_brokers(services: Services, node: ClusterNode) -> None:
-    """Make the connections to the other brokers and to the controller; they connect when first used."""
-
-    def address_of(broker_id: int) -> Address | None:
-        broker = node.live_brokers().get(broker_id)
-        endpoint = broker.endpoint(services.config().inter_broker_listener) if broker is not None else None
-        return None if endpoint is None else Address(endpoint.host, endpoint.port)
-
-    services.connections = BrokerConnections(address_of, f"broker-{node.broker_id}")
-    services.send_to_broker = services.connections.send
-    services.controller_requests = ControllerRequestHandler(
-        node, services.producer_ids, services.image, services.state_changes
-    )
-    services.controller_channel = ControllerChannel(
-        node.broker_id,
-        lambda: node.controller_id,
-        services.connections,
-        services.controller_requests.handle,
-    )

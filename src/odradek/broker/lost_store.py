@@ -14,6 +14,7 @@ from uuid import UUID
 
 from odradek.broker.coordinators.internal_topics import consumer_offsets
 from odradek.broker.settings.broker_config import BrokerConfig
+from odradek.broker.settings.dynamic.topic_settings import TopicSettings
 from odradek.common.errors import OdradekError
 from odradek.coordination import paths
 from odradek.coordination.payloads import (
@@ -40,13 +41,13 @@ class CannotAdopt(OdradekError):
     """The log directories hold partitions, the store has no topics, and they cannot be created again."""
 
 
-async def adopt_logs(store: Store, logs: LogManager, broker_id: int, config: BrokerConfig) -> list[str]:
-    """Create the topics of the logs if the store has none at all; returns their names, raises CannotAdopt.
+async def adopt_logs(
+    store: Store, logs: LogManager, broker_id: int, config: BrokerConfig, topic_settings: TopicSettings
+) -> None:
+    """Create the topics of the logs in a store that has none, with their settings; raises CannotAdopt.
 
     This broker becomes the only replica. One transaction: all of them, or none.
     """
-    if await store.children(paths.TOPICS):
-        return []
     topics = _topics(logs)
     operations: list[Operation] = []
     for name, partitions in topics.items():
@@ -59,7 +60,10 @@ async def adopt_logs(store: Store, logs: LogManager, broker_id: int, config: Bro
         operations.append(SetData(paths.LATEST_PRODUCER_ID_BLOCK, block.encode()))
     await store.multi(operations)
     _warn(topics)
-    return list(topics)
+    for name, partitions in topics.items():
+        await topic_settings.load(store, name)
+        for log in partitions.values():
+            log.config = topic_settings.log_config(name)
 
 
 def _topics(logs: LogManager) -> Topics:

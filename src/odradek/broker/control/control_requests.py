@@ -85,6 +85,18 @@ class ControlRequestHandler:
         # Partitions that a full disk could not take; retried when there is space.
         self.without_space: set[TopicPartition] = set()
 
+    def knows_the_cluster(self) -> bool:
+        """Whether the controller has sent the metadata, with this broker, and the replicas to serve."""
+        broker_id = self._replicas.broker_id
+        if broker_id not in self._image.brokers:
+            return False
+        # The controller of Kafka sends no LeaderAndIsr request to a broker without replicas.
+        return self.has_replicas_assigned or not any(
+            broker_id in partition.replicas
+            for topic in self._image.topics.values()
+            for partition in topic.partitions.values()
+        )
+
     async def close(self) -> None:
         """Wait for the current request and accept no other: the logs are about to be closed."""
         await self._lock.acquire()

@@ -27,6 +27,10 @@ def test_avro_types_have_their_spark_types():
             ("first", ["null", "Line"]),
             ("tags", {"type": "map", "values": "int"}),
             ("kind", {"type": "enum", "name": "Kind", "symbols": ["A"]}),
+            ("tax", {"type": "fixed", "name": "Tax", "size": 4, "logicalType": "decimal", "precision": 5}),
+            ("duty", "Tax"),
+            ("token", {"type": "fixed", "name": "Token", "size": 16, "logicalType": "uuid"}),
+            ("day", {"type": "string", "logicalType": "date"}),
         ),
         skip_bytes=5,
     )
@@ -39,6 +43,10 @@ def test_avro_types_have_their_spark_types():
         Field("first", "struct<sku: string>"),
         Field("tags", "map<string,int>", nullable=False),
         Field("kind", "string", nullable=False),
+        Field("tax", "decimal(5,0)", nullable=False),
+        Field("duty", "decimal(5,0)", nullable=False),
+        Field("token", "string", nullable=False),
+        Field("day", "string", nullable=False),
     )
     assert schema.skip_bytes == 5
 

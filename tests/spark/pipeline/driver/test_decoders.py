@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-from datetime import UTC, datetime
+import uuid
+from datetime import UTC, datetime, time
+from decimal import Decimal
 from typing import Any
 
 import fastavro
@@ -71,6 +73,93 @@ def test_avro():
     assert longer["_error"] == "1 bytes are left after the Avro record"
 
 
+UTC_US, LOCAL_US = pa.timestamp("us", "UTC"), pa.timestamp("us")
+AT = datetime(2026, 1, 31, 12, 30, 15, 123456)
+DAY = AT.date()
+TOKEN = uuid.UUID(int=2**127 + 5)
+LINE = {"type": "record", "name": "Line", "fields": [{"name": "sku", "type": "string"}]}
+
+
+def logical(kind: str, logical_type: str, **more: Any) -> dict[str, Any]:
+    return {"type": kind, "logicalType": logical_type, **more}
+
+
+AVRO_VALUES = [
+    # Avro type, Arrow type of the column, what is written, what is read (the same unless given)
+    ("boolean", pa.bool_(), True),
+    ("int", pa.int32(), -5),
+    ("long", pa.int64(), 2**62),
+    ("float", pa.float32(), 0.5),
+    ("double", pa.float64(), 0.1),
+    ("bytes", pa.binary(), b"\0x"),
+    ("string", pa.string(), "ä"),
+    ({"type": "fixed", "name": "F", "size": 3}, pa.binary(), b"abc"),
+    ({"type": "enum", "name": "E", "symbols": ["A", "B"]}, pa.string(), "B"),
+    ({"type": "array", "items": LINE}, pa.list_(pa.struct([("sku", pa.string())])), [{"sku": "a"}]),
+    (LINE, pa.struct([("sku", pa.string())]), {"sku": "a"}),
+    ({"type": "map", "values": "long"}, pa.map_(pa.string(), pa.int64()), {"a": 1}, [("a", 1)]),
+    (["null", "string"], pa.string(), None),
+    (["null", "string"], pa.string(), "there"),
+    (logical("int", "date"), pa.date32(), DAY),
+    (logical("int", "time-millis"), pa.int32(), time(0, 0, 1, 5000), 1005),
+    (logical("long", "time-micros"), pa.int64(), time(0, 0, 1, 5), 1_000_005),
+    (["null", logical("long", "time-micros")], pa.int64(), time(0, 0, 1, 5), 1_000_005),
+    (logical("long", "timestamp-micros"), UTC_US, AT.replace(tzinfo=UTC)),
+    (logical("long", "timestamp-nanos"), UTC_US, 1_700_000_000_123_456_789, 1_700_000_000_123_456),
+    (logical("long", "local-timestamp-micros"), LOCAL_US, AT),
+    (logical("string", "uuid"), pa.string(), TOKEN, str(TOKEN)),
+    (logical("fixed", "uuid", name="U", size=16), pa.string(), TOKEN.bytes, str(TOKEN)),
+    (logical("bytes", "decimal", precision=9, scale=2), pa.decimal128(9, 2), Decimal("-1234567.89")),
+    (logical("string", "date"), pa.string(), "no date"),
+]
+
+
+@pytest.mark.parametrize(
+    ("avro_type", "arrow_type", "written", "read"), [(*row, row[2])[:4] for row in AVRO_VALUES]
+)
+def test_a_value_of_each_avro_type_and_every_cut_of_it(avro_type, arrow_type, written, read):
+    text = {"type": "record", "name": "R", "fields": [{"name": "v", "type": avro_type}]}
+    stream = io.BytesIO()
+    fastavro.schemaless_writer(stream, fastavro.parse_schema(json.loads(json.dumps(text))), {"v": written})
+    value = stream.getvalue()
+    cuts = [value[:length] for length in range(len(value))]
+
+    schema = avro_schema(json.dumps(text), skip_bytes=0)
+    good, *torn = decoded(schema, [value, *cuts], ("v", arrow_type))
+    if avro_type == logical("long", "timestamp-nanos"):
+        read = datetime.fromtimestamp(1_700_000_000, UTC).replace(microsecond=123456)
+    assert (good["v"], good["_error"]) == (read, None)
+    assert all(row["_error"] and row["v"] is None for row in torn)
+    assert [row["_value"] for row in torn] == cuts
+
+
+def test_avro_times_that_no_calendar_has_are_bad_records():
+    text = {
+        "type": "record",
+        "name": "R",
+        "fields": [{"name": "v", "type": logical("long", "timestamp-millis")}],
+    }
+    stream = io.BytesIO()
+    plain = {"type": "record", "name": "R", "fields": [{"name": "v", "type": "long"}]}
+    fastavro.schemaless_writer(stream, fastavro.parse_schema(plain), {"v": 7 * 10**16})
+    (row,) = decoded(avro_schema(json.dumps(text), skip_bytes=0), [stream.getvalue()], ("v", UTC_US))
+    assert row["_error"]
+
+
+KIND = descriptor_pb2.FieldDescriptorProto
+PROTOBUF_VALUES: list[tuple[str, tuple[Any, ...]]] = [
+    # name, and: type, column, value, name of the type
+    ("small", (KIND.TYPE_INT32, pa.int32(), -7, None)),
+    ("unsigned", (KIND.TYPE_UINT32, pa.int64(), 2**32 - 1, None)),
+    ("huge", (KIND.TYPE_UINT64, pa.decimal128(20, 0), 2**64 - 1, None)),
+    ("ratio", (KIND.TYPE_FLOAT, pa.float32(), 0.5, None)),
+    ("exact", (KIND.TYPE_DOUBLE, pa.float64(), 0.1, None)),
+    ("is_new", (KIND.TYPE_BOOL, pa.bool_(), True, None)),
+    ("content", (KIND.TYPE_BYTES, pa.binary(), b"\0x", None)),
+    ("state", (KIND.TYPE_ENUM, pa.string(), "PAID", ".shop.Order.Note.State")),
+]
+
+
 def protobuf_files() -> bytes:
     kind = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(
@@ -79,6 +168,23 @@ def protobuf_files() -> bytes:
     line = file.message_type.add(name="Line")
     line.field.add(name="sku", number=1, type=kind.TYPE_STRING, label=kind.LABEL_OPTIONAL)
     order = file.message_type.add(name="Order")
+    note = order.nested_type.add(name="Note")
+    for number, (name, of) in enumerate(PROTOBUF_VALUES, start=1):
+        note.field.add(name=name, number=number, type=of[0], label=kind.LABEL_OPTIONAL, type_name=of[3])
+    state = note.enum_type.add(name="State")
+    state.value.add(name="NEW", number=0)
+    state.value.add(name="PAID", number=1)
+    entry = note.nested_type.add(name="TagsEntry")
+    entry.options.map_entry = True
+    entry.field.add(name="key", number=1, type=kind.TYPE_STRING, label=kind.LABEL_OPTIONAL)
+    entry.field.add(name="value", number=2, type=kind.TYPE_INT32, label=kind.LABEL_OPTIONAL)
+    note.field.add(
+        name="tags",
+        number=len(PROTOBUF_VALUES) + 1,
+        type=kind.TYPE_MESSAGE,
+        type_name=".shop.Order.Note.TagsEntry",
+        label=kind.LABEL_REPEATED,
+    )
     order.field.add(name="id", number=1, type=kind.TYPE_INT64, label=kind.LABEL_OPTIONAL)
     order.field.add(
         name="lines", number=2, type=kind.TYPE_MESSAGE, type_name=".shop.Line", label=kind.LABEL_REPEATED
@@ -119,6 +225,36 @@ def test_protobuf():
     assert bad["_error"]
     with pytest.raises(WrongType, match=r"there is no message 'shop.Ordr'; .* shop.Order"):
         protobuf_schema(files, "shop.Ordr", skip_bytes=0)
+
+
+def test_a_nested_message_with_a_value_of_each_protobuf_type_and_every_cut_of_it():
+    files = protobuf_files()
+    schema = protobuf_schema(files, "shop.Order.Note", skip_bytes=0)
+    values = {name: of[2] for name, of in PROTOBUF_VALUES}
+    message = GetMessageClass(message_descriptor(files, schema.message))(**values, tags={"a": 1})
+    value = message.SerializeToString()
+
+    columns = [(name, of[1]) for name, of in PROTOBUF_VALUES] + [("tags", pa.map_(pa.string(), pa.int32()))]
+    rows = decoded(schema, [value, *(value[:length] for length in range(len(value)))], *columns)
+    assert {name: rows[0][name] for name in values} == values
+    assert (rows[0]["tags"], rows[0]["_error"]) == ([("a", 1)], None)
+    assert len(rows) == len(value) + 1
+    assert [row["_offset"] for row in rows] == list(range(len(rows)))
+
+
+@pytest.mark.parametrize("seconds", [7 * 10**16, -(2**62), 253_402_300_800])
+def test_protobuf_times_out_of_range_are_bad_records(seconds):
+    files = protobuf_files()
+    message = GetMessageClass(message_descriptor(files, "shop.Order"))(id=7)
+    message.at.seconds = seconds
+    columns = (
+        ("id", pa.int64()),
+        ("lines", pa.list_(pa.struct([("sku", pa.string())]))),
+        ("at", UTC_US),
+    )
+    (row,) = decoded(protobuf_schema(files, "shop.Order", 0), [message.SerializeToString()], *columns)
+    assert row["_error"] == f"the Timestamp of {seconds} s and 0 ns is out of range"
+    assert row["id"] is None
 
 
 def test_arrow_streams_hold_several_rows():

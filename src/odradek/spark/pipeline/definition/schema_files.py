@@ -20,15 +20,16 @@ _AVRO = {
     "string": "string",
     "enum": "string",
 }
-_AVRO_LOGICAL = {
-    "date": "date",
-    "timestamp-millis": "timestamp",
-    "timestamp-micros": "timestamp",
-    "timestamp-nanos": "timestamp",
-    "local-timestamp-millis": "timestamp_ntz",
-    "local-timestamp-micros": "timestamp_ntz",
-    "uuid": "string",
+_AVRO_LOGICAL: dict[tuple[Any, Any], str] = {
+    ("int", "date"): "date",
+    ("long", "timestamp-millis"): "timestamp",
+    ("long", "timestamp-micros"): "timestamp",
+    ("long", "timestamp-nanos"): "timestamp",
+    ("long", "local-timestamp-millis"): "timestamp_ntz",
+    ("long", "local-timestamp-micros"): "timestamp_ntz",
+    ("fixed", "uuid"): "string",
 }
+"""A logical type on another type has no meaning, as Avro has it."""
 
 
 def avro_schema(text: str, skip_bytes: int) -> Schema:
@@ -78,11 +79,7 @@ def _avro_type(given: Any, named: dict[str, str]) -> tuple[str, bool]:
 
 
 def _avro_complex(given: dict[str, Any], named: dict[str, str]) -> str:
-    kind, logical = given.get("type"), given.get("logicalType")
-    if logical == "decimal":
-        return f"decimal({given.get('precision', 10)},{given.get('scale', 0)})"
-    if logical in _AVRO_LOGICAL:
-        return _AVRO_LOGICAL[logical]
+    kind = given.get("type")
     if kind == "record":
         _avro_fields(given, named)
         return named[str(given.get("name", ""))]
@@ -90,10 +87,17 @@ def _avro_complex(given: dict[str, Any], named: dict[str, str]) -> str:
         return f"array<{_avro_type(given.get('items'), named)[0]}>"
     if kind == "map":
         return f"map<string,{_avro_type(given.get('values'), named)[0]}>"
-    type_name, _ = _avro_type(kind, named)
+    type_name = _avro_logical(given) or _avro_type(kind, named)[0]
     if kind in ("enum", "fixed") and "name" in given:
         named[given["name"]] = type_name
     return type_name
+
+
+def _avro_logical(given: dict[str, Any]) -> str | None:
+    kind, logical = given.get("type"), given.get("logicalType")
+    if logical == "decimal" and kind in ("bytes", "fixed"):
+        return f"decimal({given.get('precision', 10)},{given.get('scale', 0)})"
+    return _AVRO_LOGICAL.get((kind, logical)) if isinstance(kind, str) else None
 
 
 def _struct(fields: list[Field]) -> str:
@@ -124,10 +128,19 @@ def message_descriptor(descriptor_set: bytes, message: str) -> Any:
     pool = descriptor_pool.DescriptorPool()
     for one in files.file:
         pool.Add(one)
-    names = [f"{one.package}.{it.name}".lstrip(".") for one in files.file for it in one.message_type]
+    names = [
+        name for one in files.file for it in one.message_type for name in _message_names(it, one.package)
+    ]
     if message not in names:
         raise WrongType(f"there is no message {message!r}; the descriptor set has {', '.join(names)}")
     return pool.FindMessageTypeByName(message)
+
+
+def _message_names(message: Any, outer: str) -> list[str]:
+    """A message and those inside it, but for the entries of maps."""
+    name = f"{outer}.{message.name}".lstrip(".")
+    inner = [one for one in message.nested_type if not one.options.map_entry]
+    return [name, *(found for one in inner for found in _message_names(one, name))]
 
 
 def _protobuf_field(field: Any, outer: tuple[str, ...]) -> Field:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from odradek.spark.pipeline.definition.model import Schema
@@ -17,9 +17,17 @@ Decode = Callable[[bytes], list[dict[str, Any]]]
 """Rows of one value. What it raises is the reason why a record is bad."""
 
 DecodeBatches = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
+_LOGICAL_READERS: dict[str, Callable[..., Any]] = {
+    "int-odradek-time-millis": lambda value, *_: value,
+    "long-odradek-time-micros": lambda value, *_: value,
+    "long-odradek-timestamp-nanos": lambda value, *_: value // 1000,
+    "string-odradek-uuid": lambda value, *_: value,
+    "fixed-odradek-uuid": lambda value, *_: str(uuid.UUID(bytes=value)),
+}
+"""Logical types that fastavro makes objects of which are no values of the column, or does not know."""
 
-BAD_VALUE = (ValueError, TypeError, KeyError, IndexError, EOFError, OverflowError, AttributeError)
-"""What decoders raise for bytes that do not fit: fastavro uses most of these."""
+_FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
+"""The years 1 to 9999, which a Timestamp of Protobuf may have."""
 
 
 def decoder(schema: Schema, output: pa.Schema) -> DecodeBatches:
@@ -54,7 +62,7 @@ def _rows(
             for name in required:
                 if row.get(name) is None:
                     raise ValueError(f"the field {name} is missing or null")
-    except BAD_VALUE as error:
+    except Exception as error:  # decoders raise what they like for bytes that do not fit
         yield {**own, "_error": str(error) or type(error).__name__}
         return
     for row in found:
@@ -65,7 +73,7 @@ def _as_batch(pa: Any, rows: list[dict[str, Any]], names: list[str], output: Any
     """Rows as one batch; rows that do not fit the types become bad ones, found one by one."""
     try:
         return pa.RecordBatch.from_pylist(rows, schema=output)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+    except _misfits(pa):
         checked = [_checked(pa, row, names, output) for row in rows]
         return pa.RecordBatch.from_pylist(checked, schema=output)
 
@@ -73,9 +81,14 @@ def _as_batch(pa: Any, rows: list[dict[str, Any]], names: list[str], output: Any
 def _checked(pa: Any, row: dict[str, Any], names: list[str], output: Any) -> dict[str, Any]:
     try:
         pa.RecordBatch.from_pylist([row], schema=output)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+    except _misfits(pa) as error:
         return {**{key: one for key, one in row.items() if key not in names}, "_error": str(error)}
     return row
+
+
+def _misfits(pa: Any) -> tuple[type[Exception], ...]:
+    """What Arrow raises for values that do not fit a type."""
+    return (pa.ArrowException, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 def _decode_function(schema: Schema) -> Decode:
@@ -89,7 +102,8 @@ def _decode_function(schema: Schema) -> Decode:
 def _avro(schema: Schema) -> Decode:
     import fastavro  # noqa: PLC0415
 
-    parsed = fastavro.parse_schema(json.loads(schema.definition))
+    fastavro.read.LOGICAL_READERS.update(_LOGICAL_READERS)
+    parsed = fastavro.parse_schema(_with_own_logical_types(json.loads(schema.definition)))
 
     def decode(value: bytes) -> list[dict[str, Any]]:
         stream = io.BytesIO(value)
@@ -100,6 +114,19 @@ def _avro(schema: Schema) -> Decode:
         return [row]
 
     return decode
+
+
+def _with_own_logical_types(given: Any) -> Any:
+    """An Avro schema whose logical types that Spark has in another form are read by our functions."""
+    if isinstance(given, list):
+        return [_with_own_logical_types(one) for one in given]
+    if not isinstance(given, dict):
+        return given
+    found = {key: _with_own_logical_types(one) for key, one in given.items() if key != "default"}
+    own = f"odradek-{given.get('logicalType')}"
+    if f"{given.get('type')}-{own}" in _LOGICAL_READERS:
+        found["logicalType"] = own
+    return found
 
 
 def _protobuf(schema: Schema) -> Decode:
@@ -140,12 +167,19 @@ def _message_row(message: Any) -> dict[str, Any]:
 def _protobuf_value(field: Any, value: Any) -> Any:
     if field.message_type is not None:
         if field.message_type.full_name == "google.protobuf.Timestamp":
-            return datetime.fromtimestamp(value.seconds + value.nanos / 1e9, UTC)
+            return _microseconds(value.seconds, value.nanos)
         return _message_row(value)
     if field.enum_type is not None:
         known = field.enum_type.values_by_number.get(value)
         return known.name if known is not None else str(value)
     return value
+
+
+def _microseconds(seconds: int, nanos: int) -> int:
+    """A Timestamp since 1970; ValueError for one that Protobuf does not allow."""
+    if not _FIRST_SECOND <= seconds <= _LAST_SECOND or not 0 <= nanos < 10**9:
+        raise ValueError(f"the Timestamp of {seconds} s and {nanos} ns is out of range")
+    return seconds * 10**6 + nanos // 1000
 
 
 def _arrow(schema: Schema) -> Decode:

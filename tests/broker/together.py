@@ -8,10 +8,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from odradek.broker.environment import BrokerEnvironment
 from odradek.broker.server import BrokerServer
+from odradek.broker.settings.broker_config import BrokerConfig
 from odradek.broker.settings.load import load
+from odradek.coordination.store import Store
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import CreateTopicsRequest
+from odradek.testing.memory_store import MemoryEnsemble, MemoryStore
 
 from .conftest import Wire
 
@@ -36,7 +40,11 @@ class Brokers:
             "controlled.shutdown.retry.backoff.ms=50",
         )
         config = load(None, [*defaults, *self._settings, *settings]).config
-        return BrokerServer(config, on_fatal=self.fatal.append)
+        return BrokerServer(config, on_fatal=self.fatal.append, environment=self.environment(broker_id))
+
+    def environment(self, broker_id: int) -> BrokerEnvironment:
+        """What a broker uses of its machine."""
+        return BrokerEnvironment()
 
     async def start(self, broker_id: int, *settings: str) -> BrokerServer:
         server = self.make(broker_id, *settings)
@@ -84,6 +92,25 @@ class Brokers:
         server = self.running[min(self.running) if seen_by is None else seen_by]
         known = server.services.image.partition(topic, index)
         return -2 if known is None else known.leader
+
+
+class BrokersInMemory(Brokers):
+    """Brokers whose store is in memory; a test can end their sessions and hold back new ones."""
+
+    def __init__(self, directory: Path, *settings: str) -> None:
+        super().__init__(directory, *settings)
+        self.ensemble = MemoryEnsemble()
+        self.sessions: dict[int, MemoryStore] = {}
+        self.may_connect = asyncio.Event()
+        self.may_connect.set()
+
+    def environment(self, broker_id: int) -> BrokerEnvironment:
+        async def open_session(_: BrokerConfig) -> Store:
+            await self.may_connect.wait()
+            self.sessions[broker_id] = self.ensemble.open_session()
+            return self.sessions[broker_id]
+
+        return BrokerEnvironment(open_store=open_session)
 
 
 @asynccontextmanager

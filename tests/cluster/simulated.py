@@ -67,6 +67,7 @@ class SimulatedBroker:
                 {id_: broker.epoch for id_, broker in brokers.items()}
             ),
             on_config_change=self._config_changed,
+            load_configs=self._load_configs,
             on_fatal=self._failed,
             allows_unclean=self.cluster.unclean_topics.__contains__,
         )
@@ -86,6 +87,9 @@ class SimulatedBroker:
         store = self.node.store
         assert isinstance(store, MemoryStore)
         return store
+
+    async def _load_configs(self) -> None:
+        """It keeps no settings, only what has changed."""
 
     async def _open_store(self) -> MemoryStore:
         await asyncio.sleep(self.cluster.rng.random() / 10)

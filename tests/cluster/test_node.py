@@ -47,6 +47,7 @@ class Member:
             on_registered=lambda epoch: setattr(self.fence, "broker_epoch", epoch),
             on_brokers=lambda _: None,
             on_config_change=self.config_changed,
+            load_configs=self.load_configs,
             on_fatal=pytest.fail,
         )
         settings = NodeSettings(broker_id=broker_id)
@@ -66,6 +67,9 @@ class Member:
 
     async def config_changed(self, entity: ConfigEntity) -> None:
         self.changed.append(entity)
+
+    async def load_configs(self) -> None:
+        """It has no settings."""
 
     async def handle_request(self, request: ControlRequest) -> ControlResponse:
         refused = self.fence.admit(request.controller_epoch, request.broker_epoch)

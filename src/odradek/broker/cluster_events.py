@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from odradek.cluster.acls import ClusterAcls
     from odradek.cluster.features import ClusterFeatures
     from odradek.cluster.node import ClusterNode
+    from odradek.log.config import LogConfig
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +61,7 @@ class ClusterEvents:
             on_registered=self._registered,
             on_brokers=self._brokers_changed,
             on_config_change=self._config_changed,
+            load_configs=self._load_configs,
             on_fatal=on_fatal,
             acls=acls,
             load_settings=self._load_settings,
@@ -134,9 +136,24 @@ class ClusterEvents:
 
     async def _topic_config_changed(self, topic: str) -> None:
         await self._topic_settings.load(self.node.store, topic)
-        config = self._topic_settings.log_config(topic)
-        if self.services is not None:
-            for partition in self.services.replicas:
-                if partition.topic_partition.topic == topic:
-                    partition.log.config = config
+        self.apply_topic_settings(topic)
         self.node.controller.topic_config_changed(topic)
+
+    async def _load_configs(self) -> None:
+        """They were read before the logs were loaded, or in another session."""
+        await self.broker_settings.load()
+        await self._topic_settings.load_all(self.node.store)
+        await self.group_configs.load_all()
+        self.apply_topic_settings()
+
+    def apply_topic_settings(self, topic: str | None = None) -> None:
+        """Put the settings of a topic, or of all, into the logs; also into those that are not hosted yet."""
+        if self.services is None:
+            return
+        configs: dict[str, LogConfig] = {}
+        for log in self.services.replicas.logs.logs.values():
+            name = log.partition.topic
+            if topic is None or name == topic:
+                if name not in configs:
+                    configs[name] = self._topic_settings.log_config(name)
+                log.config = configs[name]

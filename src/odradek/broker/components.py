@@ -230,8 +230,7 @@ class Components:
             self.logs.config = config.log_manager
         if self.loaded is not None:
             self.loaded.cleaning.apply(config.cleaner)
-            for partition in self.loaded.services.replicas:
-                partition.log.config = self._topic_settings.log_config(partition.topic_partition.topic)
+        self._events.apply_topic_settings()
 
 
 def make_node(

@@ -65,6 +65,8 @@ class NodeHooks(NamedTuple):
     on_registered: Callable[[int], None]
     on_brokers: Callable[[dict[int, Broker]], None]
     on_config_change: Callable[[ConfigEntity], Awaitable[None]]
+    # Reads all settings again: changes made while there was no session are not reported one by one.
+    load_configs: Callable[[], Awaitable[None]]
     # The broker must stop: another one has its id now.
     on_fatal: Callable[[Exception], None]
     allows_unclean: Callable[[str], bool] = never_unclean
@@ -204,6 +206,7 @@ class _Parts:
 
     membership: Membership
     config_changes: ConfigChanges
+    load_configs: Callable[[], Awaitable[None]]
     acl_changes: AclChanges | None
     controller: Controller
 
@@ -220,6 +223,7 @@ class _Parts:
         return cls(
             membership=Membership(store, hooks.on_brokers),
             config_changes=ConfigChanges(store, hooks.on_config_change, clock),
+            load_configs=hooks.load_configs,
             acl_changes=None if hooks.acls is None else AclChanges(store, hooks.acls, clock),
             controller=Controller(
                 store,
@@ -238,6 +242,7 @@ class _Parts:
     async def start(self) -> None:
         await self.membership.start()
         await self.config_changes.start()
+        await self.load_configs()
         if self.acl_changes is not None:
             await self.acl_changes.start()
         await self.controller.start()

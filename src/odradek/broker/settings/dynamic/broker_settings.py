@@ -11,6 +11,7 @@ from odradek.broker.settings.broker_config import BrokerConfig, broker_config
 from odradek.broker.settings.sources import Sources
 from odradek.cluster.entity_configs import Configs, change_configs, read_configs
 from odradek.common.errors import ConfigError
+from odradek.coordination.errors import DamagedPayload
 from odradek.coordination.paths import ConfigEntity, broker_entity
 from odradek.coordination.store import Store
 
@@ -46,13 +47,13 @@ class BrokerSettings:
         )
 
     async def load(self) -> None:
-        """Apply the values in the store; invalid ones, written by other tools, are ignored."""
-        sources = await self.sources()
-        if sources == self._config().sources:
-            return
+        """Apply the values in the store; invalid or damaged ones, written by other tools, are ignored."""
         try:
+            sources = await self.sources()
+            if sources == self._config().sources:
+                return
             config = broker_config(sources)
-        except ConfigError as problem:
+        except (ConfigError, DamagedPayload) as problem:
             logger.error("the dynamic settings in the store are not applied: %s", problem)
             return
         self._apply(config)

@@ -12,7 +12,7 @@ from odradek.broker.settings.declarations.groups import GroupConfig
 from odradek.broker.settings.group import parse_group_overrides
 from odradek.cluster.entity_configs import Configs, change_configs, read_configs
 from odradek.common.errors import ConfigError
-from odradek.coordination.errors import NoNode
+from odradek.coordination.errors import DamagedPayload, NoNode
 from odradek.coordination.paths import group_entity, parse_entity_path
 from odradek.coordination.store import Store
 
@@ -38,20 +38,23 @@ class GroupConfigs:
         self._loading = asyncio.Lock()
 
     async def load_all(self) -> None:
-        """Read the settings of every group that has some."""
+        """Read the settings of every group that has some, or had some."""
         try:
             names = await self._store().children(_ALL_GROUPS)
         except NoNode:
-            return
-        for name in names:
-            group_id = parse_entity_path(f"{_ALL_GROUPS}/{name}").name
-            if group_id is not None:
-                await self.load(group_id)
+            names = []
+        found = {parse_entity_path(f"{_ALL_GROUPS}/{name}").name for name in names}
+        for group_id in sorted({one for one in found if one is not None} | self._overrides.keys()):
+            await self.load(group_id)
 
     async def load(self, group_id: str) -> None:
-        """Read one group's settings again and apply them."""
+        """Read one group's settings again and apply them; the old ones stay if the node is damaged."""
         async with self._loading:
-            overrides = await self.read(group_id)
+            try:
+                overrides = await self.read(group_id)
+            except DamagedPayload as damage:
+                logger.error("the settings of group %s cannot be read: %s", group_id, damage)
+                return
             try:
                 parse_group_overrides(overrides)
             except ConfigError as problem:

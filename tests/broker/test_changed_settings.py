@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from odradek.broker.requests.services import Services
 from odradek.broker.server import BrokerServer
 from odradek.cluster.entity_configs import change_configs
 from odradek.coordination.paths import broker_entity, group_entity, topic_entity
@@ -42,6 +43,8 @@ def assert_everything_counts(server: BrokerServer) -> None:
 async def create(brokers: BrokersInMemory) -> None:
     for topic in ("orders", "others"):
         await brokers.create_topic(topic, {0: [1, 2]})
+        for server in brokers.running.values():
+            await until(lambda server=server, topic=topic: server.services.replicas.find(topic, 0))
     store = brokers.sessions[1]
     await change_configs(store, topic_entity("others"), lambda _: {"min.insync.replicas": "2"})
     await change_configs(store, group_entity("old"), lambda _: TIMEOUT)
@@ -78,9 +81,9 @@ def test_a_broker_hears_of_changes_made_while_it_loads_its_logs(
             await brokers.stop(2)
             start_metrics = BrokerServer._start_metrics
 
-            async def change_first(server: BrokerServer) -> None:
+            async def change_first(server: BrokerServer, services: Services) -> None:
                 await change_everything(brokers.sessions[1])
-                await start_metrics(server)
+                await start_metrics(server, services)
 
             monkeypatch.setattr(BrokerServer, "_start_metrics", change_first)
             assert_everything_counts(await brokers.start(2))

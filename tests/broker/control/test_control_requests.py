@@ -68,6 +68,24 @@ def test_others_are_served_while_a_topic_is_made_on_a_slow_disk(tmp_path: Path) 
     run(main)
 
 
+def test_settings_changed_while_a_topic_is_made_count(tmp_path: Path) -> None:
+    files = SlowDisk()
+
+    async def main() -> None:
+        async with a_broker(tmp_path, files=files) as (server, wire):
+            files.is_slow = True
+            creating = asyncio.create_task(create_topic(wire, "orders"))
+            await until(lambda: files.waiting)
+            settings = server.services.topic_settings
+            await server.services.topics.change_configs("orders", lambda _: {"min.insync.replicas": "2"})
+            await until(lambda: settings.log_config("orders").min_insync_replicas == 2)
+            files.let_go.set()
+            await creating
+            assert server.services.replicas.get("orders", 0).log.config.min_insync_replicas == 2
+
+    run(main)
+
+
 def test_a_topic_deleted_while_it_is_made_is_gone_in_the_end(tmp_path: Path) -> None:
     files = SlowDisk()
 

@@ -168,7 +168,10 @@ class ControlRequestHandler:
             )
             if setup.blocks:
                 await self._run(setup)
-            self._replicas.complete_setup(setup)
+            partition = self._replicas.complete_setup(setup)
+            if setup.creation is not None:
+                # They may have changed while it was created.
+                partition.log.config = self._settings.log_config(topic.topic_name)
             self.without_space.discard(topic_partition)
         except StorageError as error:
             row.error_code = error.error_code

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 
 from broker.fetch_loads import FETCH_LOADS, LIBRDKAFKA_VERSION, FetchLoad, Reader
 from odradek.broker.security.acls import ANONYMOUS
@@ -57,11 +58,19 @@ def replicate(server: BrokerServer) -> Partition:
 
 
 def follower_fetches(partition: Partition, first_offset: int, step: int) -> Iterator[list[memoryview]]:
-    """The fetches of both followers at the log end: after the first append, after the second, and so on."""
-    offset = first_offset
-    while True:
-        yield [_follower_fetch(partition, follower, offset) for follower in FOLLOWERS]
-        offset += step
+    """The fetches of both followers at that offset, and at each `step` offsets later."""
+    for offset in count(first_offset, step):
+        yield fetches_of_followers(partition, offset)
+
+
+def fetches_of_followers(partition: Partition, offset: int) -> list[memoryview]:
+    """The fetches of both followers at that offset."""
+    return [_follower_fetch(partition, follower, offset) for follower in FOLLOWERS]
+
+
+def fetch_of_a_follower(partition: Partition, offset: int) -> tuple[int, memoryview]:
+    """The version and the frame of such a fetch."""
+    return LIBRDKAFKA_VERSION, _follower_fetch(partition, FOLLOWERS[0], offset)
 
 
 def _follower_fetch(partition: Partition, follower: int, offset: int) -> memoryview:

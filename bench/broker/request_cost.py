@@ -49,6 +49,8 @@ from wire import ask
 TOPIC = "cost"
 PRODUCE_VERSION = 9
 REPETITIONS, CALLS = 100, 50
+# A difference between two calls needs more of them.
+PAIR_REPETITIONS = 200
 ATTEMPTS = 5
 STAMPED_BYTES = 16
 """Base offset, length and leader epoch: the broker writes there, so each call gets them back as they came."""
@@ -119,11 +121,19 @@ def least_microseconds(call: Callable[[], object]) -> float:
     return least
 
 
-def least_of_both(plain: Callable[[], object], variant: Callable[[], object]) -> tuple[float, float]:
-    """The same for two calls, in turns, so that a busy machine disturbs both alike."""
+def least_of_both(
+    plain: Callable[[], object],
+    variant: Callable[[], object],
+    prepare: Callable[[bool], None] = lambda is_variant: None,
+) -> tuple[float, float]:
+    """The same for two calls, in turns, so that a busy machine disturbs both alike.
+
+    `prepare` is called before each block of calls and not measured.
+    """
     least = [float("inf"), float("inf")]
-    for _ in range(REPETITIONS):
+    for _ in range(PAIR_REPETITIONS):
         for which, call in enumerate((plain, variant)):
+            prepare(which == 1)
             started = time.thread_time_ns()
             for _ in range(CALLS):
                 call()
@@ -161,9 +171,6 @@ class Costs:
         self._dispatcher = Dispatcher(server.services, "PLAINTEXT")
         self._answer: Any = None
         self.forget_answers()
-        # Produces that wait, which do not hold up the fetches that they wait for.
-        self._produced: list[Any] = []
-        self._produces = ExchangeQueue(self._produced.append)
         self._authorizer = variants.authorizer_with_acls()
         self._connection = cast(Connection, NoConnection())
         self._file = os.open(scratch / "bare", os.O_WRONLY | os.O_CREAT)
@@ -181,8 +188,12 @@ class Costs:
     def check(self, frame: Frame) -> None:
         """A refusal would be cheap, and no figure."""
         self.handle(frame)
-        answer = b"".join(bytes(part) for part in self._answer)
-        _, response = decode_response(ApiKey.PRODUCE, PRODUCE_VERSION, answer[4:])
+        self._check_answer(self._answer)
+
+    def _check_answer(self, parts: Any) -> None:
+        _, response = decode_response(
+            ApiKey.PRODUCE, PRODUCE_VERSION, b"".join(bytes(part) for part in parts)[4:]
+        )
         assert isinstance(response, ProduceResponse)
         error_code = response.responses[0].partition_responses[0].error_code
         assert error_code == ErrorCode.NONE, ErrorCode(error_code).name
@@ -203,62 +214,73 @@ class Costs:
         assert isinstance(response, FetchResponse)
         return response
 
-    def acks_all_row(self, load: Load) -> list[str]:
-        """A produce with acks=1 beside one with acks=all, to a partition with two followers.
+    @again_if_late
+    def acks_all_row(self, load: Load, is_busy: bool) -> list[str]:
+        """A produce with acks=1 and two fetches of followers, beside the same with acks=all.
 
-        After each append both followers fetch. What the same fetches cost when they bring nothing new is
-        taken off, so that parking, committing and answering stay.
+        If `is_busy`, these fetches bring the batch just appended, and commit the one before, as behind a
+        producer that does not wait for answers. Else they ask for what follows the batch, and commit it. So
+        each call appends and commits a batch; with acks=all it parks a produce and completes one as well.
         """
         partition = variants.replicate(self._server)
         plain, all_in_sync = (Frame(load, variants.REPLICATED_TOPIC, acks) for acks in (1, -1))
-        log, waiting = partition.log, self._server.services.waiting_produces
-        at_end = next(variants.follower_fetches(partition, log.log_end_offset, 1))
-        fetching = least_microseconds(lambda: self._fetch_all(at_end))
-        # Between two appends of the one kind lies one of the other, in blocks of CALLS.
-        first = log.log_end_offset + load.records * (CALLS + 1)
-        fetches = variants.follower_fetches(partition, first, load.records)
-        prepared = []
-        for _ in range(REPETITIONS):
-            prepared += [next(fetches) for _ in range(CALLS)]
-            for _ in range(CALLS):
-                next(fetches)
-        frames = iter(prepared)
+        waiting = self._server.services.waiting_produces
+        produced: list[Any] = []
+        # Produces that wait do not hold up the fetches that they wait for.
+        produces = ExchangeQueue(produced.append)
+
+        def produce_to_leader() -> None:
+            plain.restore()
+            self._dispatcher.handle(self._connection, plain.bytes, self._exchanges.begin())
+            self._answer = self._answers.pop()
+            self._fetch_all(next(fetches))
 
         def produce_to_all() -> None:
             all_in_sync.restore()
-            self._dispatcher.handle(self._connection, all_in_sync.bytes, self._produces.begin())
-            self._fetch_all(next(frames))
+            self._dispatcher.handle(self._connection, all_in_sync.bytes, produces.begin())
+            self._fetch_all(next(fetches))
             waiting.run_woken()
-            self._answer = self._produced.pop()
+            self._answer = produced.pop()
 
-        alone, whole = least_of_both(lambda: self.handle(plain), produce_to_all)
-        assert log.high_watermark == log.log_end_offset
-        return compared(load.name, alone, whole - fetching)
+        log = partition.log
+        if is_busy:
+            # The first call completes this produce.
+            self._dispatcher.handle(self._connection, all_in_sync.bytes, produces.begin())
+        first = log.log_end_offset + (0 if is_busy else load.records)
+        endless = variants.follower_fetches(partition, first, load.records)
+        fetches = iter([next(endless) for _ in range(2 * PAIR_REPETITIONS * CALLS)])
+        costs = least_of_both(produce_to_leader, produce_to_all)
+        assert not produced
+        self._check_answer(self._answer)
+        assert log.log_end_offset - log.high_watermark == (load.records if is_busy else 0)
+        fetched = self.ask_to_fetch(*variants.fetch_of_a_follower(partition, log.high_watermark))
+        assert bool(fetched.responses[0].partitions[0].records) == is_busy
+        if is_busy:
+            self._fetch_all(variants.fetches_of_followers(partition, log.log_end_offset))
+        return compared(f"{load.name}, {'busy' if is_busy else 'alone'}", *costs)
 
     def authorized_produce_row(self, load: Load) -> list[str]:
         """A produce without an authorizer beside the same with one that has 1,000 ACLs."""
         frame = Frame(load)
-        calls = (lambda: self.handle(frame), lambda: self._with_acls(lambda: self.handle(frame)))
-        self._with_acls(lambda: self.check(frame))
-        return compared(f"produce {load.name}", *least_of_both(*calls))
+        self._use_acls(True)
+        self.check(frame)
+        costs = least_of_both(*[lambda: self.handle(frame)] * 2, self._use_acls)
+        self._use_acls(False)
+        return compared(f"produce {load.name}", *costs)
 
     @again_if_late
     def authorized_fetch_row(self, load: FetchLoad) -> list[str]:
         """The same for a fetch."""
+        self._use_acls(False)
         reader = Reader(self._server, load)
         reader.begin(self.ask_to_fetch)
-        frames = reader.frames(2 * REPETITIONS * CALLS)
-        calls = (
-            lambda: self._fetch(next(frames)),
-            lambda: self._with_acls(lambda: self._fetch(next(frames))),
-        )
-        return compared(f"fetch {load.name}", *least_of_both(*calls))
+        frames = reader.frames(2 * PAIR_REPETITIONS * CALLS)
+        costs = least_of_both(*[partial(self._fetch_next, frames)] * 2, self._use_acls)
+        self._use_acls(False)
+        return compared(f"fetch {load.name}", *costs)
 
-    def _with_acls(self, call: Callable[[], None]) -> None:
-        services = self._server.services
-        services.authorizer = self._authorizer
-        call()
-        services.authorizer = None
+    def _use_acls(self, is_authorized: bool) -> None:
+        self._server.services.authorizer = self._authorizer if is_authorized else None
 
     @again_if_late
     def open_transaction_row(self, load: FetchLoad, plain_load: FetchLoad) -> list[str]:
@@ -266,7 +288,7 @@ class Costs:
         calls = []
         for reader in (Reader(self._server, plain_load), variants.open_transaction(self._server, load)):
             reader.begin(self.ask_to_fetch)
-            frames = reader.frames(REPETITIONS * CALLS)
+            frames = reader.frames(PAIR_REPETITIONS * CALLS)
             calls.append(partial(self._fetch_next, frames))
         return compared(plain_load.name, *least_of_both(*calls))
 
@@ -313,19 +335,44 @@ def create_topics(port: int) -> None:
     ask(port, ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest(timeout_ms=10_000, topics=topics))
 
 
-def report_variants(costs: Costs) -> None:
-    """Print the requests that cost more than plain ones, each beside its plain one."""
-    rows = [costs.acks_all_row(one) for one in VARIANT_LOADS]
-    print("\n" + markdown_table(["two followers in sync, us of CPU", "acks=1", "acks=all", "more"], rows))
+def report_plain(costs: Costs) -> None:
+    """Print what plain requests cost, and what of that cannot be saved."""
+    columns = ["one produce request, us of CPU", "whole", "decode", "bare write", "the rest"]
+    print(markdown_table(columns, [costs.row(one) for one in LOADS]), end="\n\n")
+    columns = ["one fetch request, us of CPU", "whole", "decode by the schema"]
+    print(markdown_table(columns, [costs.fetch_row(one) for one in FETCH_LOADS]), end="\n\n")
+
+
+def report_replicated(costs: Costs) -> None:
+    """Print acks=all beside acks=1, each with the fetches of two followers."""
+    columns = ["a produce and two fetches of followers, us of CPU", "acks=1", "acks=all", "more"]
+    rows = [costs.acks_all_row(one, is_busy) for is_busy in (True, False) for one in VARIANT_LOADS]
+    print(markdown_table(columns, rows), end="\n\n")
+
+
+def report_authorized(costs: Costs) -> None:
+    """Print requests that an authorizer checks beside the same without one."""
     rows = [costs.authorized_produce_row(one) for one in VARIANT_LOADS]
     rows += [costs.authorized_fetch_row(one) for one in FETCH_LOADS]
-    print("\n" + markdown_table(["us of CPU", "no authorizer", "1,000 ACLs", "more"], rows))
+    print(markdown_table(["us of CPU", "no authorizer", "1,000 ACLs", "more"], rows), end="\n\n")
+
+
+def report_transactions(costs: Costs) -> None:
+    """Print fetches from a log with an open transaction beside the same without one."""
     pairs = zip(variants.OPEN_LOADS, FETCH_LOADS, strict=False)
     rows = [costs.open_transaction_row(*pair) for pair in pairs]
-    print("\n" + markdown_table(["read_committed, us of CPU", "none", "a transaction open", "more"], rows))
+    print(markdown_table(["read_committed, us of CPU", "none", "a transaction open", "more"], rows))
 
 
-async def measure(scratch: Path, is_profiled: bool) -> None:
+TABLES = {
+    "plain": report_plain,
+    "replicated": report_replicated,
+    "authorized": report_authorized,
+    "transactions": report_transactions,
+}
+
+
+async def measure(scratch: Path, tables: list[str], is_profiled: bool) -> None:
     places = [f"log.dirs={scratch / 'data'}", "listeners=PLAINTEXT://127.0.0.1:0"]
     server = BrokerServer(load(None, places).config, on_fatal=print)
     await server.start()
@@ -333,11 +380,8 @@ async def measure(scratch: Path, is_profiled: bool) -> None:
         (address,) = server.addresses()
         await asyncio.to_thread(create_topics, int(address.rpartition(":")[2]))
         costs = Costs(server, scratch)
-        columns = ["one produce request, us of CPU", "whole", "decode", "bare write", "the rest"]
-        print(markdown_table(columns, [costs.row(one) for one in LOADS]), end="\n\n")
-        columns = ["one fetch request, us of CPU", "whole", "decode by the schema"]
-        print(markdown_table(columns, [costs.fetch_row(one) for one in FETCH_LOADS]))
-        report_variants(costs)
+        for table in tables:
+            TABLES[table](costs)
         if is_profiled:
             costs.profile(LOADS[1])
     finally:
@@ -347,12 +391,13 @@ async def measure(scratch: Path, is_profiled: bool) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="What one request costs inside our broker.")
     parser.add_argument("--profile", action="store_true", help="also print which functions take the most")
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES), help="default: all")
     options = parser.parse_args()
     with (
         tempfile.TemporaryDirectory(prefix="odradek-bench-") as scratch,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        runner.run(measure(Path(scratch), options.profile))
+        runner.run(measure(Path(scratch), options.tables, options.profile))
 
 
 if __name__ == "__main__":

@@ -144,7 +144,6 @@ class Client:
     def let_time_be_over(self) -> None:
         """Whatever waits has waited long enough."""
         for waiter in self.waiting:
-            waiter.timer.cancel()
             self.broker.services.waiting_fetches._expire(waiter)
         self._take_answers()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from broker.conftest import BROKER_ID, TOPIC_ID, Broker
 from log.given_logs import a_batch
+from odradek.broker.handlers.produce import DelayedProduce
 from odradek.broker.requests.dispatch import Dispatcher
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
@@ -285,6 +287,45 @@ def test_a_wake_up_looks_only_at_what_is_committed_and_the_next(tmp_path: Path) 
         assert len(queue.waits) == 98
 
     in_broker(tmp_path, scenario)
+
+
+def test_a_produce_that_times_out_leaves_the_others_waiting(tmp_path: Path) -> None:
+    async def scenario(client: Client) -> None:
+        waiting = client.broker.services.waiting_produces
+        partition = client.broker.services.replicas.get("orders", FOLLOWED)
+        for timeout_ms in (60_000, 1, 60_000):
+            client.send(9, to_all(FOLLOWED, timeout_ms))
+        while len(waiting) > 2:
+            await asyncio.sleep(0.001)
+        queue = waiting.watching[partition.topic_partition]
+        assert [wait.last_offset for wait in queue.waits] == [1, 5]
+        assert codes(client) == []
+        partition.record_follower_fetch(BROKER_ID + 1, 6)
+        await asyncio.sleep(0)
+        assert codes(client) == [ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NONE]
+
+    in_broker(tmp_path, scenario)
+
+
+def test_a_produce_that_was_answered_is_freed_without_the_garbage_collector(tmp_path: Path) -> None:
+    async def scenario(client: Client) -> None:
+        partition = client.broker.services.replicas.get("orders", FOLLOWED)
+        for _ in range(10):
+            client.send(9, to_all(FOLLOWED))
+        assert parked_produces() == 10
+        partition.record_follower_fetch(BROKER_ID + 1, 10)
+        await asyncio.sleep(0)
+        assert parked_produces() == 5
+
+    def parked_produces() -> int:
+        return sum(type(one) is DelayedProduce for one in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        in_broker(tmp_path, scenario)
+    finally:
+        gc.enable()
 
 
 def test_a_parked_produce_fails_when_another_broker_leads(tmp_path: Path) -> None:

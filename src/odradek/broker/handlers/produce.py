@@ -419,7 +419,8 @@ class DelayedProduce(CommitWaiter):
             topic_partition = wait.partition.topic_partition
             if services.replicas.partitions.get(topic_partition) is not wait.partition:
                 error_code = services.why_not_here(*topic_partition)
-        wait.row.error_code = error_code
+        if error_code is not _NONE:
+            wait.row.error_code = error_code
 
     def on_complete(self) -> None:
         """Respond, if the client is still connected."""

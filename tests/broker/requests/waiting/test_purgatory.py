@@ -3,9 +3,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from broker.on_this_loop import until
 from broker.wire import a_fetch
-from odradek.broker.requests.waiting.purgatory import Purgatory, Waiter
+from odradek.broker.requests.waiting.purgatory import CommitWait, PartitionWaits, Purgatory, Waiter
 from odradek.protocol.api_key import ApiKey
 
 HOURS_MS = 2**31 - 1
@@ -71,3 +74,17 @@ def test_a_bug_in_one_waiter_closes_its_connection_and_does_not_stop_the_others(
 
     asyncio.run(main())
     assert "a bug in a waiting request" in caplog.text
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 9)), max_size=30))
+def test_batches_wait_in_the_order_of_their_offsets_whatever_is_removed(steps):
+    queue, model = PartitionWaits(None, 0), []
+    for is_added, number in steps:
+        if is_added or not model:
+            wait = CommitWait(None, number, 0, None, None)
+            queue.add(wait)
+            model.append(wait)
+            model.sort(key=lambda one: one.last_offset)
+        else:
+            queue.remove(model.pop(number % len(model)))
+        assert queue.waits == model

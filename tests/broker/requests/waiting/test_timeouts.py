@@ -65,9 +65,35 @@ def test_entries_that_are_over_are_not_kept_until_their_deadline(scenario):
         for one in waiting:
             timeouts.add(one, 3_600_000)
             timeouts.cancel(one)
-        referrers = sum(sys.getrefcount(one) > 3 for one in waiting)
-        assert referrers <= 70
+        del one
+        assert not any(sys.getrefcount(each) > 3 for each in waiting)
         assert (len(timeouts), patient.is_over) == (1, False)
+
+    scenario(main)
+
+
+def test_clients_with_a_timeout_each_leave_only_a_few_queues_behind(scenario):
+    async def main(timeouts, expired) -> None:
+        patient = Waiting("patient")
+        timeouts.add(patient, 3_600_000)
+        for more_ms in range(1, 1_000):
+            one = Waiting(str(more_ms))
+            timeouts.add(one, 3_600_000 + more_ms)
+            timeouts.cancel(one)
+        assert len(timeouts.queues) <= 70
+        assert 3_600_000 in timeouts.queues
+        assert len(timeouts) == 1
+
+    scenario(main)
+
+
+def test_a_shorter_timeout_does_not_wait_for_the_timer_of_a_longer_one(scenario):
+    async def main(timeouts, expired) -> None:
+        for name, timeout_ms in (("hours", 3_600_000), ("soon", 5)):
+            timeouts.add(Waiting(name), timeout_ms)
+        while len(timeouts) > 1:
+            await asyncio.sleep(0.001)
+        assert expired == ["soon"]
 
     scenario(main)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Hashable
 from functools import partial
 from typing import Any
@@ -27,22 +26,20 @@ _NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
 _NOT_ENOUGH_REPLICAS = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
 
-class Waiter:
+class Waiter(Timeout):
     """One parked request; a subclass decides how it completes. Owned by its purgatory while it waits.
 
     It stops waiting when the `connection` of its client closes.
     """
 
-    __slots__ = ("connection", "keys", "timer")
+    __slots__ = ("connection", "keys")
 
     connection: Connection | None
     keys: tuple[Hashable, ...]
-    timer: asyncio.TimerHandle | None
 
     def __init__(self, connection: Connection | None = None) -> None:
         self.connection = connection
         self.keys = ()
-        self.timer = None
 
     def try_complete(self) -> bool:
         """One of its keys changed: respond and return True, or return False to keep waiting."""
@@ -60,9 +57,10 @@ class Purgatory:
         self._loop = loop
         self.watching: dict[Hashable, dict[Waiter, None]] = {}
         self._woken: set[Hashable] = set()
+        self._timeouts = Timeouts(loop, self._expire)
 
     def __len__(self) -> int:
-        return len({waiter for waiters in self.watching.values() for waiter in waiters})
+        return len(self._timeouts)
 
     def add(self, waiter: Waiter, keys: tuple[Hashable, ...], timeout_ms: int) -> None:
         """Add a waiter until one of these keys changes."""
@@ -77,7 +75,7 @@ class Purgatory:
                 watching[key] = {waiter: None}
             else:
                 waiters[waiter] = None
-        waiter.timer = self._loop.call_later(timeout_ms / 1000, self._expire, waiter)
+        self._timeouts.add(waiter, timeout_ms)
 
     def wake(self, key: Hashable) -> None:
         """Try the waiters of this key in the next iteration of the loop."""
@@ -88,9 +86,7 @@ class Purgatory:
 
     def remove(self, waiter: Waiter) -> None:
         """Remove a waiter, for example because its client has disconnected."""
-        timer = waiter.timer
-        if timer is not None:
-            timer.cancel()
+        self._timeouts.cancel(waiter)
         connection = waiter.connection
         if connection is not None:
             connection.at_close.pop(waiter, None)
@@ -125,9 +121,12 @@ class Purgatory:
 
 
 class CommitWait:
-    """One appended batch that is to be committed. `row`: where its `waiter` reports the outcome."""
+    """One appended batch that is to be committed, linked with its neighbours in the queue of its partition.
 
-    __slots__ = ("is_over", "last_offset", "led_since", "partition", "row", "waiter")
+    `waiter`: what waits for it, None once it has its outcome. `row`: where the waiter reports that.
+    """
+
+    __slots__ = ("_next", "_previous", "last_offset", "led_since", "partition", "row", "waiter")
 
     def __init__(
         self, partition: Partition, last_offset: int, led_since: int, waiter: CommitWaiter, row: Any
@@ -135,9 +134,10 @@ class CommitWait:
         self.partition = partition
         self.last_offset = last_offset
         self.led_since = led_since
-        self.waiter = waiter
+        self.waiter: CommitWaiter | None = waiter
         self.row = row
-        self.is_over = False
+        self._previous: CommitWait | None = None
+        self._next: CommitWait | None = None
 
 
 class CommitWaiter(Timeout):
@@ -150,9 +150,9 @@ class CommitWaiter(Timeout):
 
     connection: Connection | None
     waits: list[CommitWait]
+    pending: int
 
     def __init__(self, connection: Connection | None = None) -> None:
-        super().__init__()
         self.connection = connection
         self.waits = []
         self.pending = 0
@@ -171,25 +171,56 @@ class CommitWaiter(Timeout):
 
 
 class PartitionWaits:
-    """Batches of one partition, appended in one leadership of this broker, in the order of their offsets."""
+    """Batches of one partition, appended in one leadership of this broker, in the order of their offsets.
 
-    __slots__ = ("led_since", "partition", "waits")
+    `woken_by`: the partition, as it is now, whose batches are to be looked at soon.
+    """
+
+    __slots__ = ("first", "last", "led_since", "partition", "woken_by")
 
     def __init__(self, partition: Partition, led_since: int) -> None:
         self.partition = partition
         self.led_since = led_since
-        self.waits: deque[CommitWait] = deque()
+        self.woken_by: Partition | None = None
+        self.first: CommitWait | None = None
+        self.last: CommitWait | None = None
+
+    @property
+    def waits(self) -> list[CommitWait]:
+        """What is in the queue now, the smallest offset first."""
+        found, wait = [], self.first
+        while wait is not None:
+            found.append(wait)
+            wait = wait._next
+        return found
 
     def add(self, wait: CommitWait) -> None:
         """Put a batch in its place: behind all others, unless it repeats one that was appended before."""
-        waits = self.waits
-        at = len(waits)
-        while at > 0 and waits[at - 1].last_offset > wait.last_offset:
-            at -= 1
-        if at == len(waits):
-            waits.append(wait)
+        previous, following = self.last, None
+        while previous is not None and previous.last_offset > wait.last_offset:
+            previous, following = previous._previous, previous
+        wait._previous, wait._next = previous, following
+        if previous is None:
+            self.first = wait
         else:
-            waits.insert(at, wait)
+            previous._next = wait
+        if following is None:
+            self.last = wait
+        else:
+            following._previous = wait
+
+    def remove(self, wait: CommitWait) -> None:
+        """Take a batch out, wherever it is."""
+        previous, following = wait._previous, wait._next
+        wait._previous = wait._next = None
+        if previous is None:
+            self.first = following
+        else:
+            previous._next = following
+        if following is None:
+            self.last = previous
+        else:
+            following._previous = previous
 
 
 class CommitPurgatory:
@@ -197,13 +228,14 @@ class CommitPurgatory:
 
     `until_flushed`: they wait for the recovery point instead (acks=1 where `flush.messages` is set).
     A wake-up takes them in the order of their offsets and stops at the first that is not committed.
+    `watching`: the queues of the partitions with such batches, none of which is empty.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, until_flushed: bool = False) -> None:
         self._loop = loop
         self._until_flushed = until_flushed
         self.watching: dict[Hashable, PartitionWaits] = {}
-        self._woken: dict[Hashable, Partition] = {}
+        self._woken: list[PartitionWaits] = []
         self._timeouts = Timeouts(loop, self._expire)
 
     def __len__(self) -> int:
@@ -217,32 +249,39 @@ class CommitPurgatory:
             self._watch(wait)
 
     def _watch(self, wait: CommitWait) -> None:
-        key = wait.partition.topic_partition
+        partition = wait.partition
+        key = partition.topic_partition
         queue = self.watching.get(key)
-        if queue is not None and (queue.led_since != wait.led_since or queue.partition is not wait.partition):
+        if queue is not None and (queue.led_since != wait.led_since or queue.partition is not partition):
             self._fail(key, queue)
             queue = None
         if queue is None:
-            queue = self.watching[key] = PartitionWaits(wait.partition, wait.led_since)
+            queue = self.watching[key] = PartitionWaits(partition, wait.led_since)
         queue.add(wait)
 
     def wake(self, partition: Partition) -> None:
         """The partition's high watermark or leadership may have changed: look at its batches soon."""
-        key = partition.topic_partition
-        if key in self.watching:
+        queue = self.watching.get(partition.topic_partition)
+        if queue is None:
+            return
+        if queue.woken_by is None:
             if not self._woken:
                 self._loop.call_soon(self.run_woken)
-            self._woken[key] = partition
+            self._woken.append(queue)
+        queue.woken_by = partition
 
     def run_woken(self) -> None:
         """Complete what can be completed in the partitions that were woken."""
-        woken, self._woken = self._woken, {}
-        for key, partition in woken.items():
-            queue = self.watching.get(key)
-            if queue is not None:
-                self._complete_committed(key, queue, partition)
+        woken, self._woken = self._woken, []
+        for queue in woken:
+            partition, queue.woken_by = queue.woken_by, None
+            # All of its batches may have an outcome by now, and another queue may have replaced it.
+            if queue.first is not None:
+                assert partition is not None
+                self._complete_committed(queue, partition)
 
-    def _complete_committed(self, key: Hashable, queue: PartitionWaits, partition: Partition) -> None:
+    def _complete_committed(self, queue: PartitionWaits, partition: Partition) -> None:
+        key = partition.topic_partition
         if (
             queue.partition is not partition
             or not partition.is_leader
@@ -257,27 +296,33 @@ class CommitPurgatory:
             end_offset = partition.log.high_watermark
             if not partition.has_enough_in_sync():
                 error_code = _NOT_ENOUGH_REPLICAS
-        waits = queue.waits
-        while waits:
-            wait = waits[0]
-            if wait.last_offset >= end_offset:
-                break
-            waits.popleft()
+        wait = queue.first
+        while wait is not None and wait.last_offset < end_offset:
+            queue.remove(wait)
             self._settle(wait, error_code)
-        if not waits:
-            self.watching.pop(key, None)
+            wait = queue.first
+        self._drop_if_empty(key, queue)
+
+    def _drop_if_empty(self, key: Hashable, queue: PartitionWaits) -> None:
+        if queue.first is None and self.watching.get(key) is queue:
+            del self.watching[key]
 
     def _fail(self, key: Hashable, queue: PartitionWaits) -> None:
         """This broker did not lead all the time since: the batches may or may not be kept."""
         self.watching.pop(key, None)
-        for wait in queue.waits:
+        wait = queue.first
+        while wait is not None:
+            queue.remove(wait)
             self._settle(wait, _NOT_LEADER)
+            wait = queue.first
 
     def _settle(self, wait: CommitWait, error_code: ErrorCode) -> None:
-        if wait.is_over:
-            return
-        wait.is_over = True
+        """A batch that is in no queue any more has its outcome."""
         waiter = wait.waiter
+        if waiter is None:
+            return
+        # Else both would keep each other in memory.
+        wait.waiter = None
         waiter.pending -= 1
         try:
             waiter.on_outcome(wait, error_code)
@@ -289,23 +334,18 @@ class CommitPurgatory:
 
     def _expire(self, waiter: CommitWaiter) -> None:
         for wait in waiter.waits:
+            if wait.waiter is None:
+                continue
+            key = wait.partition.topic_partition
+            queue = self.watching[key]
+            queue.remove(wait)
+            self._drop_if_empty(key, queue)
             self._settle(wait, _NONE if self._is_done(wait) else _TIMED_OUT)
-            queue = self.watching.get(wait.partition.topic_partition)
-            if queue is not None:
-                self._drop_settled(wait.partition.topic_partition, queue)
 
     def _is_done(self, wait: CommitWait) -> bool:
         if self._until_flushed:
             return wait.partition.is_flushed(wait.last_offset)
         return wait.partition.is_committed(wait.last_offset)
-
-    def _drop_settled(self, key: Hashable, queue: PartitionWaits) -> None:
-        """What has timed out at the front of a queue must not stay there until the watermark moves."""
-        waits = queue.waits
-        while waits and waits[0].is_over:
-            waits.popleft()
-        if not waits:
-            self.watching.pop(key, None)
 
 
 def _close(connection: Connection | None) -> None:

@@ -9,7 +9,6 @@ Cython (timeouts.pxd has the C types), or interpreted as is.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -20,91 +19,106 @@ if cython.compiled:
 else:
     from odradek.common.c_clocks import monotonic_seconds
 
-# A queue may hold as many entries that are over as entries that wait, and these.
-_MIN_STALE = 64
+# So many queues may be empty; they are kept because the next request probably has the same timeout.
+_MAX_EMPTY_QUEUES = 64
 
 
 class Timeout:
-    """Waits until `deadline`, unless it is cancelled before. A subclass says for what."""
+    """Waits until `deadline`, unless it is cancelled before. A subclass says for what.
 
-    __slots__ = ("deadline", "is_over")
+    While it waits it is linked with its neighbours in a circular list, whose head is a Timeout as well.
+    """
 
+    __slots__ = ("_next", "_previous", "deadline", "is_over")
+
+    # Set when it begins to wait.
     deadline: float
+    is_over: bool
+    _previous: Timeout
+    _next: Timeout
 
-    def __init__(self) -> None:
-        self.deadline = 0.0
-        self.is_over = False
+
+# The neighbour of what does not wait.
+_NOWHERE = Timeout()
 
 
 class Timeouts:
-    """Everything that waits in one place; calls `on_timeout` for what is not over in time. On the loop."""
+    """Everything that waits in one place; calls `on_timeout` for what is not over in time. On the loop.
+
+    `queues`: by timeout, the head of a list whose first entry is the next of them to expire. The timer is set
+    for the first of all, or for an earlier one that was cancelled.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, on_timeout: Callable[[Any], None]) -> None:
         self._loop = loop
         self._on_timeout = on_timeout
-        self._queues: dict[int, deque[Timeout]] = {}
+        self.queues: dict[int, Timeout] = {}
+        self._max_queues = _MAX_EMPTY_QUEUES
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_deadline = 0.0
         self._count = 0
-        self._stale = 0
 
     def __len__(self) -> int:
         return self._count
 
     def add(self, timeout: Timeout, timeout_ms: int) -> None:
         """Have it expire in so many milliseconds."""
-        timeout.deadline = monotonic_seconds() + timeout_ms / 1000
-        queue = self._queues.get(timeout_ms)
-        if queue is None:
-            self._queues[timeout_ms] = deque((timeout,))
-            self._arm()  # it may be the first to expire
-        else:
-            queue.append(timeout)
+        deadline = timeout.deadline = monotonic_seconds() + timeout_ms / 1000
+        head = self.queues.get(timeout_ms)
+        if head is None:
+            head = self._add_queue(timeout_ms, deadline)
+        last = head._previous
+        last._next = head._previous = timeout
+        timeout._previous, timeout._next = last, head
+        timeout.is_over = False
         self._count += 1
 
     def cancel(self, timeout: Timeout) -> None:
         """It is over before its time."""
-        if timeout.is_over:
-            return
+        if not timeout.is_over:
+            self._remove(timeout)
+
+    def _remove(self, timeout: Timeout) -> None:
+        previous, following = timeout._previous, timeout._next
+        previous._next, following._previous = following, previous
+        # Two that are over must not keep each other in memory.
+        timeout._previous = timeout._next = _NOWHERE
         timeout.is_over = True
         self._count -= 1
-        self._stale += 1
-        if self._stale > self._count + _MIN_STALE:
-            self._drop_stale()
 
-    def _drop_stale(self) -> None:
-        self._stale = 0
-        for timeout_ms, queue in list(self._queues.items()):
-            waiting = deque(one for one in queue if not one.is_over)
-            if waiting:
-                self._queues[timeout_ms] = waiting
-            else:
-                del self._queues[timeout_ms]
+    def _add_queue(self, timeout_ms: int, deadline: float) -> Timeout:
+        """A queue for timeouts of this length; its first will be over at `deadline`."""
+        if len(self.queues) >= self._max_queues:
+            self._drop_empty_queues()
+        head = self.queues[timeout_ms] = Timeout()
+        head._previous = head._next = head
+        if self._timer is None or deadline < self._timer_deadline:
+            self._set_timer(deadline)
+        return head
 
-    def _arm(self) -> None:
-        """Set the timer for whatever expires first."""
+    def _drop_empty_queues(self) -> None:
+        self.queues = {timeout_ms: head for timeout_ms, head in self.queues.items() if head._next is not head}
+        self._max_queues = 2 * len(self.queues) + _MAX_EMPTY_QUEUES
+
+    def _set_timer(self, deadline: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
-        if self._queues:
-            first = min(queue[0].deadline for queue in self._queues.values())
-            self._timer = self._loop.call_later(max(first - monotonic_seconds(), 0), self._expire)
+        self._timer_deadline = deadline
+        self._timer = self._loop.call_later(max(deadline - monotonic_seconds(), 0), self._expire)
 
     def _expire(self) -> None:
         self._timer = None
         now = monotonic_seconds()
         expired = []
-        for timeout_ms, queue in list(self._queues.items()):
-            while queue and (queue[0].is_over or queue[0].deadline <= now):
-                one = queue.popleft()
-                if one.is_over:
-                    self._stale -= 1
-                else:
-                    one.is_over = True
-                    self._count -= 1
-                    expired.append(one)
-            if not queue:
-                del self._queues[timeout_ms]
-        self._arm()
+        for head in self.queues.values():
+            first = head._next
+            while first is not head and first.deadline <= now:
+                self._remove(first)
+                expired.append(first)
+                first = head._next
+        self._drop_empty_queues()
+        if self.queues:
+            self._set_timer(min([head._next.deadline for head in self.queues.values()]))
         for one in sorted(expired, key=_deadline):
             self._on_timeout(one)
 

@@ -11,6 +11,7 @@ from odradek.testing.history.operations import (
     Commit,
     Committed,
     End,
+    Ends,
     Fault,
     Operation,
     Outcome,
@@ -22,6 +23,7 @@ from odradek.testing.history.operations import (
 )
 
 TOPIC, PARTITIONS, GROUP = "t", 2, "g"
+COPIERS, SOURCE, WITHIN_MS = "copiers", "source", 1000
 PRODUCERS = ("a", "b")
 
 
@@ -35,6 +37,9 @@ class SmallCluster:
     now_ms: int = 0
     positions: dict[tuple[str, int], int] = field(default_factory=lambda: defaultdict(int))
     ends: dict[str, End] = field(default_factory=dict)
+    copied: int = 0
+    """The offset that transactions have committed, and the highest one that they have tried to."""
+    tried: int = 0
 
     def tick(self) -> int:
         self.now_ms += 1
@@ -60,8 +65,23 @@ class SmallCluster:
         transaction = f"{worker}/{self.sent}"
         for number in range(count):
             self.send(worker, number % PARTITIONS, Outcome.ACKNOWLEDGED, True, transaction)
+        self.tried += 1
+        began, ended = self.tick(), self.tick()
+        self.operations.append(
+            Commit(worker, began, ended, COPIERS, SOURCE, 0, self.tried, Outcome.ACKNOWLEDGED, transaction)
+        )
         self.ends[transaction] = end
+        self.look_at_ends(open_since=len(self.log[0]) - count)
         self.operations.append(TransactionEnd(worker, self.tick(), transaction, end))
+        if end is End.COMMITTED:
+            self.copied = self.tried
+        self.look_at_ends()
+        self.operations.append(Committed("look", self.tick(), COPIERS, SOURCE, 0, self.copied or -1))
+
+    def look_at_ends(self, open_since: int | None = None) -> None:
+        end = len(self.log[0])
+        stable = end if open_since is None else max(0, open_since)
+        self.operations.append(Ends("look", self.tick(), TOPIC, 0, stable, end, WITHIN_MS))
 
     def read(
         self, worker: str, partition: int, count: int, *, committed: bool = False, group: str = ""

@@ -14,6 +14,7 @@ from odradek.testing.history.operations import (
     Commit,
     Committed,
     End,
+    Ends,
     Fault,
     History,
     Operation,
@@ -27,7 +28,7 @@ from odradek.testing.history.operations import (
     encode,
 )
 from odradek.testing.history.verdict import check
-from testing.history.good_histories import GROUP, TOPIC, good_histories
+from testing.history.good_histories import COPIERS, GROUP, SOURCE, TOPIC, WITHIN_MS, good_histories
 
 Operations = list[Operation]
 few = settings(max_examples=25)
@@ -245,6 +246,70 @@ def test_a_committed_offset_that_goes_back_is_found_unless_reset(operations, by_
     fetched = Committed("member", 10_000, GROUP, TOPIC, 0, 0)
     found = broken([*operations, *resets, back if by_commit else fetched])
     assert ("committed offset goes back" in found) != was_reset
+
+
+def commits_in(operations: Operations, end: End) -> list[Commit]:
+    ended = {one.transaction for one in operations if isinstance(one, TransactionEnd) and one.end is end}
+    return [one for one in operations if isinstance(one, Commit) and one.transaction in ended]
+
+
+@few
+@given(good_histories(), st.data())
+def test_an_offset_of_a_committed_transaction_that_is_not_there_goes_back(operations, data):
+    commit = data.draw(st.sampled_from(commits_in(operations, End.COMMITTED)))
+    fetched = Committed("late", 10_000, COPIERS, SOURCE, 0, commit.offset - 1)
+    assert "committed offset goes back" in broken([*operations, fetched])
+
+
+@few
+@given(good_histories(), st.data())
+def test_an_offset_of_an_aborted_transaction_is_found(operations, data):
+    commit = data.draw(st.sampled_from(commits_in(operations, End.ABORTED)))
+    fetched = Committed("late", commit.ended_ms, COPIERS, SOURCE, 0, commit.offset)
+    assert "uncommitted offset" in broken([*operations, fetched])
+    by_others = replace(commit, worker="other", transaction="", outcome=Outcome.UNKNOWN)
+    assert "uncommitted offset" not in broken([*operations, fetched, by_others])
+
+
+def with_end_unknown(operations: Operations, transaction: str) -> Operations:
+    return [
+        replace(one, end=End.UNKNOWN)
+        if isinstance(one, TransactionEnd) and one.transaction == transaction
+        else one
+        for one in operations
+    ]
+
+
+@few
+@given(good_histories(), st.data())
+def test_an_offset_without_the_records_of_its_transaction_is_torn(operations, data):
+    commit = data.draw(st.sampled_from(commits_in(operations, End.ABORTED)))
+    unknown = with_end_unknown(operations, commit.transaction)
+    assert broken(unknown) == set()
+    fetched = Committed("late", 10_000, COPIERS, SOURCE, 0, commit.offset)
+    assert "torn offset" in broken([*unknown, fetched])
+
+
+@few
+@given(good_histories(), st.data())
+def test_records_without_the_offset_of_their_transaction_are_torn(operations, data):
+    commit = data.draw(st.sampled_from(commits_in(operations, End.COMMITTED)))
+    unknown = with_end_unknown(operations, commit.transaction)
+    before = Committed("early", 0, COPIERS, SOURCE, 0, 0)
+    assert "torn offset" not in broken([*unknown, before])
+    assert "torn offset" in broken([*unknown, replace(before, at_ms=10_000)])
+
+
+@few
+@given(good_histories(), st.sampled_from([0, WITHIN_MS]))
+def test_a_last_stable_offset_that_stays_behind_for_too_long_is_stuck(operations, broken_ms):
+    offset, began_ms = 999_999, 10_000
+    seen = Ends("look", began_ms, TOPIC, 0, 0, offset, WITHIN_MS)
+    later = replace(seen, at_ms=began_ms + WITHIN_MS + 1)
+    fault = Fault("kill", "1", began_ms, began_ms + broken_ms)
+    assert ("stuck" in broken([*operations, seen, fault, later])) == (broken_ms == 0)
+    in_time = replace(seen, at_ms=began_ms + WITHIN_MS, last_stable_offset=offset)
+    assert "stuck" not in broken([*operations, seen, in_time, replace(later, last_stable_offset=offset)])
 
 
 def test_an_unknown_commit_promises_nothing():

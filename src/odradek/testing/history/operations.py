@@ -80,7 +80,10 @@ class Poll:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """An offset that a group member committed: the next one to read."""
+    """An offset that a group member committed: the next one to read.
+
+    In a transaction it takes effect when that is committed; its offsets only grow in a group.
+    """
 
     worker: str
     at_ms: int
@@ -90,11 +93,15 @@ class Commit:
     partition: int
     offset: int
     outcome: Outcome
+    transaction: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """A group's committed offset as somebody fetched it; -1 if there is none."""
+    """A group's committed offset as somebody fetched it, from `at_ms` on; -1 if there is none.
+
+    Where offsets are committed in transactions the fetch has waited for open ones (require stable).
+    """
 
     worker: str
     at_ms: int
@@ -123,6 +130,22 @@ class TransactionEnd:
 
 
 @dataclass(frozen=True, slots=True)
+class Ends:
+    """Up to where a partition may be read, and up to where with read_committed, as somebody saw it.
+
+    `within_ms`: how long the cluster has, without faults, to decide all that is below the high watermark.
+    """
+
+    worker: str
+    at_ms: int
+    topic: str
+    partition: int
+    last_stable_offset: int
+    high_watermark: int
+    within_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class WholeRead:
     """This reader read the topic from its beginning to its end, after all faults were healed."""
 
@@ -141,7 +164,7 @@ class Fault:
     healed_ms: int = -1
 
 
-Operation = Send | Poll | Commit | Committed | Reset | TransactionEnd | WholeRead | Fault
+Operation = Send | Poll | Commit | Committed | Reset | TransactionEnd | Ends | WholeRead | Fault
 _KINDS: dict[str, type[Operation]] = {
     "send": Send,
     "poll": Poll,
@@ -149,6 +172,7 @@ _KINDS: dict[str, type[Operation]] = {
     "committed": Committed,
     "reset": Reset,
     "transaction": TransactionEnd,
+    "ends": Ends,
     "whole": WholeRead,
     "fault": Fault,
 }
@@ -165,6 +189,7 @@ class History:
     committed: list[Committed] = field(default_factory=list)
     resets: list[Reset] = field(default_factory=list)
     transactions: list[TransactionEnd] = field(default_factory=list)
+    ends: list[Ends] = field(default_factory=list)
     whole_reads: list[WholeRead] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
 
@@ -191,6 +216,8 @@ class History:
                 self.resets.append(operation)
             case TransactionEnd():
                 self.transactions.append(operation)
+            case Ends():
+                self.ends.append(operation)
             case WholeRead():
                 self.whole_reads.append(operation)
             case Fault():
@@ -203,6 +230,7 @@ class History:
         yield from self.committed
         yield from self.resets
         yield from self.transactions
+        yield from self.ends
         yield from self.whole_reads
         yield from self.faults
 

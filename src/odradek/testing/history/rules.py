@@ -7,27 +7,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import NamedTuple
 
 from odradek.testing.history.operations import Commit, Committed, End, Outcome, Read, Send
+from odradek.testing.history.transaction_rules import stuck, torn_offset, torn_transaction, uncommitted_offset
 from odradek.testing.history.view import PartitionView, Place, View
-
-
-class Violation(NamedTuple):
-    """One contradiction: the rule, the place and what was found there."""
-
-    rule: str
-    place: str
-    offset: int
-    found: str
-
-    def __str__(self) -> str:
-        return f"{self.rule}: {self.place} at offset {self.offset}: {self.found}"
-
-
-Rule = Callable[[View], Iterator[Violation]]
+from odradek.testing.history.violation import Rule, Violation
 
 
 def lost(view: View) -> Iterator[Violation]:
@@ -107,22 +93,6 @@ def aborted_read(view: View) -> Iterator[Violation]:
                 yield _by_reader("aborted read", poll.worker, read, f"{send.transaction} was aborted")
 
 
-def torn_transaction(view: View) -> Iterator[Violation]:
-    """Readers with read_committed saw a part of a transaction, but never the rest."""
-    seen = {read.value for poll in view.history.polls if poll.read_committed for read in poll.reads}
-    members: dict[str, list[Send]] = defaultdict(list)
-    for send in view.history.sends:
-        if send.transaction and send.outcome is Outcome.ACKNOWLEDGED:
-            members[send.transaction].append(send)
-    for transaction, sends in members.items():
-        missing = [send for send in sends if send.value not in seen]
-        if 0 < len(missing) < len(sends):
-            first = missing[0]
-            place = str(Place(first.topic, first.partition))
-            found = f"{transaction}: {len(missing)} of {len(sends)} records are missing"
-            yield Violation("torn transaction", place, first.offset, found)
-
-
 def reordered_send(view: View) -> Iterator[Violation]:
     """Two sends of one producer to one partition, the later one at a lower offset."""
     for place, partition in view.partitions.items():
@@ -190,7 +160,11 @@ def committed_goes_back(view: View) -> Iterator[Violation]:
     """A group's committed offset is lower than one acknowledged before, without anybody resetting it."""
     highest = _HighestCommits(view)
     fetched: list[Commit | Committed] = [*view.history.committed]
-    accepted = [commit for commit in view.history.commits if commit.outcome is Outcome.ACKNOWLEDGED]
+    accepted = [
+        commit
+        for commit in view.history.commits
+        if commit.outcome is Outcome.ACKNOWLEDGED and not commit.transaction
+    ]
     for operation in fetched + accepted:
         before = highest.before(operation)
         if operation.offset < before:
@@ -208,12 +182,13 @@ class _HighestCommits:
             self._resets[reset.group].append(reset.at_ms)
         self._ended: dict[tuple[str, int, Place], list[int]] = defaultdict(list)
         self._highest: dict[tuple[str, int, Place], list[int]] = defaultdict(list)
-        for commit in sorted(view.history.commits, key=lambda commit: commit.ended_ms):
-            if commit.outcome is Outcome.ACKNOWLEDGED:
-                key = self._key(commit)
-                before = self._highest[key][-1] if self._highest[key] else -1
-                self._ended[key].append(commit.ended_ms)
-                self._highest[key].append(max(before, commit.offset))
+        effective = [(view.effective_ms(commit), commit) for commit in view.history.commits]
+        known = [(at_ms, commit) for at_ms, commit in effective if at_ms is not None]
+        for at_ms, commit in sorted(known, key=lambda one: one[0]):
+            key = self._key(commit)
+            before = self._highest[key][-1] if self._highest[key] else -1
+            self._ended[key].append(at_ms)
+            self._highest[key].append(max(before, commit.offset))
 
     def before(self, operation: Commit | Committed) -> int:
         """-1 if there is none."""
@@ -241,6 +216,9 @@ RULES: dict[str, Rule] = {
     "never sent": never_sent,
     "aborted read": aborted_read,
     "torn transaction": torn_transaction,
+    "torn offset": torn_offset,
+    "uncommitted offset": uncommitted_offset,
+    "stuck": stuck,
     "reordered send": reordered_send,
     "reordered poll": reordered_poll,
     "skipped": skipped,

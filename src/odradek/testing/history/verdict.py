@@ -6,8 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 
 from odradek.testing.history.operations import History, Outcome
-from odradek.testing.history.rules import RULES, Violation
+from odradek.testing.history.rules import RULES
 from odradek.testing.history.view import View
+from odradek.testing.history.violation import Violation
 
 EXAMPLES = 5
 

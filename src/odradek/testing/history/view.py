@@ -7,7 +7,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from odradek.testing.history.operations import CLIENT_KILLED, End, History, Outcome, Poll, Read, Send
+from odradek.testing.history.operations import (
+    CLIENT_KILLED,
+    Commit,
+    Committed,
+    End,
+    History,
+    Outcome,
+    Poll,
+    Read,
+    Send,
+)
 
 
 class Place(NamedTuple):
@@ -105,6 +115,25 @@ class View:
     def committed_only(self) -> frozenset[str]:
         """The readers that read with isolation.level=read_committed."""
         return frozenset(poll.worker for poll in self.history.polls if poll.read_committed)
+
+    def effective_ms(self, commit: Commit) -> int | None:
+        """By when a committed offset was certainly in effect; None if it is not known to be."""
+        if commit.outcome is not Outcome.ACKNOWLEDGED:
+            return None
+        return commit.ended_ms if not commit.transaction else self._committed_ms.get(commit.transaction)
+
+    @cached_property
+    def _committed_ms(self) -> dict[str, int]:
+        ends = self.history.transactions
+        return {end.transaction: end.at_ms for end in ends if end.end is End.COMMITTED}
+
+    @cached_property
+    def fetched_by_group(self) -> dict[tuple[str, Place], list[Committed]]:
+        """The offsets that were fetched of a group and a partition."""
+        fetched: dict[tuple[str, Place], list[Committed]] = defaultdict(list)
+        for one in self.history.committed:
+            fetched[one.group, Place(one.topic, one.partition)].append(one)
+        return fetched
 
     @cached_property
     def polls_of_group(self) -> dict[str, list[Poll]]:

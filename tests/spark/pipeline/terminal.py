@@ -23,14 +23,17 @@ PATIENCE_S = 200
 class Terminal:
     """Runs commands with a state directory of their own."""
 
-    def __init__(self, directory: Path, **environment: str) -> None:
+    def __init__(
+        self, directory: Path, module: str = "odradek.cli.main", **environment: str
+    ) -> None:
         self.directory = directory
+        self.module = module
         own = {"ODRADEK_PIPELINE_STATE": str(directory / "state")}
         self.environment: dict[str, str] = {**os.environ, **own, **environment}
         self.started: list[subprocess.Popen[str]] = []
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "odradek.cli.main", "pipeline", *arguments]
+        command = [sys.executable, "-m", self.module, "pipeline", *arguments]
         process = subprocess.Popen(
             command,
             cwd=self.directory,
@@ -65,8 +68,10 @@ class Terminal:
 
 
 @contextmanager
-def a_terminal(directory: Path, **environment: str) -> Iterator[Terminal]:
-    terminal = Terminal(directory, **environment)
+def a_terminal(
+    directory: Path, module: str = "odradek.cli.main", **environment: str
+) -> Iterator[Terminal]:
+    terminal = Terminal(directory, module, **environment)
     try:
         yield terminal
     finally:

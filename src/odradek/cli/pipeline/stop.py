@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import time
+from contextlib import suppress
 
 import click
 
 from odradek.cli.connecting import Failed, friendly_errors
+
+
+_AGAIN_SECONDS = 0.3
 
 
 @click.command("stop")
@@ -28,11 +32,14 @@ def command(name: str, now: bool, timeout: float) -> None:
         run = StateDirectory(name).read()
         if run.state not in LIVE:
             raise NoSuchRun(f"the pipeline {name} is not running: it is {run.state}")
-    for _ in range(2 if now else 1):
-        os.kill(run.pid, signal.SIGTERM)
-        time.sleep(0.2 if now else 0)
     deadline = time.monotonic() + timeout
+    signalled_s = 0.0
     while process_start(run.pid) == run.process_start:
+        # Again and again with --now: of two signals that come close together, one can get lost.
+        if not signalled_s or (now and time.monotonic() > signalled_s + _AGAIN_SECONDS):
+            signalled_s = time.monotonic()
+            with suppress(ProcessLookupError):
+                os.kill(run.pid, signal.SIGTERM)
         if time.monotonic() > deadline:
             raise Failed(
                 f"{name} has not ended after {timeout:g} s; `odradek pipeline stop --now {name}` ends it"

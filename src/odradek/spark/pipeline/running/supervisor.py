@@ -61,7 +61,7 @@ class Supervisor:
         self._driver: DriverProcess | None = None
         self._stop_requests = 0
         self._stop_requested = threading.Event()
-        self._is_permanent = False
+        self._is_permanent = self._has_reason = False
         self._written_s = 0.0
         now = datetime.now(UTC).isoformat(timespec="seconds")
         self._status = RunStatus(
@@ -111,7 +111,7 @@ class Supervisor:
                 self.summary.state = "stopped"
                 self._write_status(states.STOPPED)
                 return EXIT_DONE
-            if self.summary.error is None:
+            if not self._has_reason:
                 self.summary.fail(f"the driver ended by itself ({code}); its log is {self.directory.log}")
             restarts, delay_s = after_failure(restarts, time.monotonic() - started_s, self._is_permanent)
             if delay_s is None or self._stop_requests:
@@ -130,9 +130,11 @@ class Supervisor:
         output = None if not shows_output else 2 if self._options.rows_to_stderr else 1
         arguments = self._options.arguments(self.pipeline.file)
         is_local = self._options.master_of(self.pipeline).startswith("local")
-        self._is_permanent = False
+        self._is_permanent = self._has_reason = False
         self._driver = driver = DriverProcess(arguments, self.directory.log, locks, output, is_local)
-        if self._stop_requests:
+        if self._stop_requests > 1:
+            driver.kill()
+        elif self._stop_requests:
             driver.stop()
         for event in driver.events():
             self._take(event)
@@ -148,7 +150,7 @@ class Supervisor:
         if event["event"] == "running":
             self.summary.error = None
         if event["event"] == "failed":
-            self._is_permanent = bool(event["is_permanent"])
+            self._is_permanent, self._has_reason = bool(event["is_permanent"]), True
         is_due = time.monotonic() - self._written_s >= _STATUS_SECONDS
         if is_due or event["event"] not in ("progress", "lag"):
             self._write_status(self.summary.state)

@@ -1,0 +1,56 @@
+"""A driver without Spark: each start does what the next line of the file FAKE_DRIVER says, and removes it.
+
+wait            run until it is asked to stop
+hang            run, and go on with its micro-batch when it is asked to stop
+slow            be asked to stop before Spark has started
+done            run to the end of what is there
+fail            fail for a reason that may pass
+refuse          fail for a reason that stays
+die             end without a word
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+
+def main() -> int:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--events", type=int)
+    events = os.fdopen(parser.parse_known_args()[0].events, "w", buffering=1)
+    plan = Path(os.environ["FAKE_DRIVER"])
+    step, _, rest = plan.read_text().partition("\n")
+    plan.write_text(rest)
+
+    def report(event: str, **fields: Any) -> None:
+        events.write(json.dumps({"event": event, **fields}) + "\n")
+
+    if step == "die":
+        return 3
+    if step == "slow":
+        (plan.parent / "begun").touch()
+        return int(sys.stdin.readline() != "stop\n")
+    report("session", jvm_pid=os.getpid(), master="local[2]")
+    if step in ("fail", "refuse"):
+        report("failed", error=f"it did {step}", is_permanent=step == "refuse")
+        return 2 if step == "refuse" else 1
+    report("running", queries=["all"], dead_letters=[])
+    if step == "done":
+        return 0
+    was_asked = sys.stdin.readline() == "stop\n"
+    report("stopping")
+    while step == "hang":
+        time.sleep(1)
+    return int(not was_asked)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

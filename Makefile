@@ -11,7 +11,7 @@ DEV    := $(VENV)/.ready-to-develop
 SPARK_VENV := .venv-spark
 SPARK  := $(SPARK_VENV)/.ready
 
-.PHONY: planted-bugs long run test check bench docs generate format clean fuzz faults peers spark
+.PHONY: planted-bugs long demo run test check bench docs generate format clean fuzz faults peers spark
 
 run: $(RUN) ## start a broker on 127.0.0.1:9092, data in ./odradek-data
 	@echo "Kafka clients connect with bootstrap.servers=127.0.0.1:9092 once it says ready."

@@ -17,10 +17,13 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 from odradek import Admin, Producer
+from odradek.common.errors import OdradekError
 from odradek.spark.pipeline.definition.load import load
 from odradek.spark.pipeline.running.preflight import check_machine
 from odradek.spark.pipeline.running.supervisor import RunOptions, Supervisor
@@ -40,7 +43,18 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=45.0, help="how long the pipeline runs")
     parser.add_argument("--plot", default="demo.png", help="where the plot goes")
     options = parser.parse_args()
-    check_machine()
+    try:
+        check_machine()
+        return run(options.seconds, options.plot)
+    except OdradekError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def run(seconds: float, plot: str) -> int:
+    """The broker and all that runs beside it, until the end."""
     # The broker runs in this process: Ctrl-C at the terminal would end one of its own.
     with tempfile.TemporaryDirectory(prefix="odradek-demo-") as directory, Cluster() as cluster:
         os.environ |= {"BROKERS": cluster.bootstrap, "OUTPUT": directory}
@@ -53,12 +67,12 @@ def main() -> int:
         generator = threading.Thread(target=generate, args=(cluster.bootstrap, is_over))
         generator.start()
         try:
-            code = run_pipeline(options.seconds)
+            code = run_pipeline(seconds)
         finally:
             is_over.set()
             generator.join()
         if code == 0:
-            show(Path(directory), options.plot)
+            show(Path(directory), plot)
     return code
 
 
@@ -96,18 +110,29 @@ def run_pipeline(seconds: float) -> int:
         time.sleep(seconds)
         supervisor.request_stop()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: supervisor.request_stop())
     threading.Thread(target=stop_later, daemon=True).start()
-    if sys.stdout.isatty():
-        with TerminalView(supervisor.summary):
+    with requests_to_stop(supervisor):
+        if sys.stdout.isatty():
+            with TerminalView(supervisor.summary):
+                code = supervisor.run()
+        else:
             code = supervisor.run()
-    else:
-        code = supervisor.run()
-        print(line(supervisor.summary, time.monotonic()))
+            print(line(supervisor.summary, time.monotonic()))
     if supervisor.summary.error:
         print(f"Error: {supervisor.summary.error}", file=sys.stderr)
     return code
+
+
+@contextmanager
+def requests_to_stop(supervisor: Supervisor) -> Iterator[None]:
+    """Ctrl-C and SIGTERM stop the pipeline while it runs, and this program before and after."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda *_: supervisor.request_stop()) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
 def show(directory: Path, plot: str) -> None:

@@ -23,9 +23,7 @@ PATIENCE_S = 200
 class Terminal:
     """Runs commands with a state directory of their own."""
 
-    def __init__(
-        self, directory: Path, module: str = "odradek.cli.main", **environment: str
-    ) -> None:
+    def __init__(self, directory: Path, module: str = "odradek.cli.main", **environment: str) -> None:
         self.directory = directory
         self.module = module
         own = {"ODRADEK_PIPELINE_STATE": str(directory / "state")}
@@ -68,9 +66,7 @@ class Terminal:
 
 
 @contextmanager
-def a_terminal(
-    directory: Path, module: str = "odradek.cli.main", **environment: str
-) -> Iterator[Terminal]:
+def a_terminal(directory: Path, module: str = "odradek.cli.main", **environment: str) -> Iterator[Terminal]:
     terminal = Terminal(directory, module, **environment)
     try:
         yield terminal

@@ -11,7 +11,6 @@ import click
 
 from odradek.cli.connecting import Failed, friendly_errors
 
-
 _AGAIN_SECONDS = 0.3
 
 

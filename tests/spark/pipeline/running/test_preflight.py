@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from odradek.spark.pipeline.definition.errors import PipelineError
 from odradek.spark.pipeline.definition.yaml_file import parse
-from odradek.spark.pipeline.running.preflight import check_options
+from odradek.spark.pipeline.running.preflight import CannotRun, check_java, check_options
 
 TEXT = """\
 name: copy
@@ -42,3 +44,29 @@ def test_a_wrong_option_is_named_with_its_line(old, new, error):
 
 def test_options_of_the_official_connector_are_left_to_it():
     check_options(parse(f"connector: kafka\n{TEXT.replace('maxRecords', 'kafkaRecords')}", "copy.yaml", {}))
+
+
+def a_java(home: Path, version: str) -> Path:
+    java = home / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2026-01-20' >&2\n")
+    java.chmod(0o755)
+    return java
+
+
+@pytest.mark.parametrize(("version", "said"), [("11.0.22", "Java 11"), ("1.8.0_392", "Java 8")])
+def test_a_java_that_is_too_old_is_named(tmp_path, version, said):
+    java = a_java(tmp_path, version)
+    for environment in ({"JAVA_HOME": str(tmp_path)}, {"PATH": str(java.parent)}):
+        with pytest.raises(CannotRun, match=f"{java} is {said}, and Spark needs 17"):
+            check_java(environment)
+
+
+def test_java_17_and_later_are_taken_and_none_is_a_sentence(tmp_path):
+    for version in ("17.0.9", "21", "24-ea"):
+        a_java(tmp_path / version, version)
+        check_java({"JAVA_HOME": str(tmp_path / version)})
+    with pytest.raises(CannotRun, match="Java was not found: install Java 17"):
+        check_java({"PATH": str(tmp_path)})
+    with pytest.raises(CannotRun, match="which has no bin/java"):
+        check_java({"JAVA_HOME": str(tmp_path)})

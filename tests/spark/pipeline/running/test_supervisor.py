@@ -20,7 +20,7 @@ from odradek.spark.pipeline.running.state_directory import (
     RunStatus,
     process_start,
 )
-from spark.pipeline.terminal import Terminal, a_terminal, until
+from spark.pipeline.terminal import Terminal, until
 
 TESTS = Path(__file__).resolve().parents[3]
 PIPELINE = """\

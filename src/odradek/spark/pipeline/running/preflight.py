@@ -7,6 +7,8 @@ import importlib.util
 import os
 import re
 import shutil
+import subprocess
+from collections.abc import Mapping
 
 from odradek.client.admin.admin import Admin
 from odradek.common.errors import ConfigError, OdradekError
@@ -17,6 +19,7 @@ from odradek.spark.sink.options import sink_options
 from odradek.spark.source.options import source_options
 
 _OURS = "odradek"
+_LEAST_JAVA = 17
 
 
 class CannotRun(OdradekError):
@@ -27,11 +30,34 @@ def check_machine() -> None:
     """CannotRun unless PySpark and Java are there."""
     if importlib.util.find_spec("pyspark") is None:
         raise CannotRun("PySpark is not installed: pip install 'odradek[spark]'")
-    home = os.environ.get("JAVA_HOME")
+    check_java(os.environ)
+
+
+def check_java(environment: Mapping[str, str]) -> None:
+    """CannotRun unless there is a Java that Spark can use."""
+    home = environment.get("JAVA_HOME")
     if home and not os.access(os.path.join(home, "bin", "java"), os.X_OK):
         raise CannotRun(f"JAVA_HOME is {home}, which has no bin/java: install Java 17, or correct it")
-    if not home and shutil.which("java") is None:
+    java = os.path.join(home, "bin", "java") if home else shutil.which("java", path=environment.get("PATH"))
+    if java is None:
         raise CannotRun("Java was not found: install Java 17 (a JRE is enough), or set JAVA_HOME")
+    version = _java_version(java)
+    if version is not None and version < _LEAST_JAVA:
+        raise CannotRun(
+            f"{java} is Java {version}, and Spark needs {_LEAST_JAVA}: install it, or set JAVA_HOME"
+        )
+
+
+def _java_version(java: str) -> int | None:
+    """17 for version "17.0.9", 8 for version "1.8.0_392"; None if it says something else."""
+    try:
+        said = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=30, check=False
+        ).stderr
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(r'version "(?:1\.)?(\d+)', said)
+    return int(found.group(1)) if found else None
 
 
 def check_options(pipeline: PipelineModel) -> None:

@@ -30,7 +30,7 @@ PLAN = [
 ]
 
 
-@pytest.mark.parametrize("form", ["foreach-batch"])
+@pytest.mark.parametrize("form", ["foreach-batch", pytest.param("data-source", marks=pytest.mark.long)])
 def test_every_row_is_there_once_after_a_kill_of_each_kind(form: str, tmp_path: Path) -> None:
     brokers = odradek_brokers(tmp_path / "brokers", 3, **FAULT_SETTINGS, min_insync_replicas="2")
     try:

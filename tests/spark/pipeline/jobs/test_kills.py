@@ -1,6 +1,7 @@
 """The ready jobs while their driver and their broker are killed with -9 in the middle of micro-batches.
 
-File sinks have every row once, topics every row at least once, dead letters exactly the bad records.
+File sinks and, for readers of what is committed, topics have every row once; dead letters are exactly the bad
+records.
 Each starts two JVMs and takes about a minute: run by `make long`.
 """
 
@@ -135,10 +136,10 @@ def topics(bootstrap: str, *names: str, partitions: int = 2) -> None:
 
 
 def records(bootstrap: str, topic: str) -> list[Any]:
-    """All records of a topic."""
+    """All records of a topic that are committed."""
     expected = ends(bootstrap, topic)
     found: list[Any] = []
-    with Consumer(bootstrap_servers=bootstrap) as consumer:
+    with Consumer(bootstrap_servers=bootstrap, isolation_level="read_committed") as consumer:
         for number in range(2):
             place = TopicPartition(topic, number)
             if str(place) in expected:
@@ -176,7 +177,7 @@ def test_archive_has_every_row_once_and_the_bad_records_as_dead_letters(job):
     archived = job.table("output/orders")
     assert sorted(row["order_id"] for row in archived) == list(range(1000))
     dead = records(job.bootstrap, "orders-dead")
-    assert {record["value"] for record in dead} == {value for _, value in bad}
+    assert sorted(record["value"] for record in dead) == sorted(value for _, value in bad)
 
 
 def test_latest_has_every_key_once(job):
@@ -220,17 +221,17 @@ def test_sessions_has_every_session_once(job):
     assert sorted((row["user"], row["clicks"], row["first"].isoformat()) for row in rows) == expected
 
 
-def test_deduplicate_has_every_order_at_least_once(job):
+def test_deduplicate_has_every_order_once(job):
     topics(job.bootstrap, "orders", "orders-unique")
     job.limit('            "orders",\n', f'            "orders", max_offsets_per_trigger={LIMIT},\n')
     rows = as_json({**row, "at": at(row["order_id"])} for row in orders(800))
     job.survive("orders", [row for n, row in enumerate(rows) for _ in range(2 if n % 5 == 0 else 1)])
 
     unique = [json.loads(record["value"]) for record in records(job.bootstrap, "orders-unique")]
-    assert {row["order_id"] for row in unique} == set(range(800))
+    assert sorted(row["order_id"] for row in unique) == list(range(800))
 
 
-def test_enrich_has_every_paid_order_at_least_once(job):
+def test_enrich_has_every_paid_order_once(job):
     topics(job.bootstrap, "orders", "payments", "paid-orders")
     job.limit("format: json", f"format: json\n    max_offsets_per_trigger: {LIMIT}")
     paid = [{**row, "at": at(row["order_id"])} for row in orders(800)]
@@ -247,12 +248,12 @@ def test_enrich_has_every_paid_order_at_least_once(job):
     job.stop(run)
 
     joined = [json.loads(record["value"]) for record in records(job.bootstrap, "paid-orders")]
-    assert {(row["order_id"], row["method"]) for row in joined} == {
+    assert sorted((row["order_id"], row["method"]) for row in joined) == [
         (row["order_id"], row["method"]) for row in payments
-    }
+    ]
 
 
-def test_backfill_has_every_row_at_least_once(job):
+def test_backfill_has_every_row_once(job):
     topics(job.bootstrap, "products")
     job.limit("stream: true", "stream: true\n    max_files_per_trigger: 1")
     source = job.directory / "sample/products"
@@ -266,19 +267,19 @@ def test_backfill_has_every_row_at_least_once(job):
             hidden.write_text("\n".join(map(json.dumps, rows)))
             hidden.rename(source / f"{number}.json")
 
-    def written() -> set[int]:
-        return {json.loads(record["value"])["product_id"] for record in records(job.bootstrap, "products")}
+    def written() -> list[int]:
+        return [json.loads(record["value"])["product_id"] for record in records(job.bootstrap, "products")]
 
     write_files(range(15))
     job.kill_driver_in_batch()
     write_files(range(15, 30))
     run = job.start_and_kill_broker()
-    until(lambda: len(written()) == 300)
+    until(lambda: len(written()) >= 300)
     job.stop(run)
-    assert written() == set(range(300))
+    assert sorted(written()) == list(range(300))
 
 
-def test_mirror_has_every_record_at_least_once(job):
+def test_mirror_has_every_record_once(job):
     with Cluster(process=True) as there:
         for one in (job.bootstrap, there.bootstrap):
             topics(one, "orders")
@@ -287,6 +288,6 @@ def test_mirror_has_every_record_at_least_once(job):
         rows = [(None, b"value %d" % number) for number in range(1000)]
         job.survive("orders", rows)
         copied = records(there.bootstrap, "orders")
-        assert {(record["value"], record["partition"]) for record in copied} == {
+        assert sorted((record["value"], record["partition"]) for record in copied) == sorted(
             (value, number % 500 % 2) for number, (_, value) in enumerate(rows)
-        }
+        )

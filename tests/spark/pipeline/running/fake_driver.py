@@ -20,13 +20,18 @@ import time
 from pathlib import Path
 from typing import Any
 
+_NOTHING = {"batch_ms": 500, "parts_ms": {}, "state_rows": 0, "state_bytes": 0, "late_rows": 0, "offsets": {}}
+
 
 def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parser = argparse.ArgumentParser()
     parser.add_argument("--events", type=int)
-    events = os.fdopen(parser.parse_known_args()[0].events, "w", buffering=1)
+    given, arguments = parser.parse_known_args()
+    events = os.fdopen(given.events, "w", buffering=1)
     plan = Path(os.environ["FAKE_DRIVER"])
+    host = os.environ.get("SPARK_LOCAL_IP", "")
+    (plan.parent / "arguments").write_text(json.dumps([*arguments, host]))
     step, _, rest = plan.read_text().partition("\n")
     plan.write_text(rest)
 
@@ -43,7 +48,9 @@ def main() -> int:
         report("failed", error=f"it did {step}", is_permanent=step == "refuse")
         return 2 if step == "refuse" else 1
     report("running", queries=["all"], dead_letters=[])
+    report("progress", query="all", batch=0, rows_in=30, rows_out=20, **_NOTHING)
     if step == "done":
+        print("a row of a console sink", flush=True)
         return 0
     was_asked = sys.stdin.readline() == "stop\n"
     report("stopping")

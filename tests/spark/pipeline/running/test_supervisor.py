@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
-from collections.abc import Iterator
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,18 +34,27 @@ sources: {rows: {files: rows, format: json, schema: id bigint, stream: true}}
 sinks: {all: {from: rows, parquet: out}}
 restart: {attempts: 2, delay: DELAY}
 """
+SINK = "parquet: out"
 
 
 class Fake(Terminal):
     """Runs the pipeline `fake`, whose driver is given what to do at each start."""
 
-    def begin(self, *steps: str, delay: str = "10 ms", output: str = "json") -> Any:
-        (self.directory / "fake.yaml").write_text(PIPELINE.replace("DELAY", delay))
+    def begin(
+        self,
+        *steps: str,
+        delay: str = "10 ms",
+        output: str = "json",
+        arguments: Sequence[str] = (),
+        sink: str = SINK,
+    ) -> Any:
+        text = PIPELINE.replace("DELAY", delay).replace(SINK, sink)
+        (self.directory / "fake.yaml").write_text(text)
         (self.directory / "plan").write_text("\n".join(steps))
-        return self.start("run", "fake.yaml", "-o", output)
+        return self.start("run", "fake.yaml", "-o", output, *arguments)
 
-    def ended(self, *steps: str) -> tuple[int, str, str]:
-        run = self.begin(*steps)
+    def ended(self, *steps: str, **given: Any) -> tuple[int, str, str]:
+        run = self.begin(*steps, **given)
         out, errors = run.communicate()
         return run.returncode, out, errors
 
@@ -67,7 +81,7 @@ def test_ctrl_c_and_sigterm_let_the_micro_batch_end(fake):
         fake.until_state(RUNNING)
         run.send_signal(number)
         out, _ = run.communicate()
-        assert (run.returncode, out) == (0, "fake ended: 0 rows written.\n")
+        assert (run.returncode, out) == (0, "fake ended: 20 rows written.\n")
         assert fake.status("fake").state == STOPPED
 
 
@@ -78,7 +92,7 @@ def test_a_second_ctrl_c_ends_the_driver_at_once(fake):
     fake.until_state(STOPPING)
     run.send_signal(signal.SIGINT)
     out, _ = run.communicate()
-    assert (run.returncode, out) == (130, "fake stopped at once: 0 rows written.\n")
+    assert (run.returncode, out) == (130, "fake stopped at once: 20 rows written.\n")
     assert process_start(driver) == ""
     assert fake.status("fake").state == STOPPED
 
@@ -128,3 +142,84 @@ def test_what_stays_is_refused_at_once(fake):
     code, _, errors = fake.ended("refuse", "done")
     assert (code, errors) == (2, "Error: it did refuse\n")
     assert fake.status("fake").restarts == 0
+
+
+def test_options_of_the_command_reach_the_driver(fake, tmp_path):
+    def driver_of(*arguments: str) -> list[str]:
+        assert fake.ended("done", arguments=arguments)[0] == 0
+        given = json.loads((tmp_path / "arguments").read_text())
+        assert given[:2] == ["--file", "fake.yaml"]
+        return given[2:]
+
+    always = ["--trigger", "always"]
+    assert driver_of() == [*always, "127.0.0.1"]
+    assert driver_of("--once", "--set", "a=b=c", "--jars", "x.jar,y.jar") == [
+        *("--trigger", "once", "--set", "spark.jars=x.jar,y.jar", "--set", "a=b=c", "127.0.0.1")
+    ]
+    assert driver_of("--available-now", "-b", "there:1", "--master", "local[1]") == [
+        *("--trigger", "available-now", "--bootstrap", "there:1", "--master", "local[1]", "127.0.0.1")
+    ]
+    # A driver of a cluster must have an address that its executors can reach.
+    remote = ["--set", "spark.master=spark://there:7077"]
+    assert driver_of(*remote) == [*always, *remote, ""]
+    code, _, errors = fake.ended("done", arguments=["--set", "nothing"])
+    assert (code, "--set 'nothing' is not NAME=VALUE" in errors) == (2, True)
+
+
+def test_progress_as_lines_goes_to_standard_error(fake):
+    code, out, errors = fake.ended("done", output="lines")
+    assert (code, out) == (0, "fake ended: 20 rows written.\n")
+    assert "fake: running; all: batch -1, 0 rows in (0/s)" in errors
+
+
+def test_rows_of_a_console_sink_are_shown_beside_the_progress(fake):
+    code, out, _ = fake.ended("done", output="lines", sink="console: true")
+    assert (code, out) == (0, "a row of a console sink\nfake ended: 20 rows written.\n")
+
+    code, out, errors = fake.ended("done", sink="console: true")
+    assert [json.loads(line)["event"] for line in out.splitlines()] == ["session", "running", "progress"]
+    assert errors == "a row of a console sink\n"
+
+    code, _, errors = fake.ended("done", output="live", sink="console: true")
+    assert code == 2
+    assert "a console sink prints rows where the live view is: use -o lines or -o json" in errors
+
+
+def test_metrics_are_served_while_it_runs(fake):
+    run = fake.begin("wait", arguments=["--metrics", "127.0.0.1:0"])
+    address = run.stderr.readline().removeprefix("metrics: ").strip()
+    fake.until_state(RUNNING)
+    wanted = 'odradek_pipeline_rows_out_total{pipeline="fake",query="all"} 20\n'
+    until(lambda: wanted in urllib.request.urlopen(address).read().decode())
+    run.send_signal(signal.SIGTERM)
+    run.communicate()
+    assert run.returncode == 0
+
+    code, _, errors = fake.ended("done", arguments=["--metrics", ":99999"])
+    assert (code, "--metrics ':99999' is not HOST:PORT" in errors) == (2, True)
+
+
+def test_a_terminal_shows_the_live_view_and_its_ctrl_c_ends_the_run(fake):
+    """A terminal sends Ctrl-C to the command, and not to the driver, which is in a session of its own."""
+    fake.begin("done", output="json").communicate()
+    (fake.directory / "plan").write_text("wait")
+    master, slave = pty.openpty()
+    run = subprocess.Popen(
+        ["setsid", "--ctty", sys.executable, "-m", fake.module, "pipeline", "run", "fake.yaml"],
+        cwd=fake.directory,
+        env={**fake.environment, "TERM": "xterm", "COLUMNS": "120", "LINES": "40"},
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+    )
+    os.close(slave)
+    shown = b""
+    while b"rows/s in" not in shown or b"running" not in shown:
+        shown += os.read(master, 4096)
+    os.write(master, b"\x03")
+    with suppress(OSError):  # the terminal is closed by its last user
+        while more := os.read(master, 4096):
+            shown += more
+    assert run.wait() == 0
+    os.close(master)
+    assert b"fake ended: 20 rows written." in shown

@@ -34,13 +34,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.spark)
 
 
+def jars_of(what: str) -> str:
+    """Jars for `spark.jars`: of the official connector, or of Delta."""
+    return subprocess.run([str(SETUP), what], capture_output=True, text=True, check=True).stdout.strip()
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A local session with the official connector's jars."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    jars = subprocess.run([str(SETUP)], capture_output=True, text=True, check=True).stdout.strip()
+    jars = jars_of("connector")
     settings = {
         "spark.jars": jars,
         "spark.ui.enabled": "false",

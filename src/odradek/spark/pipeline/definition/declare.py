@@ -59,6 +59,8 @@ from odradek.spark.pipeline.definition.model import (
     TopicSource,
 )
 
+_NO_ORDER = "{} needs order_by: the columns that say which row is newer, such as _partition, _offset"
+
 
 def topic(
     *topics: str,
@@ -234,15 +236,22 @@ def to_delta(
     name: str | None = None,
     partition_by: str | Sequence[str] = (),
     key: str | Sequence[str] = (),
+    order_by: str | Sequence[str] = (),
+    delete_when: str | None = None,
     mode: str = "append",
     options: Mapping[str, Any] | None = None,
     place: Place | None = None,
 ) -> FileSink:
-    """Rows of a Delta table, each once; with a key they replace the row that has it. Needs Delta's jars."""
+    """Rows of a Delta table, each once; with a key, the newest row of each. Needs Delta's jars."""
     place = place or calling_place()
     keys = names_of("key", key, place)
     if mode == "update" and not keys:
         raise PipelineError("mode: update needs a key, by which rows are replaced", place, "mode")
+    order = names_of("order_by", order_by, place)
+    if keys and mode == "append" and not order:
+        raise PipelineError(_NO_ORDER.format("a Delta table with a key"), place, "order_by")
+    if (order or delete_when is not None) and not keys:
+        raise PipelineError("order_by and delete_when need a key", place, "key")
     return FileSink(
         name=sink_name(name, input_of(source, place), place),
         input=input_of(source, place),
@@ -251,6 +260,8 @@ def to_delta(
         path=path_of("delta", path, place),
         partition_by=names_of("partition_by", partition_by, place),
         key=keys,
+        order_by=order,
+        delete_when=None if delete_when is None else text_of("delete_when", delete_when, place),
         options=options_of(options, place),
         place=place,
     )
@@ -276,11 +287,7 @@ def to_snapshot(
         )
     order = names_of("order_by", order_by, place)
     if mode == "append" and not order:
-        raise PipelineError(
-            "a snapshot needs order_by: the columns that say which row is newer, such as _partition, _offset",
-            place,
-            "order_by",
-        )
+        raise PipelineError(_NO_ORDER.format("a snapshot"), place, "order_by")
     return SnapshotSink(
         name=sink_name(name, input_of(source, place), place),
         input=input_of(source, place),

@@ -137,7 +137,9 @@ class FileSink(Sink):
 
     path: str
     partition_by: tuple[str, ...]
-    key: tuple[str, ...] = ()  # Delta only: rows replace those with the same key
+    key: tuple[str, ...] = ()  # Delta only: rows replace those with the same key, unless they are older
+    order_by: tuple[str, ...] = ()
+    delete_when: str | None = None
     options: Mapping[str, str]
 
 

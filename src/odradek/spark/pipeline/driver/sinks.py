@@ -81,7 +81,7 @@ def _query(sink: Sink, pipeline: PipelineModel, frame: DataFrame) -> PlannedQuer
         options = topic_options(pipeline.bootstrap_of(sink), sink.topic) | dict(sink.options)
         configure = into_topics(pipeline.connector_of(sink), options)
     elif isinstance(sink, FileSink):
-        _check_columns(frame, (*sink.partition_by, *sink.key), sink)
+        _check_columns(frame, (*sink.partition_by, *sink.key, *sink.order_by), sink)
         configure = _into_files(sink)
     elif isinstance(sink, SnapshotSink):
         _check_columns(frame, (*sink.key, *sink.order_by), sink)
@@ -95,7 +95,7 @@ def _query(sink: Sink, pipeline: PipelineModel, frame: DataFrame) -> PlannedQuer
 
 def _into_files(sink: FileSink) -> Configure:
     if sink.kind == "delta" and sink.key:
-        return lambda writer, _: writer.foreachBatch(merged_by_key(sink))
+        return lambda writer, identity: writer.foreachBatch(merged_by_key(sink, identity))
 
     def configure(writer: DataStreamWriter, _: str) -> DataStreamWriter:
         partitioned = writer.partitionBy(*sink.partition_by) if sink.partition_by else writer

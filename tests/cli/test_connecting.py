@@ -54,7 +54,7 @@ def web_server():
 
 
 def test_a_web_server_is_told_from_a_broker(web_server):
-    assert "does not answer as a Kafka broker does: it speaks HTTP" in Cli(web_server).error("topics", "list")
+    assert "does not respond like a Kafka broker: it uses HTTP" in Cli(web_server).error("topics", "list")
 
 
 def test_an_advertised_listener_out_of_reach_is_explained_at_once():

@@ -77,7 +77,7 @@ def test_a_broker_that_is_killed_is_not_restarted_and_the_others_go_on(tmp_path)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
         assert process.returncode == 1
-        assert "broker 1 was killed by SIGKILL; it is not restarted, and the others go on" in errors
+        assert "broker 1 was killed by SIGKILL; it is not restarted, and the others continue" in errors
 
 
 def test_one_that_cannot_start_stops_all(tmp_path):

@@ -45,7 +45,7 @@ async def _read_partition(brokers: Brokers, partition: TopicPartition) -> list[R
         leader = brokers.metadata.leader(partition)
         assert leader is not None
         connection = await brokers.connection(leader.leader_id)
-        answer = await connection.ask(request, FetchResponse, max_version=12)
+        answer = await connection.send_request(request, FetchResponse, max_version=12)
         (told,) = answer.responses[0].partitions
         assert told.error_code == 0
         if not told.records:

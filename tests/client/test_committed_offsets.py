@@ -7,10 +7,10 @@ from odradek.client.committed_offsets import (
     LAST_FETCH_WITH_NAMES,
     MemberIdentity,
     OffsetAndMetadata,
-    answer_of,
     commit_request,
     committed_rows,
     fetch_request,
+    response_of_group,
 )
 from odradek.common.ids import TopicPartition
 from odradek.protocol.messages import OffsetCommitRequest, OffsetFetchRequest, OffsetFetchResponse
@@ -48,7 +48,7 @@ def test_what_is_committed_is_read_from_every_version(version):
     told = kind(topics=[kind.Topics(name="orders", partitions=rows)])
     answer = OffsetFetchResponse(groups=[told]) if version >= 8 else told
     decoded, _ = OffsetFetchResponse.decode(answer.encode(version), version, 0)
-    first, second = committed_rows(answer_of(version, decoded))
+    first, second = committed_rows(response_of_group(version, decoded))
     assert (first.partition, first.committed, first.error_code) == (FIRST, OffsetAndMetadata(5, "noted"), 0)
     assert (second.partition, second.committed.offset, second.error_code) == (SECOND, -1, 3)
 

@@ -1,4 +1,4 @@
-"""Brokers as child processes, forked when everything is imported: imports are nine tenths of a start.
+"""Runs brokers in child processes, forked after all imports, which take nine tenths of a start.
 
 Each child is a process group of its own: Ctrl-C at the terminal reaches the parent only. A child stops when
 its parent dies, which it notices at the end of a pipe that only the parent can write to.
@@ -42,7 +42,7 @@ class Parent:
         return pid
 
     def _run(self, config: BrokerConfig, on_ready: OnReady, prepare: Callable[[], None]) -> int:
-        """The whole life of a child; returns its exit code."""
+        """Run a broker in the child process; returns its exit code."""
         try:
             os.setpgid(0, 0)
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):

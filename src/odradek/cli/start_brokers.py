@@ -1,7 +1,7 @@
 """`odradek start --brokers N`: several brokers on this machine, each in a process of its own.
 
 Ids 0 to N-1; ports p to p+N-1 (0 stays 0: any free one); `DATA/broker-<id>`; the store in DATA. The parent
-passes SIGTERM and SIGINT on and restarts nothing: a broker that is killed stays away, and the others go on.
+forwards SIGTERM and SIGINT and restarts nothing: after a broker is killed, the others continue.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def load_each(
     defaults: Sequence[tuple[str, str]],
     options: Sequence[Given],
 ) -> list[BrokerConfig]:
-    """The configurations of the brokers; UsageProblem for what several on one machine cannot have.
+    """The configurations of the brokers; UsageProblem for settings that several on one machine cannot have.
 
     `shared` is what the other arguments make for a single one.
     """
@@ -98,7 +98,7 @@ class _Children:
         return self._ready[broker_id] == 1
 
     def stop(self) -> None:
-        """Pass SIGTERM on; a second one ends a broker at once.
+        """Forward SIGTERM; a second one ends a broker at once.
 
         Whoever signals a process and then its group, as timeout(1) does, means one.
         """
@@ -152,4 +152,4 @@ def _report(children: _Children, broker_id: int, code: int) -> str:
         return f"broker {broker_id} {how} while all were stopped"
     if not children.was_ready(broker_id):
         return f"broker {broker_id} {how} before it was ready; the others are stopped"
-    return f"broker {broker_id} {how}; it is not restarted, and the others go on"
+    return f"broker {broker_id} {how}; it is not restarted, and the others continue"

@@ -1,1 +1,1 @@
-"""Clients of any Kafka cluster: connections, a view of the cluster, and the faces built on them."""
+"""Clients of any Kafka cluster: connections, metadata, producers, consumers, admin clients."""

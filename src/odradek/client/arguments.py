@@ -1,4 +1,4 @@
-"""Checks of what users give to a client's methods: a wrong type is named here, not where it would break."""
+"""Checks of the arguments of a client's methods: a wrong type is reported here, not where it would fail."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from odradek.common.ids import TopicPartition, check_topic_name
 
 
 def topic_name(given: Any) -> str:
-    """A topic's name; TypeError or Kafka's own complaint if it cannot be one."""
+    """A topic's name; TypeError, or Kafka's InvalidTopic, if it is not valid."""
     if not isinstance(given, str):
         raise TypeError(f"a topic is a str, not {given!r}")
     check_topic_name(given)
@@ -27,7 +27,7 @@ def topic_names(given: Any) -> list[str]:
 
 
 def topic_partition(given: Any) -> TopicPartition:
-    """A partition; a pair of topic and number will do."""
+    """A partition; a pair of topic and number is accepted."""
     if not isinstance(given, tuple) or len(given) != 2:
         raise TypeError(f"a partition is TopicPartition(topic, number), not {given!r}")
     topic, partition = given
@@ -51,13 +51,13 @@ def seconds(given: Any) -> float:
 
 
 def as_offset(offset: int | OffsetAndMetadata) -> OffsetAndMetadata:
-    """An offset that a user names; ValueError if there can be no such one."""
-    place = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
-    if type(place.offset) is not int:
-        raise TypeError(f"an offset is an int, not {place.offset!r}")
-    if place.offset < 0:
-        raise ValueError(f"offset {place.offset} is less than 0")
-    return place
+    """An offset that a user names; ValueError if it is negative."""
+    given = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
+    if type(given.offset) is not int:
+        raise TypeError(f"an offset is an int, not {given.offset!r}")
+    if given.offset < 0:
+        raise ValueError(f"offset {given.offset} is less than 0")
+    return given
 
 
 def with_metadata(

@@ -1,4 +1,4 @@
-"""Committed offsets as messages: requests that commit and fetch them, and what answers say. No I/O."""
+"""Committed offsets as messages: requests that commit and fetch them, and their responses. No I/O."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _FIRST_FETCH_WITH_STABLE = 7
 _FIRST_FETCH_WITH_GROUPS = 8
 _FIRST_FETCH_WITH_MEMBERS = 9
 
-FetchAnswer: TypeAlias = OffsetFetchResponse | OffsetFetchResponse.Groups
+OffsetFetchRow: TypeAlias = OffsetFetchResponse | OffsetFetchResponse.Groups
 
 
 class OffsetAndMetadata(NamedTuple):
-    """A committed offset: that of the next record to read, and what the committer noted with it."""
+    """A committed offset: that of the next record to read, with the committer's metadata."""
 
     offset: int
     metadata: str = ""
@@ -31,7 +31,7 @@ class OffsetAndMetadata(NamedTuple):
 
 
 class MemberIdentity(NamedTuple):
-    """Who commits: a member with its generation (or epoch), or nobody in particular."""
+    """The member that commits, with its generation (or epoch); empty without one."""
 
     member_id: str = ""
     generation_id: int = -1
@@ -48,7 +48,7 @@ class ConsumerGroupMetadata(NamedTuple):
 
 
 class CommittedRow(NamedTuple):
-    """What the coordinator says of one partition; an offset of -1 when nothing is committed."""
+    """What the coordinator returns for one partition; an offset of -1 when nothing is committed."""
 
     partition: TopicPartition
     committed: OffsetAndMetadata
@@ -94,7 +94,7 @@ def fetch_request(
 ) -> OffsetFetchRequest:
     """Fetch the offsets of these partitions, or all that the group has.
 
-    With `require_stable` the coordinator answers UNSTABLE_OFFSET_COMMIT while a transaction is about to
+    With `require_stable` the coordinator returns UNSTABLE_OFFSET_COMMIT while a transaction is about to
     change an offset; brokers before version 7 do not report it.
     """
     request = OffsetFetchRequest()
@@ -119,19 +119,19 @@ def fetch_request(
     return request
 
 
-def answer_of(version: int, answer: OffsetFetchResponse) -> FetchAnswer:
-    """The part of an answer that has the one group that was asked for."""
-    return answer.groups[0] if version >= _FIRST_FETCH_WITH_GROUPS else answer
+def response_of_group(version: int, response: OffsetFetchResponse) -> OffsetFetchRow:
+    """The part of a response with the one group that was requested."""
+    return response.groups[0] if version >= _FIRST_FETCH_WITH_GROUPS else response
 
 
-def committed_rows(answer: FetchAnswer) -> list[CommittedRow]:
-    """What an answer says of each partition."""
+def committed_rows(response: OffsetFetchRow) -> list[CommittedRow]:
+    """The offset of each partition in a response."""
     return [
         CommittedRow(
             TopicPartition(topic.name, row.partition_index),
             OffsetAndMetadata(row.committed_offset, row.metadata or "", row.committed_leader_epoch),
             row.error_code,
         )
-        for topic in answer.topics
+        for topic in response.topics
         for row in topic.partitions
     ]

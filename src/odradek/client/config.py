@@ -23,11 +23,11 @@ _INSTEAD = {
     "partitioner_class": "it is partitioner=… here, a function",
     "enable_metrics_push": "statistics() returns the counters",
     "metric_reporters": "statistics() returns the counters",
-    "security_protocol": "this client speaks PLAINTEXT only",
+    "security_protocol": "this client supports PLAINTEXT only",
     "config": "each setting is a keyword argument of its own: Producer(**settings)",
     "configs": "each setting is a keyword argument of its own: Producer(**settings)",
 }
-"""Settings that people bring from other clients, and what there is instead."""
+"""Settings of other clients, and what to use instead."""
 
 Config = TypeVar("Config", bound="ClientConfig")
 Address = tuple[str, int]
@@ -57,7 +57,7 @@ class ClientConfig:
         "client.id", Kind.STRING, "odradek", "The name under which a broker logs and limits this client."
     )
     request_timeout_ms: int = setting(
-        "request.timeout.ms", Kind.INT, 30_000, "How long one request may wait for its answer.", at_least(1)
+        "request.timeout.ms", Kind.INT, 30_000, "How long one request may wait for its response.", at_least(1)
     )
     default_api_timeout_ms: int = setting(
         "default.api.timeout.ms",
@@ -138,7 +138,7 @@ def from_keywords(config_class: type[Config], keywords: Mapping[str, Any]) -> Co
 
 
 def check_keywords_only(client: str, misplaced: tuple[object, ...]) -> None:
-    """ConfigError for settings that were given as other libraries want them: a dictionary, an address."""
+    """ConfigError for settings given as other libraries expect them: a dictionary, an address."""
     if misplaced:
         raise ConfigError(
             f'settings are keyword arguments: {client}(bootstrap_servers="localhost:9092"), '
@@ -147,7 +147,7 @@ def check_keywords_only(client: str, misplaced: tuple[object, ...]) -> None:
 
 
 def check_function(name: str, given: object) -> None:
-    """ConfigError unless it can be called, or is not there."""
+    """ConfigError unless it is a function or None."""
     if given is not None and not callable(given):
         raise ConfigError(f"{name} is {given!r} ({type(given).__name__}); it must be a function")
 
@@ -164,7 +164,7 @@ def check_interceptors(given: object, *methods: str) -> None:
 
 
 def parse_addresses(servers: Iterable[str]) -> list[Address]:
-    """host:port, [v6]:port or host each; ConfigError when there are none or one is not such."""
+    """Each is host:port, [v6]:port or host; ConfigError if there are none, or one is malformed."""
     addresses = [_parse_address(server.strip()) for server in servers]
     if not addresses:
         raise ConfigError("bootstrap_servers is empty; give at least one host:port")
@@ -207,7 +207,7 @@ def _value(declared: Setting, name: str, given: Any) -> Value:
         declared.check(None)
         return None
     wanted: Any = _PYTHON_TYPES.get(declared.kind, (str,))
-    # bool is an int for Python, but not for people.
+    # In Python, bool is a subclass of int.
     if not isinstance(given, wanted) or (isinstance(given, bool) and declared.kind is not Kind.BOOLEAN):
         kind = declared.kind.name.lower()
         raise ConfigError(f"{name} is {given!r} ({type(given).__name__}); it must be of type {kind}")

@@ -1,4 +1,4 @@
-"""Which broker coordinates a group or a transactional id: asked once, remembered until it moves."""
+"""Which broker coordinates a group or a transactional id: requested once and cached until it moves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FIRST_WITH_MANY_KEYS = 4
 
 
 class KeyType(IntEnum):
-    """What is coordinated."""
+    """The type of a coordinator key, numbered as on the wire."""
 
     GROUP = 0
     TRANSACTION = 1
@@ -28,28 +28,28 @@ class Coordinators:
         self._known: dict[tuple[KeyType, str], int] = {}
 
     async def find(self, key: str, key_type: KeyType = KeyType.GROUP) -> int:
-        """The id of the coordinator's broker; CoordinatorNotAvailable and the like may pass with time."""
+        """The id of the coordinator's broker; CoordinatorNotAvailable and similar errors are retriable."""
         known = self._known.get((key_type, key))
         if known is not None and known in self._brokers.metadata.nodes:
             return known
-        node = await self._ask(key, key_type)
+        node = await self._request(key, key_type)
         self._brokers.metadata.add_node(node)
         self._known[key_type, key] = node.node_id
         return node.node_id
 
     def forget(self, key: str, key_type: KeyType = KeyType.GROUP) -> None:
-        """It is there no more: NOT_COORDINATOR, or the connection is lost."""
+        """The coordinator has moved: NOT_COORDINATOR, or the connection is lost."""
         self._known.pop((key_type, key), None)
 
-    async def _ask(self, key: str, key_type: KeyType) -> Node:
+    async def _request(self, key: str, key_type: KeyType) -> Node:
         connection = await self._brokers.any_connection()
         if connection.versions.serves(ApiKey.FIND_COORDINATOR, at_least=_FIRST_WITH_MANY_KEYS):
             request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
-            (row,) = (await connection.ask(request, FindCoordinatorResponse)).coordinators
+            (row,) = (await connection.send_request(request, FindCoordinatorResponse)).coordinators
         else:
             request = FindCoordinatorRequest(key=key)
             if connection.versions.serves(ApiKey.FIND_COORDINATOR, at_least=1):
                 request.key_type = key_type
-            row = await connection.ask(request, FindCoordinatorResponse)  # type: ignore[assignment]
+            row = await connection.send_request(request, FindCoordinatorResponse)  # type: ignore[assignment]
         check(row.error_code, row.error_message)
         return Node(row.node_id, row.host, row.port)

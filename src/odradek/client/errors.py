@@ -1,21 +1,21 @@
-"""What can go wrong for a client, apart from what a broker says: that is in broker_errors.py.
+"""Errors raised by clients; those reported by brokers are in broker_errors.py.
 
     OdradekError
-      ConfigError                  a setting that cannot be
+      ConfigError                  an invalid setting
       KafkaError
-        BrokerError                a broker answered with an error; one class for each code
-      ClientError                  a client noticed it by itself
+        BrokerError                a broker returned an error; one class for each code
+      ClientError                  an error detected by the client
         ConnectionFailed           no connection could be made
           AdvertisedListenerUnreachable
           NoBrokersAvailable       ... to any bootstrap server
-        ConnectionLost             a connection ended while answers were due
+        ConnectionLost             a connection ended while requests were in flight
           RequestTimedOut
-        NotAKafkaBroker            what answers there speaks something else
+        NotAKafkaBroker            the server there uses another protocol
         UnsupportedByBroker        the broker is too old, or too new, for a request
         DeadlineExceeded           the time for the whole call is over
-        ClientClosed, ClientForked, CalledFromCallback   a client that may not be used any more, or so
+        ClientClosed, ClientForked, CalledFromCallback   the client cannot be used, or not here
 
-Each says of itself whether trying again may help: `is_retriable`.
+The attribute `is_retriable` says whether a retry may succeed.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def is_retriable(error: BaseException) -> bool:
 
 
 def described(error: BaseException) -> str:
-    """An error within the sentence of another one: what a broker says has its name only in its class."""
+    """An error as part of another message: the name of a broker's error is only in its class."""
     return f"{type(error).__name__}: {error}" if isinstance(error, BrokerError) else str(error)
 
 
 class BrokerError(KafkaError):
-    """A broker answered with an error code, and perhaps with a sentence."""
+    """A broker returned an error code, and perhaps a message."""
 
     def __init__(self, message: str = "", *, error_code: ErrorCode | None = None) -> None:
         super().__init__(message, error_code=error_code)
@@ -45,12 +45,12 @@ class BrokerError(KafkaError):
 
     @property
     def is_retriable(self) -> bool:
-        """Whether the broker may answer better later."""
+        """Whether a retry may succeed."""
         return self.error_code.is_retriable
 
 
 class ClientError(OdradekError):
-    """Something that a client noticed by itself."""
+    """An error detected by the client."""
 
     is_retriable = False
 
@@ -70,7 +70,7 @@ class ConnectionFailed(ClientError, ConnectionError):
 
 
 class NoBrokersAvailable(ConnectionFailed):
-    """Not one of the bootstrap servers could be used; `reasons` has one sentence for each."""
+    """Not one of the bootstrap servers could be used; `reasons` has a message for each."""
 
     def __init__(self, reasons: Mapping[str, str]) -> None:
         self.reasons = dict(reasons)
@@ -80,7 +80,7 @@ class NoBrokersAvailable(ConnectionFailed):
 
 
 class AdvertisedListenerUnreachable(ConnectionFailed):
-    """The cluster was reached, but a broker calls itself by an address that cannot be reached from here."""
+    """The cluster was reached, but the advertised address of a broker cannot be reached from here."""
 
     def __init__(self, node_id: int, address: str, reason: str, reached: str) -> None:
         self.node_id = node_id
@@ -95,48 +95,48 @@ class AdvertisedListenerUnreachable(ConnectionFailed):
 
 
 class ConnectionLost(ClientError, ConnectionError):
-    """A connection ended while answers were due; nobody knows whether the requests were carried out."""
+    """A connection ended with requests in flight; it is unknown whether they were carried out."""
 
     is_retriable = True
 
     def __init__(self, address: str, reason: str) -> None:
         self.address = address
         self.reason = reason
-        super().__init__(f"the connection to {address} is gone: {reason}")
+        super().__init__(f"the connection to {address} was lost: {reason}")
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 class RequestTimedOut(ConnectionLost, TimeoutError):
-    """A broker did not answer within `request_timeout_ms`, so that its connection was given up."""
+    """A broker did not respond within `request_timeout_ms`, so that its connection was closed."""
 
     def __init__(self, address: str, api: str, timeout_ms: int) -> None:
         self.api = api
         self.timeout_ms = timeout_ms
-        super().__init__(address, f"no answer to {api} within {timeout_ms} ms")
+        super().__init__(address, f"no response to {api} within {timeout_ms} ms")
 
 
 class NotAKafkaBroker(ClientError):
-    """What answers at an address does not speak Kafka's protocol."""
+    """The server at an address does not use Kafka's protocol."""
 
     def __init__(self, address: str, problem: str) -> None:
         self.address = address
         self.problem = problem
-        super().__init__(f"{address} does not answer as a Kafka broker does: {problem}")
+        super().__init__(f"{address} does not respond like a Kafka broker: {problem}")
 
 
 class UnsupportedByBroker(ClientError):
-    """A broker serves no version of an API that we could use."""
+    """A broker serves no version of an API that this client supports."""
 
     def __init__(self, address: str, api: str, ours: str, theirs: str) -> None:
         self.address = address
         self.api = api
-        super().__init__(f"the broker at {address} serves {api} in {theirs}; we can use {ours}")
+        super().__init__(f"the broker at {address} serves {api} in {theirs}; this client supports {ours}")
 
 
 class DeadlineExceeded(ClientError, TimeoutError):
-    """A call with its retries took longer than it may; the last error is its cause."""
+    """A call with its retries exceeded its time limit; the last error is its cause."""
 
     def __init__(self, what: str, timeout_ms: int, last: BaseException | None = None) -> None:
         self.timeout_ms = timeout_ms
@@ -152,18 +152,18 @@ class ClientClosed(ClientError):
     """A client was used after its `close()`."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"this {what} is closed; make a new one")
+        super().__init__(f"this {what} is closed; create a new one")
 
 
 class ClientForked(ClientError):
     """A client was used in a child process: its thread and its connections belong to the parent."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"this {what} was made before a fork; make a new one in the child process")
+        super().__init__(f"this {what} was created before a fork; create a new one in the child process")
 
 
 class CalledFromCallback(ClientError):
-    """A call that waits was made from a callback, on the very thread that would have to do the work."""
+    """A blocking call was made from a callback, on the thread that would have to do the work."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"a callback of this {what} must not wait for it; hand the work to another thread")
+        super().__init__(f"a callback of this {what} must not wait for it; use another thread")

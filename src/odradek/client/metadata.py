@@ -1,4 +1,4 @@
-"""A client's view of the cluster: who is there, what topics there are, who leads. No I/O, no clock."""
+"""A client's metadata: the brokers, topics and leaders of the cluster. No I/O, no clock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ZERO_ID = bytes(16)
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A broker as it wants to be called."""
+    """A broker with its advertised address."""
 
     node_id: int
     host: str
@@ -29,7 +29,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class PartitionView:
-    """Who leads a partition and who copies it, by the newest metadata."""
+    """The leader and the replicas of a partition, by the newest metadata."""
 
     partition: int
     leader_id: int = NO_NODE
@@ -56,9 +56,10 @@ class TopicView:
 
 
 class Metadata:
-    """The newest view, and what it must cover. Owned by `Brokers`; everybody on its loop may read it.
+    """The newest metadata, and the topics it must cover. Owned by `Brokers`; any code on its loop may read
+    it.
 
-    `topics` has what exists; `errors` what cannot be had, by the code that the cluster gave for it.
+    `topics` has the topics that exist; `errors` has the error codes of the others.
     """
 
     def __init__(self) -> None:
@@ -72,35 +73,35 @@ class Metadata:
         self.edition = 0
         """Grows with every change of nodes, topics and leaders."""
         self.on_update: Callable[[], object] | None = None
-        """Called after each answer was taken over, for everything that depends on metadata."""
+        """Called after each update, for everything that depends on metadata."""
         self._wanted: set[str] = set()
         self._held: Counter[str] = Counter()
         self._wants_all = False
-        # Counts reasons to ask; an answer settles those that were there when its question was put.
+        # Counts reasons to refresh; a response settles those that existed when its request was sent.
         self._reasons = 1
-        self._asked = 0
+        self._requested = 0
         self._settled = 0
 
-    # What to ask for.
+    # What to request.
 
     def want(self, topics: Iterable[str]) -> None:
         """Cover these topics from now on."""
         new = set(topics) - self._wanted
         if new:
-            is_news = not self._wants_all and not new <= self._held.keys()
+            adds_topics = not self._wants_all and not new <= self._held.keys()
             self._wanted |= new
-            if is_news:
+            if adds_topics:
                 self.mark_stale()
 
     def forget(self, topics: Iterable[str]) -> None:
-        """These topics are of no interest any more."""
+        """These topics need not be covered any more."""
         for topic in topics:
             self._wanted.discard(topic)
             self._drop_unwanted(topic)
 
     @contextmanager
     def holding(self, topics: Iterable[str]) -> Iterator[None]:
-        """Cover these topics for the time of one call, whoever else wants them or not."""
+        """Cover these topics for the duration of one call, in addition to the others."""
         held = set(topics)
         if not self._wants_all and not held <= self._wanted | self._held.keys():
             self.mark_stale()
@@ -115,53 +116,55 @@ class Metadata:
                 self._drop_unwanted(topic)
 
     def want_all(self, wanted: bool = True) -> None:
-        """Cover every topic there is: who subscribes to a pattern needs it."""
+        """Cover every topic of the cluster, as a subscription to a pattern needs."""
         if wanted and not self._wants_all:
             self.mark_stale()
         self._wants_all = wanted
 
     def request(self, *, may_create: bool = False) -> MetadataRequest:
-        """The question whose answer covers all that is wanted."""
-        self._asked = self._reasons
+        """The request whose response covers all topics that are wanted."""
+        self._requested = self._reasons
         if self._wants_all:
             return MetadataRequest(topics=None, allow_auto_topic_creation=may_create)
         rows = [MetadataRequest.Topics(name=name) for name in sorted(self._wanted | self._held.keys())]
         return MetadataRequest(topics=rows, allow_auto_topic_creation=may_create)
 
     def mark_stale(self) -> None:
-        """An answer contradicted the view, or more is wanted than it covers."""
+        """A response contradicted the metadata, or more topics are wanted than it covers."""
         self._reasons += 1
 
     @property
     def is_stale(self) -> bool:
-        """Whether something happened since the question that the view answers."""
+        """Whether something happened since the metadata was requested."""
         return self._settled < self._reasons
 
     def needs_refresh(self, now_ms: float, max_age_ms: int) -> bool:
-        """Whether the view is known to be wrong, or old."""
+        """Whether the metadata is known to be wrong, or old."""
         return self.is_stale or self.updated_ms is None or now_ms - self.updated_ms >= max_age_ms
 
-    # What was answered.
+    # What was received.
 
-    def update(self, answer: MetadataResponse, now_ms: float) -> None:
-        """Take over an answer to `request`."""
+    def update(self, response: MetadataResponse, now_ms: float) -> None:
+        """Update from the response to `request`."""
         self.edition += 1
-        self.nodes = {row.node_id: Node(row.node_id, row.host, row.port, row.rack) for row in answer.brokers}
-        self.cluster_id = answer.cluster_id if answer.cluster_id is not None else self.cluster_id
-        self.controller_id = answer.controller_id
-        answered = {row.name: row for row in answer.topics if row.name is not None}
+        self.nodes = {
+            row.node_id: Node(row.node_id, row.host, row.port, row.rack) for row in response.brokers
+        }
+        self.cluster_id = response.cluster_id if response.cluster_id is not None else self.cluster_id
+        self.controller_id = response.controller_id
+        received = {row.name: row for row in response.topics if row.name is not None}
         if self._wants_all:
-            for gone in self.topics.keys() - answered.keys():
+            for gone in self.topics.keys() - received.keys():
                 self._drop(gone)
-        for row in answered.values():
+        for row in received.values():
             self._take(row)
         self.updated_ms = now_ms
-        self._settled = self._asked
+        self._settled = self._requested
         if self.on_update is not None:
             self.on_update()
 
     def take_leader(self, partition: TopicPartition, leader_id: int, leader_epoch: int) -> bool:
-        """Take over the leader named in another response (KIP-951); whether that was news."""
+        """Update a leader from another response (KIP-951); whether it changed."""
         topic = self.topics.get(partition.topic)
         known = topic.partitions.get(partition.partition) if topic is not None else None
         if (
@@ -176,12 +179,12 @@ class Metadata:
         return True
 
     def add_node(self, node: Node) -> None:
-        """Take over the address of a broker named in another response."""
+        """Add a broker named in another response."""
         self.edition += 1
         self.nodes[node.node_id] = node
 
     def leader(self, partition: TopicPartition) -> PartitionView | None:
-        """The partition if somebody leads it, as far as we know."""
+        """The partition if it has a known leader."""
         topic = self.topics.get(partition.topic)
         view = topic.partitions.get(partition.partition) if topic is not None else None
         return view if view is not None and view.leader_id in self.nodes else None
@@ -194,13 +197,13 @@ class Metadata:
             return
         before = self.topics.get(row.name)
         if before is not None and before.topic_id != row.topic_id:
-            self._drop(row.name)  # deleted and made anew: its epochs begin again
+            self._drop(row.name)  # deleted and created again: its epochs start over
             before = None
         partitions = {}
-        for answered in row.partitions:
-            view = _partition_view(answered)
+        for partition_row in row.partitions:
+            view = _partition_view(partition_row)
             known = before.partitions.get(view.partition) if before is not None else None
-            # Brokers learn of elections at different times; a view never goes back to an earlier leader.
+            # Brokers learn of elections at different times; never go back to an earlier leader.
             is_older = known is not None and NO_EPOCH < view.leader_epoch < known.leader_epoch
             partitions[view.partition] = known if known is not None and is_older else view
         self.topics[row.name] = TopicView(row.name, row.topic_id, row.is_internal, partitions)

@@ -1,1 +1,1 @@
-"""Bytes in motion: frames, connections, listeners."""
+"""Network input and output: frames, connections, listeners."""

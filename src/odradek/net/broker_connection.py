@@ -100,8 +100,8 @@ class BrokerConnection:
             async with asyncio.timeout(timeout_s):
                 async with self._lock:
                     wire = await self._connected()
-                    answer = wire.write(api_key, version, self._client_id, request)
-                return await answer
+                    response = wire.write(api_key, version, self._client_id, request)
+                return await response
         except TimeoutError:
             reason = f"no response to {api_key.name} within {timeout_s:g} s"
             if wire is not None:
@@ -128,7 +128,7 @@ class BrokerConnection:
             await asyncio.sleep(self._not_before - loop.time())
         if self._is_closed:
             raise RequestFailed(str(self.address), "the connection was closed here")
-        # Raised again after the first response only: a broker that accepts and closes is not there yet.
+        # Raised again after the first response only: a broker that accepts and closes is not ready yet.
         self._failures += 1
         self._not_before = loop.time() + self._backoff.pause_s(self._failures)
         try:
@@ -212,7 +212,7 @@ class _Wire(asyncio.BufferedProtocol):
         self._address = address
         self._on_response = on_response
         self._transport: asyncio.Transport | None = None
-        # A pool that keeps nothing: the frame of a large response belongs to whoever sent the request.
+        # A pool that keeps nothing: the frame of a large response belongs to the sender of the request.
         self._assembler = FrameAssembler(MAX_RESPONSE_BYTES, BufferPool(max_bytes=0))
         self._shared = memoryview(bytearray(RECEIVE_BUFFER_BYTES))
         self._is_in_own_space = False
@@ -228,10 +228,10 @@ class _Wire(asyncio.BufferedProtocol):
         assert self._transport is not None
         self._last_id = self._last_id + 1 if self._last_id < MAX_CORRELATION_ID else 1
         parts = encode_request(api_key, version, self._last_id, client_id, request)
-        answer: asyncio.Future[memoryview] = asyncio.get_running_loop().create_future()
-        self._in_flight.append((self._last_id, answer))
+        response: asyncio.Future[memoryview] = asyncio.get_running_loop().create_future()
+        self._in_flight.append((self._last_id, response))
         self._transport.writelines(parts)
-        return answer
+        return response
 
     def end(self, reason: str) -> None:
         """Close the connection; requests in flight fail."""
@@ -240,10 +240,10 @@ class _Wire(asyncio.BufferedProtocol):
         self.ended = RequestFailed(self._address, reason)
         if self._transport is not None:
             self._transport.abort()
-        for _, answer in self._in_flight:
-            if not answer.done():
-                answer.set_exception(RequestFailed(self._address, reason))
-                answer.exception()  # or asyncio logs a future that nobody awaits any more
+        for _, response in self._in_flight:
+            if not response.done():
+                response.set_exception(RequestFailed(self._address, reason))
+                response.exception()  # or asyncio logs a future that is not awaited any more
         self._in_flight.clear()
 
     # Called by the transport.
@@ -266,7 +266,7 @@ class _Wire(asyncio.BufferedProtocol):
                 # Frames that came whole are views of the shared buffer, and copied.
                 frames = [memoryview(bytes(one)) for one in self._assembler.feed(self._shared[:nbytes])]
         except FrameTooLarge as error:
-            self.end(f"it sent something that is no response: {error}")
+            self.end(f"it sent an invalid response: {error}")
             return
         for frame in frames:
             self._answered(frame)
@@ -281,12 +281,12 @@ class _Wire(asyncio.BufferedProtocol):
     def _answered(self, frame: memoryview) -> None:
         correlation_id = int.from_bytes(frame[:4], "big", signed=True)
         if not self._in_flight or self._in_flight[0][0] != correlation_id:
-            self.end(f"it sent a response numbered {correlation_id}, which is not the next one")
+            self.end(f"it sent a response with the unexpected correlation id {correlation_id}")
             return
-        _, answer = self._in_flight.popleft()
+        _, response = self._in_flight.popleft()
         self._on_response()
-        if not answer.done():
-            answer.set_result(frame)
+        if not response.done():
+            response.set_result(frame)
 
 
 def _api_and_version(request_class: type[Message], version: int | None) -> tuple[ApiKey, int]:

@@ -224,7 +224,7 @@ class Connection:
         try:
             frames = self._assembler.feed(self._receive_buffer[:count])
         except FrameTooLarge as error:
-            log.warning("%s sent something that cannot be served: %s", self.peer, error)
+            log.warning("%s sent an invalid frame: %s", self.peer, error)
             self.close()
             return
         self._serve(frames)

@@ -1,7 +1,7 @@
 # cython: annotation_typing=False
 """Bytes to frames: each frame is an int32 size, then that many bytes.
 
-Frames that arrive whole are handed out as views of the buffer they were received in, without a copy. A frame
+Frames that arrive whole are returned as views of the buffer they were received in, without a copy. A frame
 that arrives in pieces gets a buffer of its own, which grows with the bytes received: a false size does not
 allocate memory. Grown buffers are used again for the next large frame.
 

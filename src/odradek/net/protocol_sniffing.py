@@ -16,9 +16,9 @@ def guess(size: int) -> str | None:
     """The protocol of a client whose first frame has this size; None if it is unknown."""
     start = struct.pack(">i", size)
     if start in _HTTP_STARTS:
-        return "it looks like HTTP; this port speaks Kafka's protocol"
+        return "it looks like HTTP; this port uses Kafka's protocol"
     if start.startswith(_TLS_HANDSHAKE):
         return "it looks like TLS; this listener takes plain connections"
     if start == _SSH_START:
-        return "it looks like SSH; this port speaks Kafka's protocol"
+        return "it looks like SSH; this port uses Kafka's protocol"
     return None

@@ -1,6 +1,6 @@
 """Receive and send as compiled code calls them: by descriptor, on a socket that does not block.
 
-That nothing can be had or taken now is no error: it happens all the time. socket_calls.pxd has the C side;
+If nothing can be received or sent now, that is not an error. socket_calls.pxd has the C side;
 both are used alike.
 """
 
@@ -12,7 +12,7 @@ NOTHING_YET = -1
 
 
 def receive(fd: int, buffer: memoryview) -> int:
-    """Fill the buffer with what is there: how many bytes; 0 at the end; `NOTHING_YET`. OSError if broken."""
+    """Receive into the buffer; returns the number of bytes, 0 at the end, or `NOTHING_YET`."""
     try:
         return os.readv(fd, (buffer,))
     except (BlockingIOError, InterruptedError):
@@ -20,7 +20,7 @@ def receive(fd: int, buffer: memoryview) -> int:
 
 
 def send(fd: int, answer: bytes | bytearray) -> int:
-    """Send what the socket takes: how many bytes, maybe none. OSError if it is broken."""
+    """Send what the socket accepts; returns the number of bytes, perhaps 0. OSError if it is broken."""
     try:
         return os.write(fd, answer)
     except (BlockingIOError, InterruptedError):
@@ -28,7 +28,7 @@ def send(fd: int, answer: bytes | bytearray) -> int:
 
 
 def send_file(fd: int, file_fd: int, position: int, size: int) -> int:
-    """Send a run of a file: how many bytes; 0 at its end; `NOTHING_YET`. OSError if it is broken."""
+    """Send a range of a file; returns the number of bytes, 0 at its end, or `NOTHING_YET`."""
     try:
         return os.sendfile(fd, file_fd, position, size)
     except (BlockingIOError, InterruptedError):

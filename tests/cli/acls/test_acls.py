@@ -92,7 +92,7 @@ def test_removing_asks_first(cli):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["add", "--topic", "t"], "nobody to allow or deny"),
+        (["add", "--topic", "t"], "no principal"),
         (["add", *ALICE], "no resource"),
         (["add", "--allow-principal", "alice", "--topic", "t"], "is no principal"),
         (["add", *ALICE, "--topic", "t", "--operation", "Reed"], "'Reed' is unknown"),
@@ -105,7 +105,7 @@ def test_removing_asks_first(cli):
         (["add", *ALICE, "--idempotent", "--topic", "t"], "--idempotent goes with"),
         (["add", *ALICE, "--producer", "--operation", "Read", "--topic", "t"], "not with --operation"),
         (["add", *ALICE, "--deny-host", "1.2.3.4", "--topic", "t"], "a host goes with a principal"),
-        (["remove", "--operation", "Read", "--topic", "t", "--force"], "whose?"),
+        (["remove", "--operation", "Read", "--topic", "t", "--force"], "no principal"),
         (["remove", "--force"], "no resource"),
     ],
 )

@@ -84,7 +84,7 @@ def test_documents_need_no_broker():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["describe"], "whose settings?"),
+        (["describe"], "no entity given"),
         (["describe", "--topic", "a", "--broker", "0"], "one topic, broker or group at a time"),
         (["describe", "--entity-name", "a"], "need --entity-type"),
         (["describe", "--entity-type", "topics"], "needs --entity-name"),

@@ -124,7 +124,7 @@ def test_a_mistake_is_told(cli, filled, flags, exit_code, words):
 
 def test_a_topic_that_is_not_there_is_told(cli, filled):
     assert f"did you mean {filled}" in cli.error("consume", filled + "s")
-    assert "which topic?" in cli.error("consume", exit_code=2)
+    assert "no topic given" in cli.error("consume", exit_code=2)
 
 
 def start(cli, *arguments: str) -> subprocess.Popen[bytes]:

@@ -53,7 +53,7 @@ def test_a_cluster_without_a_controller():
 
 
 def test_a_dead_broker_is_named_with_its_replicas():
-    finding = about(state(cluster(0, 1), topic(partition(0, (0, 1)))), "broker 2 is not there")
+    finding = about(state(cluster(0, 1), topic(partition(0, (0, 1)))), "broker 2 is not registered")
     assert "replicas of 1 partition," in finding.reason
     assert "start it with its own data" in finding.advice
 
@@ -61,26 +61,26 @@ def test_a_dead_broker_is_named_with_its_replicas():
 def test_an_under_replicated_partition_names_the_dead_and_the_slow():
     finding = about(state(cluster(0, 1), topic(partition(0, (0,)), min_isr=1)), "under-replicated")
     assert finding.severity is Severity.WARNING
-    assert finding.reason == "broker 1 is alive and behind, broker 2 is not there"
+    assert finding.reason == "broker 1 is alive and behind, broker 2 is not registered"
     assert finding.names == ("orders-0",)
 
 
 def test_a_partition_under_its_min_isr_refuses_writes():
     finding = about(state(cluster(0), topic(partition(0, (0,)))), "under their min.insync.replicas")
     assert finding.severity is Severity.ERROR
-    assert finding.reason == "1 of 3 replicas are in sync, 2 are needed; brokers 1, 2 are not there"
+    assert finding.reason == "1 of 3 replicas are in sync, 2 are needed; brokers 1, 2 are not registered"
 
 
 def test_an_offline_partition_whose_replicas_in_sync_are_dead():
     finding = about(state(cluster(0, 1), topic(partition(None, (2,)))), "offline")
-    assert "no replica in sync is alive: broker 2 is not there; brokers 0, 1 are alive" in finding.reason
+    assert "no replica in sync is alive: broker 2 is not registered; brokers 0, 1 are alive" in finding.reason
     assert finding.advice.startswith("start broker 2 with its data")
     assert "--election-type unclean" in finding.advice
 
 
 def test_an_offline_partition_without_any_live_replica():
     finding = about(state(cluster(7), topic(partition(None, (0, 2)))), "offline")
-    assert finding.reason == "no replica is alive: brokers 0, 1, 2 are not there"
+    assert finding.reason == "no replica is alive: brokers 0, 1, 2 are not registered"
     assert finding.advice == "start a broker that was in sync: 0, 2"
 
 

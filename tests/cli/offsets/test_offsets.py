@@ -5,8 +5,8 @@ import json
 import pytest
 from confluent_kafka import Producer
 
-from odradek.cli.offsets.moments import parse_moment
 from odradek.cli.offsets.partitions import parse_topic_partitions, selected
+from odradek.cli.offsets.timestamps import parse_timestamp
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_a_range_leaves_its_end_out(text, chosen):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["get", "--time", "yesterday"], "'yesterday' is no moment"),
+        (["get", "--time", "yesterday"], "'yesterday' is not a timestamp"),
         (["get", "--time", "-9"], "before 1970"),
         (["get", "--partitions", "x"], "not a list of numbers"),
         (["get", "--partitions", "-1"], "negative"),
@@ -107,4 +107,4 @@ def test_a_file_that_is_no_list_of_offsets_is_told(cli, tmp_path):
 
 
 def test_words_mean_what_the_wire_calls_them():
-    assert [parse_moment(word) for word in ("latest", "earliest", "max-timestamp", "5")] == [-1, -2, -3, 5]
+    assert [parse_timestamp(word) for word in ("latest", "earliest", "max-timestamp", "5")] == [-1, -2, -3, 5]

@@ -20,6 +20,6 @@ def test_failures_are_told_when_the_time_is_over_and_again_after_as_long() -> No
 
 def test_an_outage_after_a_success_is_outlasted_in_silence() -> None:
     contact = FirstContact("fetching", 100)
-    contact.worked()
+    contact.succeeded()
 
     assert [contact.failed(NOBODY, now_ms) for now_ms in (0, 1000, 10_000)] == [None, None, None]

@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from odradek.client.errors import UnsupportedByBroker
-from odradek.client.network.api_versions import BrokerVersions, read_answer
+from odradek.client.network.api_versions import BrokerVersions, read_response
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import ApiVersionsResponse
@@ -27,7 +27,7 @@ def test_a_caller_may_ask_for_less():
 
 def test_a_broker_without_a_common_version_is_named():
     with pytest.raises(
-        UnsupportedByBroker, match="here:1 serves METADATA in versions 90-99; we can use 0-13"
+        UnsupportedByBroker, match="here:1 serves METADATA in versions 90-99; this client supports 0-13"
     ):
         serving(90, 99).best(ApiKey.METADATA)
     with pytest.raises(UnsupportedByBroker, match="serves PRODUCE in no version"):
@@ -41,13 +41,13 @@ def frame(answer: ApiVersionsResponse, version: int) -> memoryview:
 def test_a_broker_that_does_not_know_our_version_tells_which_to_ask_in():
     row = ApiVersionsResponse.ApiKeys(api_key=ApiKey.API_VERSIONS, min_version=0, max_version=2)
     refusal = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[row])
-    assert read_answer("here:1", 4, frame(refusal, 0)) == 2
+    assert read_response("here:1", 4, frame(refusal, 0)) == 2
     refusal.api_keys = []
-    assert read_answer("here:1", 4, frame(refusal, 0)) == 0
+    assert read_response("here:1", 4, frame(refusal, 0)) == 0
 
 
 def test_finalized_features_are_kept():
     feature = ApiVersionsResponse.FinalizedFeatures(name="transaction.version", max_version_level=2)
-    told = read_answer("here:1", 4, frame(ApiVersionsResponse(finalized_features=[feature]), 4))
+    told = read_response("here:1", 4, frame(ApiVersionsResponse(finalized_features=[feature]), 4))
     assert isinstance(told, BrokerVersions)
     assert told.features == {"transaction.version": 2}

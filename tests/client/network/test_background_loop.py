@@ -38,7 +38,7 @@ def test_an_exception_reaches_the_caller(background):
 def test_a_closed_client_says_so(background):
     background.close()
     background.close()
-    with pytest.raises(ClientClosed, match="this producer is closed; make a new one"):
+    with pytest.raises(ClientClosed, match="this producer is closed; create a new one"):
         background.call(answer(1))
 
 
@@ -84,7 +84,8 @@ def test_use_after_a_fork_is_a_clear_error_in_the_child_and_none_in_the_parent(b
             os._exit(0)
     os.waitpid(child, 0)
     assert (
-        os.read(reading, 1000) == b"this producer was made before a fork; make a new one in the child process"
+        os.read(reading, 1000)
+        == b"this producer was created before a fork; create a new one in the child process"
     )
     os.close(reading)
     os.close(writing)

@@ -98,7 +98,7 @@ def test_a_retriable_answer_is_asked_again_with_a_fresh_view():
             answered_by = []
 
             async def attempt() -> str:
-                answer = await brokers.ask_controller(DescribeClusterRequest(), DescribeClusterResponse)
+                answer = await brokers.send_to_controller(DescribeClusterRequest(), DescribeClusterResponse)
                 check(answer.error_code)
                 return answer.cluster_id
 

@@ -115,7 +115,9 @@ def test_many_requests_share_a_connection_and_each_gets_its_own_answer():
             connection = await connected(broker)
             names = [chr(ord("a") + number) for number in range(20)]
             requests = [MetadataRequest(topics=[MetadataRequest.Topics(name=name)]) for name in names]
-            answers = await asyncio.gather(*(connection.ask(one, MetadataResponse) for one in requests))
+            answers = await asyncio.gather(
+                *(connection.send_request(one, MetadataResponse) for one in requests)
+            )
             assert [answer.cluster_id for answer in answers] == [name * 30_000 for name in names]
             assert connection.in_flight == 0
             await connection.close()
@@ -129,7 +131,9 @@ def test_a_cancelled_question_does_not_disturb_the_next():
             connection = await connected(broker)
             asked = connection.send(MetadataRequest(), 13)
             asked.cancel()
-            assert (await connection.ask(MetadataRequest(), MetadataResponse)).cluster_id == "scripted"
+            assert (
+                await connection.send_request(MetadataRequest(), MetadataResponse)
+            ).cluster_id == "scripted"
             await connection.close()
 
     run(scenario())
@@ -148,7 +152,7 @@ def test_no_answer_in_time_ends_the_connection_and_every_question_on_it():
             broker.say[ApiKey.METADATA] = say  # type: ignore[assignment]
             first = connection.send(MetadataRequest(), 13)
             patient = connection.send(MetadataRequest(), 13, timeout_ms=100_000)
-            with pytest.raises(RequestTimedOut, match="no answer to METADATA within 50 ms"):
+            with pytest.raises(RequestTimedOut, match="no response to METADATA within 50 ms"):
                 await first
             with pytest.raises(RequestTimedOut):
                 await patient
@@ -167,7 +171,7 @@ def test_a_broker_that_hangs_up_fails_what_was_asked():
             broker.say[ApiKey.METADATA] = lambda _: None
             connection = await connected(broker)
             with pytest.raises(ConnectionLost, match="closed by the broker"):
-                await connection.ask(MetadataRequest(), MetadataResponse)
+                await connection.send_request(MetadataRequest(), MetadataResponse)
             await connection.close()
 
     run(scenario())
@@ -203,7 +207,7 @@ def test_a_web_server_is_told_from_a_broker():
     async def scenario() -> None:
         async with ScriptedBroker() as broker:
             broker.say[ApiKey.API_VERSIONS] = lambda _: b"HTTP/1.1 400 Bad Request\r\n\r\n"
-            with pytest.raises(NotAKafkaBroker, match="it speaks HTTP"):
+            with pytest.raises(NotAKafkaBroker, match="it uses HTTP"):
                 await connected(broker)
 
     run(scenario())
@@ -214,8 +218,8 @@ def test_a_wrong_correlation_id_is_not_believed():
         async with ScriptedBroker() as broker:
             connection = await connected(broker)
             broker.say[ApiKey.METADATA] = lambda _: b"\0\0\0\4\0\0\0\x63"
-            with pytest.raises(NotAKafkaBroker, match="answer 99 where 2 is due"):
-                await connection.ask(MetadataRequest(), MetadataResponse)
+            with pytest.raises(NotAKafkaBroker, match="response 99 where 2 is expected"):
+                await connection.send_request(MetadataRequest(), MetadataResponse)
             await connection.close()
 
     run(scenario())

@@ -26,17 +26,17 @@ def test_answers_belong_to_requests_in_their_order():
     first, second = waiting(1), waiting(2)
     in_flight.add(first)
     in_flight.add(second)
-    assert in_flight.answered(an_answer(1)) is first
-    assert in_flight.answered(an_answer(2)) is second
+    assert in_flight.match(an_answer(1)) is first
+    assert in_flight.match(an_answer(2)) is second
 
 
 def test_an_answer_out_of_order_or_to_nothing_is_no_answer():
     in_flight = InFlight()
-    with pytest.raises(BadResponse, match="nothing was asked"):
-        in_flight.answered(an_answer(1))
+    with pytest.raises(BadResponse, match="without a request in flight"):
+        in_flight.match(an_answer(1))
     in_flight.add(waiting(1))
-    with pytest.raises(BadResponse, match="2 where 1 is due"):
-        in_flight.answered(an_answer(2))
+    with pytest.raises(BadResponse, match="2 where 1 is expected"):
+        in_flight.match(an_answer(2))
 
 
 def test_a_request_behind_a_patient_one_has_its_own_deadline():

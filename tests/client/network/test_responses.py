@@ -39,7 +39,7 @@ def feed(assembler: ResponseAssembler, received: bytes, chunk: int) -> list[memo
 def test_answers_come_out_whole_however_the_bytes_arrive(answers, chunk):
     assembler = ResponseAssembler()
     assert feed(assembler, framed(answers), chunk) == answers
-    assert not assembler.is_mid_answer
+    assert not assembler.is_mid_response
 
 
 def test_a_large_answer_is_received_into_the_buffer_it_is_handed_out_in():

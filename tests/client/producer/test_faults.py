@@ -208,7 +208,7 @@ def test_a_broker_that_stays_paused_ends_in_delivery_timeouts(
 
     assert producer.flush(20), "all have met their fate"
     for future in futures:
-        with pytest.raises(DeliveryTimedOut, match=r"within 500 ms.*no answer to|cannot connect"):
+        with pytest.raises(DeliveryTimedOut, match=r"within 500 ms.*no response to|cannot connect"):
             future.result(0)
     producer.close()
 

@@ -30,7 +30,7 @@ def command(cluster: bool, pattern_type: str, bootstrap: str, output: str | None
     if pattern_type not in ("literal", "prefixed"):
         raise UsageProblem(f"--resource-pattern-type {pattern_type} is not valid when adding ACLs")
     if not flags["allow_principal"] and not flags["deny_principal"]:
-        raise UsageProblem("nobody to allow or deny: give --allow-principal or --deny-principal TYPE:NAME")
+        raise UsageProblem("no principal: give --allow-principal or --deny-principal TYPE:NAME")
     resources = require_resources(cluster, pattern_type, flags)
     bindings = [
         AclBinding(ResourcePattern(one.resource_type, one.name or "", one.pattern_type), entry)

@@ -112,7 +112,7 @@ def parse_entries(
     _check_who(who)
     if (operations or producer or consumer) and not (who.allowed or who.denied):
         # Otherwise `remove --operation Read` would remove every ACL of the resource.
-        raise UsageProblem("whose? Give --allow-principal or --deny-principal as well")
+        raise UsageProblem("no principal: give --allow-principal or --deny-principal as well")
     if idempotent and not producer:
         raise UsageProblem("--idempotent goes with --producer")
     if not producer and not consumer:

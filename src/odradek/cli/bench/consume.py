@@ -12,7 +12,7 @@ from odradek.cli.bench import flags
 from odradek.cli.bench.figures import columns, rates
 from odradek.cli.bench.interruption import EXIT_CODE, interruptible
 from odradek.cli.bench.live import MEGABYTE
-from odradek.cli.bench.reading import Read, Wanted, read_records
+from odradek.cli.bench.reading import ReadOptions, ReadResult, read_records
 from odradek.cli.bench.run_topic import run_topic
 from odradek.cli.bench.sending import send_records
 from odradek.cli.connecting import Failed, client_settings, friendly_errors
@@ -34,7 +34,7 @@ FILLING_BATCH_BYTES = 262_144
     click.option(
         "--group",
         shell_complete=complete_group,
-        help="Read as a member of this group; without a group by default.",
+        help="ReadResult as a member of this group; without a group by default.",
     ),
     click.option(
         "--timeout",
@@ -63,7 +63,7 @@ def command(
     bootstrap: str,
     output: str | None,
 ) -> None:
-    """Read a topic and report the throughput. Ctrl-C stops it and prints the results so far.
+    """ReadResult a topic and report the throughput. Ctrl-C stops it and prints the results so far.
 
     Without --topic, a topic is created and filled first, with --record-size and --compression.
 
@@ -73,7 +73,7 @@ def command(
     """
     flags.check_tables(by_table)
     chosen = {"bootstrap_servers": bootstrap, "auto_offset_reset": "earliest", **client_settings(settings)}
-    wanted = Wanted(records, group, by_table, timeout_ms, chosen)
+    wanted = ReadOptions(records, group, by_table, timeout_ms, chosen)
     filling = flags.Sending(
         records or DEFAULT_MADE_RECORDS,
         record_size,
@@ -102,7 +102,7 @@ def command(
         )
 
 
-def _row(read: Read) -> dict[str, Any]:
+def _row(read: ReadResult) -> dict[str, Any]:
     first_ms = None if read.first_record_s is None else round(read.first_record_s * 1000, 3)
     return {**rates(read.records, read.value_bytes, read.elapsed_s), "first_record_ms": first_ms}
 
@@ -112,7 +112,7 @@ _HEADER = (
 )
 
 
-def _line(read: Read) -> str:
+def _line(read: ReadResult) -> str:
     """The columns of kafka-consumer-perf-test.sh up to the fetcher columns."""
     row = _row(read)
     begin, end = (_moment(at_ms) for at_ms in (read.started_ms, read.started_ms + read.elapsed_s * 1000))

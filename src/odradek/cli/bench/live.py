@@ -1,4 +1,4 @@
-"""Progress of a run on standard error: a live line at a terminal, otherwise periodic lines."""
+"""LiveProgress of a run on standard error: a live line at a terminal, otherwise periodic lines."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ BAR_WIDTH = 24
 MEGABYTE = 1024 * 1024
 
 
-class Progress(NamedTuple):
+class LiveProgress(NamedTuple):
     """The number of records done so far, and a note."""
 
     done: int
     note: str = ""
 
 
-Look = Callable[[], Progress]
+Look = Callable[[], LiveProgress]
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class Meter:
     last_s: float
     last_done: int = 0
 
-    def line(self, progress: Progress, now_s: float) -> str:
+    def line(self, progress: LiveProgress, now_s: float) -> str:
         """One line with the rate since the previous line."""
         elapsed_s = max(now_s - self.last_s, 1e-9)
         rate = (progress.done - self.last_done) / elapsed_s

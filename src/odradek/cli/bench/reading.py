@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from odradek.cli.bench.interruption import Interruption
-from odradek.cli.bench.live import Meter, Progress, live_progress
+from odradek.cli.bench.live import LiveProgress, Meter, live_progress
 from odradek.cli.bench.run_topic import RunTopic
 from odradek.client.consumer.consumer import Consumer
 from odradek.common.ids import TopicPartition
@@ -16,7 +16,7 @@ POLL_S = 0.2
 """How long a poll waits for records before the interruption is checked."""
 
 
-class Wanted(NamedTuple):
+class ReadOptions(NamedTuple):
     """How a run reads; without `records`, up to the end offsets at the start of the run."""
 
     records: int | None
@@ -26,7 +26,7 @@ class Wanted(NamedTuple):
     settings: dict[str, Any]
 
 
-class Read(NamedTuple):
+class ReadResult(NamedTuple):
     """What was read; `value_bytes` counts keys and values."""
 
     records: int
@@ -42,9 +42,9 @@ Batch = tuple[int, int]
 
 
 def read_records(
-    wanted: Wanted, topic: RunTopic, interruption: Interruption, interval_ms: int, record_size: int
-) -> Read:
-    """Read as many records as wanted; fewer after `timeout_ms` without a record, or an interruption."""
+    wanted: ReadOptions, topic: RunTopic, interruption: Interruption, interval_ms: int, record_size: int
+) -> ReadResult:
+    """ReadResult as many records as wanted; fewer after `timeout_ms` without a record, or an interruption."""
     started_ms, start_s = time.time_ns() // 1_000_000, time.monotonic()
     with Consumer(group_id=wanted.group, **wanted.settings) as consumer:
         partitions = [TopicPartition(topic.name, number) for number in range(topic.num_partitions)]
@@ -56,7 +56,7 @@ def read_records(
         poll = _poll_table if wanted.by_table else _poll
         records, value_bytes, first_s, last_s = 0, 0, None, time.monotonic()
         meter = Meter(total, record_size, start_s)
-        with live_progress("consume", meter, interval_ms, lambda: Progress(records)):
+        with live_progress("consume", meter, interval_ms, lambda: LiveProgress(records)):
             while records < total and not interruption.is_wanted:
                 count, size = poll(consumer, total - records)
                 if count:
@@ -66,7 +66,7 @@ def read_records(
                     break
                 records, value_bytes = records + count, value_bytes + size
     first_record_s = None if first_s is None else first_s - start_s
-    return Read(records, value_bytes, started_ms, last_s - start_s, first_record_s, total)
+    return ReadResult(records, value_bytes, started_ms, last_s - start_s, first_record_s, total)
 
 
 Poll = Callable[[Consumer[bytes, bytes], int], Batch]

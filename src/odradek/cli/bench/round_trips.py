@@ -10,7 +10,7 @@ from odradek.cli.bench.figures import short_percentiles
 from odradek.cli.bench.flags import Sending
 from odradek.cli.bench.interruption import Interruption
 from odradek.cli.bench.latencies import Latencies
-from odradek.cli.bench.live import Meter, Progress, live_progress
+from odradek.cli.bench.live import LiveProgress, Meter, live_progress
 from odradek.cli.bench.payloads import make_payloads
 from odradek.cli.bench.run_topic import RunTopic
 from odradek.cli.bench.sending import paced
@@ -74,8 +74,8 @@ def _time(
         if not interruption.is_wanted:
             send(payloads[number % len(payloads)])
 
-    def look() -> Progress:
-        return Progress(latencies.count, short_percentiles(latencies))
+    def look() -> LiveProgress:
+        return LiveProgress(latencies.count, short_percentiles(latencies))
 
     meter = Meter(sending.records, sending.record_size, time.monotonic())
     with live_progress(title, meter, interval_ms, look):

@@ -11,7 +11,7 @@ from odradek.cli.bench.figures import short_percentiles
 from odradek.cli.bench.flags import Sending
 from odradek.cli.bench.interruption import Interruption
 from odradek.cli.bench.latencies import Latencies
-from odradek.cli.bench.live import Meter, Progress, live_progress
+from odradek.cli.bench.live import LiveProgress, Meter, live_progress
 from odradek.cli.bench.pace import Pace
 from odradek.cli.bench.payloads import make_payloads
 from odradek.client.producer.batches.batch import DeliveryFuture
@@ -63,8 +63,8 @@ def send_records(sending: Sending, topic: str, interruption: Interruption, inter
         start_s = time.monotonic()
         send = _send_tables if sending.by_table else _send_one_by_one
 
-        def look() -> Progress:
-            return Progress(producer.statistics().records_delivered, short_percentiles(watch.latencies))
+        def look() -> LiveProgress:
+            return LiveProgress(producer.statistics().records_delivered, short_percentiles(watch.latencies))
 
         meter = Meter(sending.records, sending.record_size, start_s)
         with live_progress("produce", meter, interval_ms, look):

@@ -77,7 +77,7 @@ def parse_entity(
         raise UsageProblem("--entity-name and --entity-default need --entity-type")
     if not named:
         raise UsageProblem(
-            "whose settings? Give --topic NAME, --broker ID, --broker-defaults or --group NAME"
+            "no entity given: name --topic NAME, --broker ID, --broker-defaults or --group NAME"
         )
     if len(named) > 1:
         raise UsageProblem("name one topic, broker or group at a time")

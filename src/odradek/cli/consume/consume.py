@@ -32,7 +32,7 @@ and the escapes \\n \\r \\t \\\\ \\0 \\xFF. -J prints one object per record, wit
 """
 
 NOT_FOR_GROUPS = (
-    "a group goes on from its own offsets: with --group, -o is beginning or end, for partitions without one; "
+    "a group continues from its offsets: with --group, -o is beginning or end, for partitions without one; "
     "`odradek groups reset-offsets` moves a group"
 )
 
@@ -53,7 +53,7 @@ NOT_FOR_GROUPS = (
     "--group",
     metavar="GROUP",
     shell_complete=complete_group,
-    help="Read as a member of this group: go on where it left off, share partitions, commit.",
+    help="Read as a member of this group: continue from its offsets, share partitions, commit.",
 )
 @click.option(
     "-o",
@@ -120,7 +120,7 @@ def command(
     """
     name = topic or topic_option
     if name is None:
-        raise UsageProblem("which topic? `odradek topics list` shows all")
+        raise UsageProblem("no topic given; `odradek topics list` shows all")
     if from_beginning:
         offsets = (*offsets, "beginning")
     show = choose_format(

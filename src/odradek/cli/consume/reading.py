@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from odradek.cli.consume.places import find_places, wanted_partitions
+from odradek.cli.consume.read_range import find_read_range, wanted_partitions
 from odradek.cli.consume.record_format import Format
 from odradek.cli.consume.start_offsets import Span
 from odradek.client.admin.admin import AsyncAdmin
@@ -88,11 +88,11 @@ async def _begin(
         else:
             consumer.subscribe([plan.topic])
         return None
-    places = await find_places(admin, wanted, plan.span, plan.isolation_level)
-    consumer.assign(places.starts)
-    for partition, offset in places.starts.items():
+    read_range = await find_read_range(admin, wanted, plan.span, plan.isolation_level)
+    consumer.assign(read_range.starts)
+    for partition, offset in read_range.starts.items():
         consumer.seek(partition, offset)
-    return places.stops
+    return read_range.stops
 
 
 async def _print(

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from odradek.cli.offsets.moments import parse_date_ms
+from odradek.cli.offsets.timestamps import parse_date_ms
 from odradek.cli.options import UsageProblem
 
 

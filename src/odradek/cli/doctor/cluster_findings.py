@@ -36,7 +36,7 @@ def _of_brokers(state: ClusterState) -> Iterator[Finding]:
     for broker, count in sorted(holders.items()):
         yield Finding(
             Severity.ERROR,
-            f"broker {broker} is not there",
+            f"broker {broker} is not registered",
             f"it has replicas of {count} partition{'' if count == 1 else 's'}, but no registration in the "
             "cluster: it is stopped, dead, or cut off from the store",
             f"start it with its own data; if it is gone for good, start an empty one with "
@@ -101,7 +101,7 @@ def _causes(state: ClusterState, topic: TopicState, partition: PartitionDescript
             "partitions under their min.insync.replicas refuse writes with acks=all",
             f"{len(partition.isr)} of {len(partition.replicas)} replicas are in sync, {topic.min_isr} are "
             f"needed; {_absences(state, partition)}",
-            "bring those replicas back; lowering min.insync.replicas lets writes go on with fewer copies",
+            "bring those replicas back; lowering min.insync.replicas allows writes with fewer copies",
         )
     elif len(partition.isr) < len(partition.replicas) and not state.reassignments:
         yield _Cause(
@@ -139,13 +139,13 @@ def _offline(state: ClusterState, partition: PartitionDescription) -> _Cause:
         return _Cause(
             Severity.ERROR,
             problem,
-            f"no replica is alive: {_absences(state, partition, everybody=True)}",
+            f"no replica is alive: {_absences(state, partition, includes_all=True)}",
             f"start a broker that was in sync: {_ids(dead_in_sync) or 'any'}",
         )
     return _Cause(
         Severity.ERROR,
         problem,
-        f"no replica in sync is alive: {_absences(state, partition, everybody=True)}; "
+        f"no replica in sync is alive: {_absences(state, partition, includes_all=True)}; "
         f"{_brokers_are(live, 'alive')}, without the last records",
         f"start broker {_ids(dead_in_sync)} with its data; if they are lost, `odradek partitions "
         "elect-leaders --election-type unclean` makes a live replica the leader, and loses what only the "
@@ -153,19 +153,19 @@ def _offline(state: ClusterState, partition: PartitionDescription) -> _Cause:
     )
 
 
-def _absences(state: ClusterState, partition: PartitionDescription, *, everybody: bool = False) -> str:
+def _absences(state: ClusterState, partition: PartitionDescription, *, includes_all: bool = False) -> str:
     """Which replicas are out of sync, and what is known of each."""
     groups: dict[str, list[int]] = {}
     for broker in sorted(partition.replicas):
-        if broker in partition.isr and not everybody:
+        if broker in partition.isr and not includes_all:
             continue
         if broker not in state.alive:
-            word = "not there"
+            word = "not registered"
         elif broker in state.unreachable:
             word = "not answering"
         elif broker in partition.offline_replicas:
             word = "with an offline log directory"
-        elif everybody:
+        elif includes_all:
             continue
         else:
             word = "alive and behind"

@@ -1,4 +1,4 @@
-"""What the doctor asks a cluster, at one moment."""
+"""The state of a cluster that the doctor examines."""
 
 from __future__ import annotations
 

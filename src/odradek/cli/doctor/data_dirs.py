@@ -144,7 +144,7 @@ def _of_store(path: Path, cluster_id: str | None) -> Iterator[Finding]:
             Severity.ERROR,
             f"the store {path} is locked by a stopped process (pid {pids})",
             "it was stopped in the middle of a write; the others kill it when its session is over",
-            f"let it go on (kill -CONT {pids}), or end it (kill -KILL {pids})",
+            f"resume it (kill -CONT {pids}), or end it (kill -KILL {pids})",
         )
 
 

@@ -20,8 +20,8 @@ def command(directory: str, yes: bool) -> None:
     """Cut the partition in DIRECTORY at its first bad batch, if it has one, and rebuild damaged indexes.
 
     Nothing is lost: what is cut away goes into files beside it, *.log.from-N.cut. Records behind the cut are
-    no longer served; if another replica has them, remove the directory instead and let it be copied anew. The
-    broker must be stopped.
+    no longer served; if another replica has them, remove the directory instead, so that it is copied again.
+    The broker must be stopped.
     """
     check_directory(directory)
     if not is_partition(directory):
@@ -59,9 +59,9 @@ def _steps(plan: RepairPlan) -> list[str]:
         name = f"{plan.cut.base_offset:020d}.log"
         steps.append(f"set aside {plan.bytes_cut} bytes of log, from byte {plan.cut.position} of {name} on")
     if plan.rebuilt:
-        steps.append(f"write the indexes of {len(plan.rebuilt)} segments anew")
+        steps.append(f"rebuild the indexes of {len(plan.rebuilt)} segments")
     if plan.rewrites_epochs:
-        steps.append("write the leader-epoch-checkpoint anew, from the batches")
+        steps.append("rebuild the leader-epoch-checkpoint from the batches")
     if plan.removed_snapshots:
         steps.append(f"remove {len(plan.removed_snapshots)} snapshots of producer state")
     return steps

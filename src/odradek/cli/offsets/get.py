@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from odradek.cli.connecting import Failed, admin_client, bootstrap_option
-from odradek.cli.offsets.moments import parse_moment
 from odradek.cli.offsets.partitions import PartitionPattern, parse_numbers, parse_topic_partitions, selected
+from odradek.cli.offsets.timestamps import parse_timestamp
 from odradek.cli.options import UsageProblem
 from odradek.cli.output import output_option, print_rows
 from odradek.cli.topic_names import matching, regex_option, topics_argument
@@ -56,7 +56,7 @@ def command(
 
     if topic_partitions and (topics or partitions):
         raise UsageProblem("--topic-partitions goes with neither topics nor --partitions")
-    at = parse_moment(moment)
+    at = parse_timestamp(moment)
     patterns = parse_topic_partitions(topic_partitions, regex=regex) if topic_partitions else None
     numbers = parse_numbers(partitions) if partitions else None
     with admin_client(bootstrap) as admin:

@@ -50,7 +50,7 @@ def command(
 ) -> None:
     """Run a pipeline. Ctrl-C or SIGTERM stops it after its micro-batch, a second one at once.
 
-    A pipeline that was stopped goes on where it was. The exit code is 0 when it was stopped or has processed
+    A stopped pipeline continues where it was. The exit code is 0 when it was stopped or has processed
     everything, 1 after a failure, 2 when it was refused, 130 when it was stopped at once.
     """
     from odradek.spark.pipeline.running.preflight import check_machine, check_options, check_topics  # noqa: PLC0415
@@ -84,11 +84,11 @@ def command(
         if code == 1:
             click.echo(f"Spark's log is {supervisor.directory.log}.", err=True)
     elif output != "json":
-        click.echo(_last_words(summary, code))
+        click.echo(_final_message(summary, code))
     sys.exit(code)
 
 
-def _last_words(summary: RunSummary, code: int) -> str:
+def _final_message(summary: RunSummary, code: int) -> str:
     rows = sum(one.rows_out for one in summary.queries.values() if not one.is_dead_letters)
     letters = f", {summary.dead_letters:,} dead letters" if summary.dead_letters else ""
     how = "stopped at once" if code else "ended"

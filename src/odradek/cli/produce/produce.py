@@ -95,7 +95,7 @@ def command(
         files = (topic, *files) if topic is not None else files
         topic = topic_option
     if topic is None:
-        raise UsageProblem("which topic? `odradek topics list` shows all")
+        raise UsageProblem("no topic given; `odradek topics list` shows all")
     if not unescape(delimiter):
         raise UsageProblem("-D is empty; records need something between them")
     for path in files:

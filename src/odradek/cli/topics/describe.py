@@ -160,12 +160,12 @@ def _lines(shown: _Shown, chosen: str) -> Iterator[str]:
     for one in shown.partitions:
         yield (
             f"\tTopic: {topic.name}\tPartition: {one.partition}\tLeader: {_leader(one)}"
-            f"\tReplicas: {_ids(one.replicas)}\tIsr: {_ids(one.isr)}{_moving(shown, one)}"
+            f"\tReplicas: {_ids(one.replicas)}\tIsr: {_ids(one.isr)}{_reassigned(shown, one)}"
             f"\tElr: {_ids(one.elr)}\tLastKnownElr: {_ids(one.last_known_elr)}"
         )
 
 
-def _moving(shown: _Shown, partition: PartitionDescription) -> str:
+def _reassigned(shown: _Shown, partition: PartitionDescription) -> str:
     one = shown.reassignments.get(partition.partition)
     if one is None:
         return ""

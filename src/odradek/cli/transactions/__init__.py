@@ -8,7 +8,7 @@ _COMMANDS = {
     "list": Command("odradek.cli.transactions.list", "List transactional ids."),
     "describe": Command("odradek.cli.transactions.describe", "Describe the transaction of one id."),
     "describe-producers": Command(
-        "odradek.cli.transactions.describe_producers", "Describe the producers that a partition remembers."
+        "odradek.cli.transactions.describe_producers", "Describe the active producers of a partition."
     ),
     "abort": Command("odradek.cli.transactions.abort", "Abort a hanging transaction in a partition."),
     "find-hanging": Command("odradek.cli.transactions.find_hanging", "Find hanging transactions."),

@@ -1,4 +1,4 @@
-"""`odradek transactions describe-producers`: the producers that a partition remembers."""
+"""`odradek transactions describe-producers`: the active producers of a partition."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TITLES = (
 @bootstrap_option
 @output_option
 def command(topic: str, partition: int, bootstrap: str, output: str | None) -> None:
-    """Describe the producers that a partition remembers, and their open transactions.
+    """Describe the active producers of a partition, and their open transactions.
 
     odradek transactions describe-producers --topic orders --partition 0
     """

@@ -89,7 +89,7 @@ def _is_server(pid: int) -> bool:
 
 
 def _config(data_dir: Path, host: str, port: int) -> str:
-    # maxClientCnxns=0 is without a limit; ruok, srvr and mntr are what people ask by hand.
+    # maxClientCnxns=0 is without a limit; ruok, srvr and mntr are for people.
     lines = [
         f"dataDir={(data_dir / 'data').absolute()}",
         f"clientPortAddress={host}",

@@ -1,1 +1,1 @@
-"""Looking after a cluster: topics, settings, offsets, groups, brokers, ACLs; one file for each noun."""
+"""The admin client: topics, settings, offsets, groups, brokers, ACLs; one file for each."""

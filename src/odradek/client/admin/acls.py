@@ -34,22 +34,22 @@ class AclAdmin(AdminBase):
         """Add ACLs; one that exists already is no error."""
         wanted = list(dict.fromkeys(bindings))
         request = CreateAclsRequest(creations=[_creation(one) for one in wanted])
-        answer = await self.brokers.retry(
-            "creating ACLs", lambda: self.brokers.ask_any(request, CreateAclsResponse)
+        response = await self.brokers.retry(
+            "creating ACLs", lambda: self.brokers.send_to_any(request, CreateAclsResponse)
         )
         return {
             binding: outcome_of(None, row.error_code, row.error_message)
-            for binding, row in zip(wanted, answer.results, strict=True)
+            for binding, row in zip(wanted, response.results, strict=True)
         }
 
     async def describe_acls(self, wanted: AclBindingFilter | None = None) -> list[AclBinding]:
         """The ACLs that the filter finds; all of them without one."""
         request = DescribeAclsRequest(**_fields_of(wanted or AclBindingFilter()))
-        answer = await self.brokers.retry(
-            "describing ACLs", lambda: self.brokers.ask_any(request, DescribeAclsResponse)
+        response = await self.brokers.retry(
+            "describing ACLs", lambda: self.brokers.send_to_any(request, DescribeAclsResponse)
         )
-        check(answer.error_code, answer.error_message)
-        return [AclBinding(_pattern(row), _entry(acl)) for row in answer.resources for acl in row.acls]
+        check(response.error_code, response.error_message)
+        return [AclBinding(_pattern(row), _entry(acl)) for row in response.resources for acl in row.acls]
 
     async def delete_acls(
         self, filters: Iterable[AclBindingFilter]
@@ -57,10 +57,10 @@ class AclAdmin(AdminBase):
         """Delete what each filter finds; the ACLs that are gone now."""
         wanted = list(dict.fromkeys(filters))
         request = DeleteAclsRequest(filters=[DeleteAclsRequest.Filters(**_fields_of(one)) for one in wanted])
-        answer = await self.brokers.retry(
-            "deleting ACLs", lambda: self.brokers.ask_any(request, DeleteAclsResponse)
+        response = await self.brokers.retry(
+            "deleting ACLs", lambda: self.brokers.send_to_any(request, DeleteAclsResponse)
         )
-        return {one: _deleted(row) for one, row in zip(wanted, answer.filter_results, strict=True)}
+        return {one: _deleted(row) for one, row in zip(wanted, response.filter_results, strict=True)}
 
 
 def _deleted(row: DeleteAclsResponse.FilterResults) -> Outcome[list[AclBinding]]:

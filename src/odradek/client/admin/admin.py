@@ -39,12 +39,12 @@ class AsyncAdmin(
     TransactionAdmin,
     AclAdmin,
 ):
-    """Looks after a cluster from a running loop.
+    """Administers a cluster from a running loop.
 
     async with AsyncAdmin(bootstrap_servers="localhost:9092") as admin:
         await admin.create_topic("orders", num_partitions=6)
 
-    Nothing is connected before the first call. A call about one thing raises what a broker refuses; a call
+    Nothing is connected before the first call. A call about one resource raises a broker's error; a call
     about several has errors among its results.
     """
 
@@ -53,9 +53,9 @@ class AsyncAdmin(
         super().__init__(from_keywords(ClientConfig, settings))
 
     async def connect(self) -> None:
-        """See now whether a broker can be reached, without retries; calls connect by themselves.
+        """Check now whether a broker can be reached, without retries; calls connect by themselves.
 
-        Also under the name that the cluster has for it: that is the one which every later call uses.
+        Also at its advertised address, which every later call uses.
         """
         await self.brokers.refresh()
         await self.brokers.reach_one()
@@ -88,7 +88,7 @@ def _on_the_loop(
 
 
 class Admin:
-    """Looks after a cluster from any thread.
+    """Administers a cluster from any thread.
 
     with Admin(bootstrap_servers="localhost:9092") as admin:
         admin.create_topic("orders", num_partitions=6)

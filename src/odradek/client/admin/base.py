@@ -1,7 +1,7 @@
 """The base of all parts of an admin client: connections, and requests to many brokers at once.
 
-Where a call is about several things, its result is a dictionary whose values are results or errors: one topic
-that cannot be made does not hide the other that was.
+A call about several resources returns a dictionary whose values are results or errors: one topic that cannot
+be created does not hide another that was.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar
 from odradek.client.broker_errors import NotController, broker_error
 from odradek.client.config import ClientConfig
 from odradek.client.errors import BrokerError, ClientClosed, DeadlineExceeded
-from odradek.client.network.brokers import STALE_VIEW, Brokers
+from odradek.client.network.brokers import STALE_METADATA_ERRORS, Brokers
 from odradek.client.network.connection import BrokerConnection
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
@@ -21,15 +21,15 @@ from odradek.common.ids import TopicPartition
 Result = TypeVar("Result")
 Key = TypeVar("Key")
 Outcome: TypeAlias = Result | BrokerError
-"""A result, or the error that a broker gave in its place."""
+"""A result, or a broker's error in its place."""
 
-AskLeader = Callable[
+CallLeader = Callable[
     [BrokerConnection, list[TopicPartition]], Awaitable[dict[TopicPartition, "Outcome[Result]"]]
 ]
 
 
 class AdminBase:
-    """The part of an admin client that every noun builds on. Lives on one loop."""
+    """The base class of the parts of an admin client. Lives on one loop."""
 
     def __init__(self, config: ClientConfig) -> None:
         self.config = config
@@ -38,7 +38,7 @@ class AdminBase:
 
     @property
     def brokers(self) -> Brokers:
-        """Made at first use: only then is a loop surely running."""
+        """Created at first use, when a loop is running."""
         if self._is_closed:
             raise ClientClosed("admin client")
         if self._made is None:
@@ -46,9 +46,13 @@ class AdminBase:
         return self._made
 
     async def _by_leader(
-        self, what: str, partitions: Iterable[TopicPartition], ask: AskLeader[Result], timeout_ms: int | None
+        self,
+        what: str,
+        partitions: Iterable[TopicPartition],
+        call: CallLeader[Result],
+        timeout_ms: int | None,
     ) -> dict[TopicPartition, Outcome[Result]]:
-        """Ask the leader of each partition, and again where the view of the cluster proved wrong."""
+        """Send a request to the leader of each partition, and again where the metadata was wrong."""
         brokers, left = self.brokers, set(partitions)
         outcomes: dict[TopicPartition, Outcome[Result]] = {}
 
@@ -56,9 +60,9 @@ class AdminBase:
             await brokers.ensure_fresh()
             unknown, by_node = self._leaders(left)
             outcomes.update(unknown)
-            asked = [self._ask_node(node_id, group, ask) for node_id, group in by_node.items()]
-            for answered in await asyncio.gather(*asked):
-                outcomes.update(answered)
+            calls = [self._call_node(node_id, group, call) for node_id, group in by_node.items()]
+            for part in await asyncio.gather(*calls):
+                outcomes.update(part)
             left.difference_update(outcomes)
             for partition, outcome in list(outcomes.items()):
                 if isinstance(outcome, BrokerError) and _is_moving(outcome):
@@ -95,10 +99,10 @@ class AdminBase:
                 unknown[partition] = broker_error(code, words)
         return unknown, by_node
 
-    async def _ask_node(
-        self, node_id: int, partitions: list[TopicPartition], ask: AskLeader[Result]
+    async def _call_node(
+        self, node_id: int, partitions: list[TopicPartition], call: CallLeader[Result]
     ) -> dict[TopicPartition, Outcome[Result]]:
-        return await ask(await self.brokers.connection(node_id), partitions)
+        return await call(await self.brokers.connection(node_id), partitions)
 
 
 def outcome_of(result: Result, error_code: int, message: str | None = None) -> Outcome[Result]:
@@ -130,7 +134,7 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 def _is_moving(error: BrokerError) -> bool:
     is_gone = error.error_code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
-    return error.is_retriable and error.error_code in STALE_VIEW and not is_gone
+    return error.is_retriable and error.error_code in STALE_METADATA_ERRORS and not is_gone
 
 
 def _leaderless(partitions: Iterable[TopicPartition]) -> str:

@@ -17,7 +17,7 @@ from odradek.common.error_codes import ErrorCode
 Result = TypeVar("Result")
 Key = TypeVar("Key")
 
-AskCoordinator = Callable[[Node, BrokerConnection], Awaitable[Result]]
+CallCoordinator = Callable[[Node, BrokerConnection], Awaitable[Result]]
 
 COORDINATOR_IS_AWAY = frozenset(
     {
@@ -29,7 +29,7 @@ COORDINATOR_IS_AWAY = frozenset(
 
 
 class CoordinatorAdmin(AdminBase):
-    """The part of an admin client that knows who coordinates which group and which transactional id."""
+    """The part of an admin client that finds the coordinators of groups and transactional ids."""
 
     def __init__(self, config: ClientConfig) -> None:
         super().__init__(config)
@@ -45,11 +45,11 @@ class CoordinatorAdmin(AdminBase):
         self,
         what: str,
         key: str,
-        ask: AskCoordinator[Result],
+        call: CallCoordinator[Result],
         timeout_ms: int | None,
         key_type: KeyType = KeyType.GROUP,
     ) -> Result:
-        """Ask the coordinator of a group or transactional id, and again when it moves or is not ready."""
+        """Call the coordinator of a group or transactional id, and again when it moves or is not ready."""
         brokers, coordinators = self.brokers, self._coordinators
 
         async def attempt() -> Result:
@@ -57,7 +57,7 @@ class CoordinatorAdmin(AdminBase):
             node_id = await coordinators.find(key, key_type)
             try:
                 connection = await brokers.connection(node_id)
-                return await ask(brokers.metadata.nodes[node_id], connection)
+                return await call(brokers.metadata.nodes[node_id], connection)
             except ClientError:
                 coordinators.forget(key, key_type)
                 raise
@@ -72,18 +72,18 @@ class CoordinatorAdmin(AdminBase):
         self,
         what: str,
         keys: Iterable[str],
-        ask: Callable[[Node, BrokerConnection, str], Awaitable[Result]],
+        call: Callable[[Node, BrokerConnection, str], Awaitable[Result]],
         timeout_ms: int | None,
         key_type: KeyType = KeyType.GROUP,
     ) -> dict[str, Outcome[Result]]:
-        """Ask about each key at its coordinator, all at once; what a broker refuses is an outcome."""
+        """Send a request for each key to its coordinator, concurrently; a broker's error is an outcome."""
 
         async def outcome(key: str) -> Outcome[Result]:
-            def ask_this(node: Node, connection: BrokerConnection) -> Awaitable[Result]:
-                return ask(node, connection, key)
+            def call_for_key(node: Node, connection: BrokerConnection) -> Awaitable[Result]:
+                return call(node, connection, key)
 
             try:
-                return await self._at_coordinator(what, key, ask_this, timeout_ms, key_type)
+                return await self._at_coordinator(what, key, call_for_key, timeout_ms, key_type)
             except BrokerError as error:
                 return error
             except DeadlineExceeded as over:

@@ -1,4 +1,4 @@
-"""The cluster itself: who is in it, and what each broker can be asked."""
+"""The cluster itself: its brokers, and the API versions of each."""
 
 from __future__ import annotations
 
@@ -46,17 +46,19 @@ class ClusterAdmin(AdminBase):
         async def attempt() -> ClusterDescription:
             connection = await self.brokers.any_connection()
             if not connection.versions.serves(ApiKey.DESCRIBE_CLUSTER):
-                return _by_metadata(await connection.ask(MetadataRequest(topics=[]), MetadataResponse))
+                return _by_metadata(
+                    await connection.send_request(MetadataRequest(topics=[]), MetadataResponse)
+                )
             request = DescribeClusterRequest()
             if include_fenced_brokers and connection.versions.serves(ApiKey.DESCRIBE_CLUSTER, at_least=2):
                 request.include_fenced_brokers = True
-            answer = await connection.ask(request, DescribeClusterResponse)
-            check(answer.error_code, answer.error_message)
+            response = await connection.send_request(request, DescribeClusterResponse)
+            check(response.error_code, response.error_message)
             brokers = [
                 BrokerDescription(row.broker_id, row.host, row.port, row.rack, row.is_fenced)
-                for row in answer.brokers
+                for row in response.brokers
             ]
-            return _described(answer.cluster_id, answer.controller_id, brokers)
+            return _described(response.cluster_id, response.controller_id, brokers)
 
         return await self.brokers.retry("describing the cluster", attempt)
 
@@ -67,12 +69,12 @@ class ClusterAdmin(AdminBase):
             await self.brokers.ensure_fresh()
             return (await self.brokers.connection(broker_id)).versions
 
-        return await self.brokers.retry("asking for versions", attempt)
+        return await self.brokers.retry("requesting API versions", attempt)
 
 
-def _by_metadata(answer: MetadataResponse) -> ClusterDescription:
-    brokers = [BrokerDescription(row.node_id, row.host, row.port, row.rack) for row in answer.brokers]
-    return _described(answer.cluster_id, answer.controller_id, brokers)
+def _by_metadata(response: MetadataResponse) -> ClusterDescription:
+    brokers = [BrokerDescription(row.node_id, row.host, row.port, row.rack) for row in response.brokers]
+    return _described(response.cluster_id, response.controller_id, brokers)
 
 
 def _described(

@@ -1,4 +1,4 @@
-"""Settings of topics, brokers and groups: describe, change, list what has some."""
+"""Settings of topics, brokers and groups: describe, change, list."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from odradek.protocol.messages import (
 
 
 class ResourceType(IntEnum):
-    """What has settings, numbered as on the wire."""
+    """Types of resources with settings, numbered as on the wire."""
 
     UNKNOWN = 0
     TOPIC = 2
@@ -40,7 +40,7 @@ class ResourceType(IntEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class ConfigResource:
-    """One thing that has settings; the broker with the empty name is the default of all brokers."""
+    """A resource with settings; the broker with the empty name is the default of all brokers."""
 
     type: ResourceType
     name: str
@@ -66,7 +66,7 @@ class ConfigSource(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigSynonym:
-    """A value that would hold if those before it were not set."""
+    """A value that would apply if those before it were not set."""
 
     name: str
     value: str | None
@@ -75,7 +75,7 @@ class ConfigSynonym:
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """A setting with the value that holds; a password has none to show."""
+    """A setting with its effective value; that of a password is None."""
 
     name: str
     value: str | None
@@ -107,9 +107,7 @@ class ConfigChange:
 
 Configs = dict[str, ConfigEntry]
 Result = TypeVar("Result")
-AskAbout = Callable[
-    [BrokerConnection, list[ConfigResource]], Awaitable[dict[ConfigResource, Outcome[Result]]]
-]
+CallFor = Callable[[BrokerConnection, list[ConfigResource]], Awaitable[dict[ConfigResource, Outcome[Result]]]]
 
 
 class ConfigAdmin(AdminBase):
@@ -126,21 +124,21 @@ class ConfigAdmin(AdminBase):
         """All settings of each resource by name, or those of the names given."""
         wanted = None if names is None else list(names)
 
-        async def ask(
+        async def call(
             connection: BrokerConnection, group: list[ConfigResource]
         ) -> dict[ConfigResource, Outcome[Configs]]:
             request = _describe_request(group, wanted)
             request.include_synonyms = include_synonyms
             request.include_documentation = include_documentation
-            answer = await connection.ask(request, DescribeConfigsResponse)
+            response = await connection.send_request(request, DescribeConfigsResponse)
             return {
                 _resource(row.resource_type, row.resource_name): outcome_of(
                     {config.name: _entry(config) for config in row.configs}, row.error_code, row.error_message
                 )
-                for row in answer.results
+                for row in response.results
             }
 
-        return await self._where_it_belongs("describing configs", resources, ask)
+        return await self._where_it_belongs("describing configs", resources, call)
 
     async def alter_configs(
         self,
@@ -151,57 +149,57 @@ class ConfigAdmin(AdminBase):
         """Change single settings and leave the others as they are (IncrementalAlterConfigs)."""
         listed = {resource: list(some) for resource, some in changes.items()}
 
-        async def ask(
+        async def call(
             connection: BrokerConnection, group: list[ConfigResource]
         ) -> dict[ConfigResource, Outcome[None]]:
             request = IncrementalAlterConfigsRequest(
                 resources=[_change_row(resource, listed[resource]) for resource in group],
                 validate_only=validate_only,
             )
-            answer = await connection.ask(request, IncrementalAlterConfigsResponse)
+            response = await connection.send_request(request, IncrementalAlterConfigsResponse)
             return {
                 _resource(row.resource_type, row.resource_name): outcome_of(
                     None, row.error_code, row.error_message
                 )
-                for row in answer.responses
+                for row in response.responses
             }
 
-        return await self._where_it_belongs("altering configs", listed, ask)
+        return await self._where_it_belongs("altering configs", listed, call)
 
     async def _where_it_belongs(
-        self, what: str, resources: Iterable[ConfigResource], ask: AskAbout[Result]
+        self, what: str, resources: Iterable[ConfigResource], call: CallFor[Result]
     ) -> dict[ConfigResource, Outcome[Result]]:
-        """Ask each broker about itself, and any broker about the rest."""
+        """Send requests about brokers to those brokers, and all others to any broker."""
 
-        async def ask_one(
+        async def call_one(
             node_id: int | None, group: list[ConfigResource]
         ) -> dict[ConfigResource, Outcome[Result]]:
             if node_id is None:
-                return await ask(await self.brokers.any_connection(), group)
+                return await call(await self.brokers.any_connection(), group)
             await self.brokers.ensure_fresh()
-            return await ask(await self.brokers.connection(node_id), group)
+            return await call(await self.brokers.connection(node_id), group)
 
         groups = _by_destination(resources)
-        asked = [
-            self.brokers.retry(what, functools.partial(ask_one, node_id, group))
+        calls = [
+            self.brokers.retry(what, functools.partial(call_one, node_id, group))
             for node_id, group in groups.items()
         ]
-        answered = await asyncio.gather(*asked)
-        return {resource: outcome for part in answered for resource, outcome in part.items()}
+        parts = await asyncio.gather(*calls)
+        return {resource: outcome for part in parts for resource, outcome in part.items()}
 
     async def list_config_resources(self, types: Iterable[ResourceType] = ()) -> list[ConfigResource]:
-        """What has settings of its own; all types if none is given."""
+        """The resources that have settings of their own; of all types if none is given."""
         request = ListConfigResourcesRequest(resource_types=[int(one) for one in types])
-        answer = await self.brokers.retry(
+        response = await self.brokers.retry(
             "listing config resources",
-            lambda: self.brokers.ask_any(request, ListConfigResourcesResponse),
+            lambda: self.brokers.send_to_any(request, ListConfigResourcesResponse),
         )
-        check(answer.error_code)
-        return sorted(_resource(row.resource_type, row.resource_name) for row in answer.config_resources)
+        check(response.error_code)
+        return sorted(_resource(row.resource_type, row.resource_name) for row in response.config_resources)
 
 
 def _by_destination(resources: Iterable[ConfigResource]) -> dict[int | None, list[ConfigResource]]:
-    """A broker is asked about itself; any broker about the rest."""
+    """The broker to send a request to; None for any."""
     groups: dict[int | None, list[ConfigResource]] = {}
     for resource in resources:
         is_broker = resource.type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER)

@@ -11,10 +11,10 @@ from odradek.client.committed_offsets import (
     LAST_COMMIT_WITH_NAMES,
     LAST_FETCH_WITH_NAMES,
     OffsetAndMetadata,
-    answer_of,
     commit_request,
     committed_rows,
     fetch_request,
+    response_of_group,
 )
 from odradek.client.metadata import Node
 from odradek.client.network.connection import BrokerConnection
@@ -41,18 +41,20 @@ class GroupOffsetAdmin(CoordinatorAdmin):
         require_stable: bool = False,
         timeout_ms: int | None = None,
     ) -> Offsets:
-        """What a group has committed, of these partitions or of all; those without are left out.
+        """The committed offsets of a group, of these partitions or of all; those without are left out.
 
         With `require_stable` the call waits for transactions that are about to change an offset.
         """
         wanted = None if partitions is None else {TopicPartition(*partition) for partition in partitions}
 
-        async def ask(_: Node, connection: BrokerConnection) -> Offsets:
+        async def call(_: Node, connection: BrokerConnection) -> Offsets:
             version = connection.versions.best(ApiKey.OFFSET_FETCH, LAST_FETCH_WITH_NAMES)
             request = fetch_request(version, group_id, wanted, require_stable=require_stable)
-            group = answer_of(
+            group = response_of_group(
                 version,
-                await connection.ask(request, OffsetFetchResponse, max_version=LAST_FETCH_WITH_NAMES),
+                await connection.send_request(
+                    request, OffsetFetchResponse, max_version=LAST_FETCH_WITH_NAMES
+                ),
             )
             check(group.error_code)
             found = {
@@ -63,7 +65,7 @@ class GroupOffsetAdmin(CoordinatorAdmin):
             _refuse_unstable(found)
             return found
 
-        return await self._at_coordinator("listing committed offsets", group_id, ask, timeout_ms)
+        return await self._at_coordinator("listing committed offsets", group_id, call, timeout_ms)
 
     async def alter_group_offsets(
         self,
@@ -72,19 +74,21 @@ class GroupOffsetAdmin(CoordinatorAdmin):
         *,
         timeout_ms: int | None = None,
     ) -> dict[TopicPartition, Outcome[None]]:
-        """Commit for a group that has no members, else UnknownMemberId; a group that is not there is made."""
+        """Commit for a group without members, else UnknownMemberId; a group that is missing is created."""
         given = {
             TopicPartition(*partition): one if isinstance(one, OffsetAndMetadata) else OffsetAndMetadata(one)
             for partition, one in offsets.items()
         }
 
-        async def ask(_: Node, connection: BrokerConnection) -> dict[TopicPartition, Outcome[None]]:
+        async def call(_: Node, connection: BrokerConnection) -> dict[TopicPartition, Outcome[None]]:
             version = connection.versions.best(ApiKey.OFFSET_COMMIT, LAST_COMMIT_WITH_NAMES)
             request = commit_request(version, group_id, given)
-            answer = await connection.ask(request, OffsetCommitResponse, max_version=LAST_COMMIT_WITH_NAMES)
+            response = await connection.send_request(
+                request, OffsetCommitResponse, max_version=LAST_COMMIT_WITH_NAMES
+            )
             outcomes = {
                 TopicPartition(topic.name, row.partition_index): outcome_of(None, row.error_code)
-                for topic in answer.topics
+                for topic in response.topics
                 for row in topic.partitions
             }
             refuse_wrong_coordinator(outcomes)
@@ -92,7 +96,7 @@ class GroupOffsetAdmin(CoordinatorAdmin):
 
         if not given:
             return {}
-        return await self._at_coordinator("committing offsets", group_id, ask, timeout_ms)
+        return await self._at_coordinator("committing offsets", group_id, call, timeout_ms)
 
     async def delete_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
@@ -104,16 +108,16 @@ class GroupOffsetAdmin(CoordinatorAdmin):
             rows = [row_class(partition_index=number) for number in numbers]
             request.topics.append(OffsetDeleteRequest.Topics(name=topic, partitions=rows))
 
-        async def ask(_: Node, connection: BrokerConnection) -> dict[TopicPartition, Outcome[None]]:
-            answer = await connection.ask(request, OffsetDeleteResponse)
-            check(answer.error_code, group_id)
+        async def call(_: Node, connection: BrokerConnection) -> dict[TopicPartition, Outcome[None]]:
+            response = await connection.send_request(request, OffsetDeleteResponse)
+            check(response.error_code, group_id)
             return {
                 TopicPartition(topic.name, row.partition_index): outcome_of(None, row.error_code)
-                for topic in answer.topics
+                for topic in response.topics
                 for row in topic.partitions
             }
 
-        return await self._at_coordinator("deleting committed offsets", group_id, ask, timeout_ms)
+        return await self._at_coordinator("deleting committed offsets", group_id, call, timeout_ms)
 
 
 def _refuse_unstable(found: Offsets) -> None:

@@ -37,7 +37,7 @@ _ConsumerMember = ConsumerGroupDescribeResponse.Groups.Members
 
 
 class _Word(StrEnum):
-    """A word of the protocol, in any case; one that only a later Kafka has is UNKNOWN."""
+    """A word of the protocol, in any case; one of a later Kafka version is UNKNOWN."""
 
     @classmethod
     def _missing_(cls, value: object) -> Self:
@@ -51,7 +51,7 @@ Word = TypeVar("Word", bound=_Word)
 
 
 class GroupType(_Word):
-    """Which protocol a group's members speak."""
+    """The protocol of a group."""
 
     CLASSIC = "Classic"
     CONSUMER = "Consumer"
@@ -61,7 +61,7 @@ class GroupType(_Word):
 
 
 class GroupState(_Word):
-    """What a group is doing; ASSIGNING and RECONCILING are of the new protocol only."""
+    """The state of a group; ASSIGNING and RECONCILING are of the new protocol only."""
 
     PREPARING_REBALANCE = "PreparingRebalance"
     COMPLETING_REBALANCE = "CompletingRebalance"
@@ -85,13 +85,13 @@ class GroupListing:
 
     @property
     def is_simple_consumer_group(self) -> bool:
-        """Whether nobody ever joined: there are only offsets."""
+        """Whether no member ever joined: there are only offsets."""
         return not self.protocol_type
 
 
 @dataclass(frozen=True, slots=True)
 class MemberDescription:
-    """One member and what it reads; epoch and target are None in a classic group."""
+    """One member and its partitions; epoch and target are None in a classic group."""
 
     member_id: str
     group_instance_id: str | None
@@ -133,9 +133,9 @@ class GroupAdmin(CoordinatorAdmin):
 
         async def attempt() -> list[GroupListing]:
             metadata = await self.brokers.ensure_fresh()
-            answers = await asyncio.gather(*(self._list_at(node_id, request) for node_id in metadata.nodes))
+            responses = await asyncio.gather(*(self._list_at(node_id, request) for node_id in metadata.nodes))
             # While a group moves, two brokers may list it.
-            listed = {one.group_id: one for answer in answers for one in answer}
+            listed = {one.group_id: one for response in responses for one in response}
             return [
                 listed[group_id]
                 for group_id in sorted(listed)
@@ -151,13 +151,13 @@ class GroupAdmin(CoordinatorAdmin):
             needed = f"{_FIRST_LIST_WITH_STATES} or later for states"
             raise UnsupportedByBroker(connection.address, "LIST_GROUPS", needed, f"version {version}")
         # Brokers that cannot filter by type have only one, and we filter again.
-        asked = (
+        request = (
             request
             if version >= _FIRST_LIST_WITH_TYPES
             else ListGroupsRequest(states_filter=request.states_filter)
         )
-        answer = await connection.ask(asked, ListGroupsResponse)
-        check(answer.error_code)
+        response = await connection.send_request(request, ListGroupsResponse)
+        check(response.error_code)
         return [
             GroupListing(
                 row.group_id,
@@ -165,17 +165,17 @@ class GroupAdmin(CoordinatorAdmin):
                 row.protocol_type,
                 GroupState(row.group_state),
             )
-            for row in answer.groups
+            for row in response.groups
         ]
 
     async def describe_groups(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> dict[str, Outcome[GroupDescription]]:
-        """Groups with their members; GroupIdNotFound for one that is not there."""
+        """Groups with their members; GroupIdNotFound for one that does not exist."""
         return await self._by_coordinator("describing groups", group_ids, _describe, timeout_ms)
 
     async def describe_group(self, group_id: str) -> GroupDescription:
-        """One group; GroupIdNotFound and the like are raised."""
+        """One group; GroupIdNotFound and similar errors are raised."""
         return require((await self.describe_groups([group_id]))[group_id])
 
     async def delete_groups(
@@ -185,13 +185,13 @@ class GroupAdmin(CoordinatorAdmin):
 
         async def delete(_: Node, connection: BrokerConnection, group_id: str) -> None:
             request = DeleteGroupsRequest(groups_names=[group_id])
-            (row,) = (await connection.ask(request, DeleteGroupsResponse)).results
+            (row,) = (await connection.send_request(request, DeleteGroupsResponse)).results
             check(row.error_code, group_id)
 
         return await self._by_coordinator("deleting groups", group_ids, delete, timeout_ms)
 
     async def delete_group(self, group_id: str) -> None:
-        """Delete one group; NonEmptyGroup, GroupIdNotFound and the like are raised."""
+        """Delete one group; NonEmptyGroup, GroupIdNotFound and similar errors are raised."""
         require((await self.delete_groups([group_id]))[group_id])
 
 
@@ -204,7 +204,7 @@ def _known(kind: type[Word], words: Collection[str]) -> list[Word]:
 
 
 async def _describe(node: Node, connection: BrokerConnection, group_id: str) -> GroupDescription:
-    """A group of either protocol, which is not known before."""
+    """A group, whose protocol is not known before."""
     if connection.versions.serves(ApiKey.CONSUMER_GROUP_DESCRIBE):
         try:
             return await _describe_consumer_group(node, connection, group_id)
@@ -217,7 +217,7 @@ async def _describe_consumer_group(
     node: Node, connection: BrokerConnection, group_id: str
 ) -> GroupDescription:
     request = ConsumerGroupDescribeRequest(group_ids=[group_id])
-    (row,) = (await connection.ask(request, ConsumerGroupDescribeResponse)).groups
+    (row,) = (await connection.send_request(request, ConsumerGroupDescribeResponse)).groups
     check(row.error_code, row.error_message)
     return GroupDescription(
         group_id,
@@ -236,7 +236,7 @@ async def _describe_classic_group(
     node: Node, connection: BrokerConnection, group_id: str
 ) -> GroupDescription:
     request = DescribeGroupsRequest(groups=[group_id])
-    (row,) = (await connection.ask(request, DescribeGroupsResponse)).groups
+    (row,) = (await connection.send_request(request, DescribeGroupsResponse)).groups
     check(row.error_code, row.error_message)
     state = GroupState(row.group_state)
     if state is GroupState.DEAD:
@@ -284,7 +284,7 @@ def _classic_member(protocol_type: str, row: DescribeGroupsResponse.Groups.Membe
 
 
 def _classic_assignment(assignment: bytes) -> frozenset[TopicPartition]:
-    """What a member was given by its leader, which any client may be: what cannot be read is nothing."""
+    """The assignment by the group's leader, which may be any client: none if it cannot be read."""
     try:
         return read_assignment(assignment)
     except (ProtocolError, struct.error):

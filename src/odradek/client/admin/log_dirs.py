@@ -53,8 +53,8 @@ class LogDirAdmin(AdminBase):
             metadata = await self.brokers.retry("connecting", self.brokers.ensure_fresh)
             broker_ids = metadata.nodes
         ids = sorted(set(broker_ids))
-        answered = await asyncio.gather(*(self._log_dirs_of(broker_id, wanted) for broker_id in ids))
-        return dict(zip(ids, answered, strict=True))
+        results = await asyncio.gather(*(self._log_dirs_of(broker_id, wanted) for broker_id in ids))
+        return dict(zip(ids, results, strict=True))
 
     async def alter_replica_log_dirs(
         self, paths: Mapping[TopicPartition, Mapping[int, str]]
@@ -68,8 +68,8 @@ class LogDirAdmin(AdminBase):
             for broker_id, path in of_brokers.items():
                 by_broker.setdefault(broker_id, {})[partition] = path
         await self.brokers.retry("connecting", self.brokers.ensure_fresh)
-        answered = await asyncio.gather(*(self._move(*item) for item in by_broker.items()))
-        return {key: outcome for outcomes in answered for key, outcome in outcomes.items()}
+        results = await asyncio.gather(*(self._move(*item) for item in by_broker.items()))
+        return {key: outcome for outcomes in results for key, outcome in outcomes.items()}
 
     async def _move(
         self, broker_id: int, paths: Mapping[TopicPartition, str]
@@ -89,26 +89,26 @@ class LogDirAdmin(AdminBase):
             for path, partitions in dirs.items()
         ]
         request = AlterReplicaLogDirsRequest(dirs=rows)
-        answer = await self.brokers.retry(
-            f"asking broker {broker_id} to move replicas",
-            lambda: self.brokers.ask_node(broker_id, request, AlterReplicaLogDirsResponse),
+        response = await self.brokers.retry(
+            f"moving replicas of broker {broker_id}",
+            lambda: self.brokers.send_to_node(broker_id, request, AlterReplicaLogDirsResponse),
         )
         return {
             (TopicPartition(topic.topic_name, row.partition_index), broker_id): outcome_of(
                 None, row.error_code
             )
-            for topic in answer.results
+            for topic in response.results
             for row in topic.partitions
         }
 
     async def _log_dirs_of(self, broker_id: int, topics: set[str] | None) -> LogDirs:
         async def attempt() -> DescribeLogDirsResponse:
             request = DescribeLogDirsRequest(topics=None)
-            return await self.brokers.ask_node(broker_id, request, DescribeLogDirsResponse)
+            return await self.brokers.send_to_node(broker_id, request, DescribeLogDirsResponse)
 
-        answer = await self.brokers.retry(f"asking broker {broker_id} for its log directories", attempt)
-        check(answer.error_code)
-        return {row.log_dir: outcome_of(_described(row, topics), row.error_code) for row in answer.results}
+        response = await self.brokers.retry(f"describing the log directories of broker {broker_id}", attempt)
+        check(response.error_code)
+        return {row.log_dir: outcome_of(_described(row, topics), row.error_code) for row in response.results}
 
 
 def _described(row: DescribeLogDirsResponse.Results, topics: set[str] | None) -> LogDirDescription:

@@ -42,14 +42,14 @@ class IsolationLevel(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class OffsetAndTimestamp:
-    """An offset that was found; -1 when no record is so late, or the topic has none."""
+    """The offset that was found; -1 if no record is so late, or the topic has none."""
 
     offset: int
     timestamp_ms: int
     leader_epoch: int
 
 
-# The version from which ListOffsets understands a name.
+# The version from which ListOffsets supports a name.
 _FIRST_VERSIONS = {OffsetSpec.MAX_TIMESTAMP: 7, OffsetSpec.EARLIEST_LOCAL: 8, OffsetSpec.LATEST_TIERED: 9}
 
 
@@ -66,7 +66,7 @@ class OffsetAdmin(AdminBase):
         """The offset for each OffsetSpec, or of the first record that is as late as a timestamp."""
         needed = max((_FIRST_VERSIONS.get(OffsetSpec(at), 0) for at in wanted.values() if at < 0), default=0)
 
-        async def ask(
+        async def call(
             connection: BrokerConnection, partitions: list[TopicPartition]
         ) -> dict[TopicPartition, Outcome[OffsetAndTimestamp]]:
             if not connection.versions.serves(ApiKey.LIST_OFFSETS, at_least=needed):
@@ -75,23 +75,23 @@ class OffsetAdmin(AdminBase):
                     connection.address, "LIST_OFFSETS", f"{needed} or later for this", f"version {best}"
                 )
             request = _list_request(partitions, wanted, isolation_level)
-            answer = await connection.ask(request, ListOffsetsResponse)
+            response = await connection.send_request(request, ListOffsetsResponse)
             return {
                 TopicPartition(topic.name, row.partition_index): outcome_of(
                     OffsetAndTimestamp(row.offset, row.timestamp, row.leader_epoch), row.error_code
                 )
-                for topic in answer.topics
+                for topic in response.topics
                 for row in topic.partitions
             }
 
-        return await self._by_leader("listing offsets", wanted, ask, timeout_ms)
+        return await self._by_leader("listing offsets", wanted, call, timeout_ms)
 
     async def delete_records(
         self, before: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, Outcome[int]]:
         """Delete the records before an offset, -1 for all that can be read; the first offset that is left."""
 
-        async def ask(
+        async def call(
             connection: BrokerConnection, partitions: list[TopicPartition]
         ) -> dict[TopicPartition, Outcome[int]]:
             request = DeleteRecordsRequest(timeout_ms=self.config.request_timeout_ms)
@@ -101,14 +101,14 @@ class OffsetAdmin(AdminBase):
                     row_class(partition_index=n, offset=before[TopicPartition(topic, n)]) for n in numbers
                 ]
                 request.topics.append(DeleteRecordsRequest.Topics(name=topic, partitions=rows))
-            answer = await connection.ask(request, DeleteRecordsResponse)
+            response = await connection.send_request(request, DeleteRecordsResponse)
             return {
                 TopicPartition(topic.name, row.partition_index): outcome_of(row.low_watermark, row.error_code)
-                for topic in answer.topics
+                for topic in response.topics
                 for row in topic.partitions
             }
 
-        return await self._by_leader("deleting records", before, ask, timeout_ms)
+        return await self._by_leader("deleting records", before, call, timeout_ms)
 
 
 def _list_request(

@@ -71,13 +71,13 @@ class PartitionAdmin(AdminBase):
         )
 
         async def attempt() -> dict[TopicPartition, Outcome[None]]:
-            answer = await self.brokers.ask_controller(request, ElectLeadersResponse)
-            check(answer.error_code)
+            response = await self.brokers.send_to_controller(request, ElectLeadersResponse)
+            check(response.error_code)
             outcomes = {
                 TopicPartition(topic.topic, row.partition_id): outcome_of(
                     None, row.error_code, row.error_message
                 )
-                for topic in answer.replica_election_results
+                for topic in response.replica_election_results
                 for row in topic.partition_result
             }
             refuse_wrong_controller(outcomes)
@@ -100,13 +100,13 @@ class PartitionAdmin(AdminBase):
         )
 
         async def attempt() -> dict[TopicPartition, Outcome[None]]:
-            answer = await self.brokers.ask_controller(request, AlterPartitionReassignmentsResponse)
-            check(answer.error_code, answer.error_message)
+            response = await self.brokers.send_to_controller(request, AlterPartitionReassignmentsResponse)
+            check(response.error_code, response.error_message)
             outcomes = {
                 TopicPartition(topic.name, row.partition_index): outcome_of(
                     None, row.error_code, row.error_message
                 )
-                for topic in answer.responses
+                for topic in response.responses
                 for row in topic.partitions
             }
             refuse_wrong_controller(outcomes)
@@ -127,13 +127,13 @@ class PartitionAdmin(AdminBase):
         request = ListPartitionReassignmentsRequest(timeout_ms=self.config.request_timeout_ms, topics=rows)
 
         async def attempt() -> dict[TopicPartition, PartitionReassignment]:
-            answer = await self.brokers.ask_controller(request, ListPartitionReassignmentsResponse)
-            check(answer.error_code, answer.error_message)
+            response = await self.brokers.send_to_controller(request, ListPartitionReassignmentsResponse)
+            check(response.error_code, response.error_message)
             return {
                 TopicPartition(topic.name, row.partition_index): PartitionReassignment(
                     tuple(row.replicas), tuple(row.adding_replicas), tuple(row.removing_replicas)
                 )
-                for topic in answer.topics
+                for topic in response.topics
                 for row in topic.partitions
             }
 

@@ -1,4 +1,4 @@
-"""Producers that a partition remembers: idempotent and transactional ones, with their sequences."""
+"""The producers of a partition: idempotent and transactional ones, with their sequences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NONE = -1
 
 @dataclass(frozen=True, slots=True)
 class ProducerState:
-    """What a leader remembers of one producer."""
+    """The state of one producer at the leader."""
 
     producer_id: int
     producer_epoch: int
@@ -36,23 +36,25 @@ class ProducerAdmin(AdminBase):
     ) -> dict[TopicPartition, Outcome[Producers]]:
         """The active producers of each partition."""
 
-        async def ask(
+        async def call(
             connection: BrokerConnection, group: list[TopicPartition]
         ) -> dict[TopicPartition, Outcome[Producers]]:
             rows = [
                 DescribeProducersRequest.Topics(name=topic, partition_indexes=numbers)
                 for topic, numbers in by_topic(group).items()
             ]
-            answer = await connection.ask(DescribeProducersRequest(topics=rows), DescribeProducersResponse)
+            response = await connection.send_request(
+                DescribeProducersRequest(topics=rows), DescribeProducersResponse
+            )
             return {
                 TopicPartition(topic.name, row.partition_index): outcome_of(
                     tuple(_state(one) for one in row.active_producers), row.error_code, row.error_message
                 )
-                for topic in answer.topics
+                for topic in response.topics
                 for row in topic.partitions
             }
 
-        return await self._by_leader("describing producers", list(partitions), ask, timeout_ms)
+        return await self._by_leader("describing producers", list(partitions), call, timeout_ms)
 
 
 def _state(row: DescribeProducersResponse.Topics.Partitions.ActiveProducers) -> ProducerState:

@@ -1,4 +1,4 @@
-"""Topics: make, list, describe, grow, delete."""
+"""Topics: create, list, describe, add partitions, delete."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FIRST_DELETE_BY_ROW = 6
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to make; the broker's defaults hold for what is not given.
+    """A topic to create; the broker's defaults apply to what is not given.
 
     `assignments` names the brokers of each partition, the preferred leader first; leave out the two numbers
     then.
@@ -45,7 +45,7 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class CreatedTopic:
-    """A topic that was made, or would have been; -1 and zeros if the broker is too old to return them."""
+    """A topic that was created, or would have been; -1 and zeros if the broker is too old to return them."""
 
     name: str
     topic_id: UUID
@@ -108,15 +108,15 @@ class TopicAdmin(AdminBase):
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> dict[str, Outcome[CreatedTopic]]:
-        """Make topics; with `validate_only` say only what would come of it."""
+        """Create topics; with `validate_only` only validate the request."""
         rows = [_new_topic_row(topic) for topic in topics]
         request = CreateTopicsRequest(
             topics=rows, timeout_ms=self.config.request_timeout_ms, validate_only=validate_only
         )
 
         async def attempt() -> dict[str, Outcome[CreatedTopic]]:
-            answer = await self.brokers.ask_controller(request, CreateTopicsResponse)
-            outcomes = {row.name: _created(row) for row in answer.topics}
+            response = await self.brokers.send_to_controller(request, CreateTopicsResponse)
+            outcomes = {row.name: _created(row) for row in response.topics}
             refuse_wrong_controller(outcomes)
             return outcomes
 
@@ -130,7 +130,7 @@ class TopicAdmin(AdminBase):
         replication_factor: int = BROKER_DEFAULT,
         configs: Mapping[str, str] | None = None,
     ) -> CreatedTopic:
-        """Make one topic; TopicAlreadyExists and the like are raised."""
+        """Create one topic; TopicAlreadyExists and similar errors are raised."""
         topic = NewTopic(name, num_partitions, replication_factor, configs=configs or {})
         return require((await self.create_topics([topic]))[name])
 
@@ -151,10 +151,10 @@ class TopicAdmin(AdminBase):
                 request.topics = [DeleteTopicsRequest.Topics(name=name) for name in names]
             else:
                 request.topic_names = names
-            answer = await connection.ask(request, DeleteTopicsResponse)
+            response = await connection.send_request(request, DeleteTopicsResponse)
             outcomes = {
                 row.name: outcome_of(None, row.error_code, row.error_message)
-                for row in answer.responses
+                for row in response.responses
                 if row.name is not None
             }
             refuse_wrong_controller(outcomes)
@@ -163,7 +163,7 @@ class TopicAdmin(AdminBase):
         return await self.brokers.retry("deleting topics", attempt, timeout_ms=timeout_ms)
 
     async def delete_topic(self, name: str) -> None:
-        """Delete one topic; UnknownTopicOrPartition and the like are raised."""
+        """Delete one topic; UnknownTopicOrPartition and similar errors are raised."""
         require((await self.delete_topics([name]))[name])
 
     async def list_topics(self, *, include_internal: bool = False) -> list[TopicListing]:
@@ -188,8 +188,8 @@ class TopicAdmin(AdminBase):
         if connection.versions.serves(ApiKey.DESCRIBE_TOPIC_PARTITIONS):
             rows = [DescribeTopicPartitionsRequest.Topics(name=name) for name in names]
             return await self._describe_by_page(DescribeTopicPartitionsRequest(topics=rows))
-        answer = await self._metadata(names)
-        return {row.name: _described_by_metadata(row) for row in answer.topics if row.name is not None}
+        response = await self._metadata(names)
+        return {row.name: _described_by_metadata(row) for row in response.topics if row.name is not None}
 
     async def describe_topic(self, name: str) -> TopicDescription:
         """One topic; UnknownTopicOrPartition is raised."""
@@ -203,7 +203,7 @@ class TopicAdmin(AdminBase):
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> dict[str, Outcome[None]]:
-        """Let topics grow to so many partitions in all; `assignments` has the brokers of each new one."""
+        """Increase the number of partitions of topics; `assignments` has the brokers of each new one."""
         request = CreatePartitionsRequest(
             timeout_ms=self.config.request_timeout_ms, validate_only=validate_only
         )
@@ -216,9 +216,9 @@ class TopicAdmin(AdminBase):
             request.topics.append(CreatePartitionsRequest.Topics(name=name, count=total, assignments=rows))
 
         async def attempt() -> dict[str, Outcome[None]]:
-            answer = await self.brokers.ask_controller(request, CreatePartitionsResponse)
+            response = await self.brokers.send_to_controller(request, CreatePartitionsResponse)
             outcomes = {
-                row.name: outcome_of(None, row.error_code, row.error_message) for row in answer.results
+                row.name: outcome_of(None, row.error_code, row.error_message) for row in response.results
             }
             refuse_wrong_controller(outcomes)
             return outcomes
@@ -229,26 +229,26 @@ class TopicAdmin(AdminBase):
         rows = None if names is None else [MetadataRequest.Topics(name=name) for name in names]
         request = MetadataRequest(topics=rows, allow_auto_topic_creation=False)
         return await self.brokers.retry(
-            "asking for topics", lambda: self.brokers.ask_any(request, MetadataResponse)
+            "listing topics", lambda: self.brokers.send_to_any(request, MetadataResponse)
         )
 
     async def _describe_by_page(
         self, request: DescribeTopicPartitionsRequest
     ) -> dict[str, Outcome[TopicDescription]]:
-        """The answer comes in pages of some thousand partitions; a topic may go on over several."""
+        """The response comes in pages of some thousand partitions; a topic may span several."""
         topics: dict[str, DescribeTopicPartitionsResponse.Topics] = {}
         while True:
-            answer = await self.brokers.retry(
+            response = await self.brokers.retry(
                 "describing topics",
-                lambda: self.brokers.ask_any(request, DescribeTopicPartitionsResponse),
+                lambda: self.brokers.send_to_any(request, DescribeTopicPartitionsResponse),
             )
-            for row in answer.topics:
+            for row in response.topics:
                 assert row.name is not None
                 if row.name in topics:
                     topics[row.name].partitions += row.partitions
                 else:
                     topics[row.name] = row
-            following = answer.next_cursor
+            following = response.next_cursor
             if following is None:
                 return {name: _described(row) for name, row in topics.items()}
             request.cursor = DescribeTopicPartitionsRequest.Cursor(

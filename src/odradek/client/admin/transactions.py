@@ -44,7 +44,7 @@ class TransactionListing:
 
 @dataclass(frozen=True, slots=True)
 class TransactionDescription:
-    """What the coordinator knows of a transactional id; `start_time_ms` is None without a transaction."""
+    """The state of a transactional id at its coordinator; `start_time_ms` is None without a transaction."""
 
     transactional_id: str
     coordinator_id: int
@@ -68,7 +68,7 @@ class TransactionAdmin(CoordinatorAdmin):
         transactional_id_pattern: str | None = None,
         timeout_ms: int | None = None,
     ) -> list[TransactionListing]:
-        """All transactional ids by name, or those that fit.
+        """All transactional ids by name, or those that match.
 
         `duration_ms`: only transactions that have been open for longer; `transactional_id_pattern`: a regular
         expression (RE2) that the broker matches.
@@ -83,8 +83,8 @@ class TransactionAdmin(CoordinatorAdmin):
                 request.duration_filter = duration_ms
             if transactional_id_pattern is not None:
                 request.transactional_id_pattern = transactional_id_pattern
-            asked = [self._list_transactions_at(node_id, request) for node_id in metadata.nodes]
-            found = [one for answer in await asyncio.gather(*asked) for one in answer]
+            listings = [self._list_transactions_at(node_id, request) for node_id in metadata.nodes]
+            found = [one for response in await asyncio.gather(*listings) for one in response]
             return sorted(found, key=lambda one: one.transactional_id)
 
         return await self.brokers.retry("listing transactions", attempt, timeout_ms=timeout_ms)
@@ -94,14 +94,14 @@ class TransactionAdmin(CoordinatorAdmin):
     ) -> list[TransactionListing]:
         connection = await self.brokers.connection(node_id)
         _check_version(connection, request)
-        answer = await connection.ask(request, ListTransactionsResponse)
-        check(answer.error_code)
-        if answer.unknown_state_filters:
-            names = ", ".join(answer.unknown_state_filters)
+        response = await connection.send_request(request, ListTransactionsResponse)
+        check(response.error_code)
+        if response.unknown_state_filters:
+            names = ", ".join(response.unknown_state_filters)
             raise broker_error(ErrorCode.INVALID_REQUEST, f"no state of transactions is called {names}")
         return [
             TransactionListing(row.transactional_id, node_id, row.producer_id, row.transaction_state)
-            for row in answer.transaction_states
+            for row in response.transaction_states
         ]
 
     async def describe_transactions(
@@ -109,15 +109,15 @@ class TransactionAdmin(CoordinatorAdmin):
     ) -> dict[str, Outcome[TransactionDescription]]:
         """The state of each transactional id; TRANSACTIONAL_ID_NOT_FOUND if the coordinator has none."""
 
-        async def ask(node: Node, connection: BrokerConnection, name: str) -> TransactionDescription:
+        async def call(node: Node, connection: BrokerConnection, name: str) -> TransactionDescription:
             request = DescribeTransactionsRequest(transactional_ids=[name])
-            answer = await connection.ask(request, DescribeTransactionsResponse)
-            (row,) = answer.transaction_states
+            response = await connection.send_request(request, DescribeTransactionsResponse)
+            (row,) = response.transaction_states
             check(row.error_code, name)
             return _description(node.node_id, row)
 
         return await self._by_coordinator(
-            "describing transactions", transactional_ids, ask, timeout_ms, KeyType.TRANSACTION
+            "describing transactions", transactional_ids, call, timeout_ms, KeyType.TRANSACTION
         )
 
     async def abort_transaction(
@@ -131,7 +131,7 @@ class TransactionAdmin(CoordinatorAdmin):
     ) -> None:
         """Write an abort marker into one partition, for a transaction that its coordinator has forgotten."""
 
-        async def ask(
+        async def call(
             connection: BrokerConnection, _: list[TopicPartition]
         ) -> dict[TopicPartition, Outcome[None]]:
             marker = WriteTxnMarkersRequest.Markers(
@@ -145,11 +145,13 @@ class TransactionAdmin(CoordinatorAdmin):
                 ],
                 coordinator_epoch=coordinator_epoch,
             )
-            answer = await connection.ask(WriteTxnMarkersRequest(markers=[marker]), WriteTxnMarkersResponse)
-            (row,) = answer.markers[0].topics[0].partitions
+            response = await connection.send_request(
+                WriteTxnMarkersRequest(markers=[marker]), WriteTxnMarkersResponse
+            )
+            (row,) = response.markers[0].topics[0].partitions
             return {partition: outcome_of(None, row.error_code, str(partition))}
 
-        outcomes = await self._by_leader("aborting a transaction", [partition], ask, timeout_ms)
+        outcomes = await self._by_leader("aborting a transaction", [partition], call, timeout_ms)
         require(outcomes[partition])
 
     async def force_terminate_transaction(
@@ -157,22 +159,24 @@ class TransactionAdmin(CoordinatorAdmin):
     ) -> None:
         """Abort the open transaction of a transactional id, and fence its producer."""
 
-        async def ask(_: Node, connection: BrokerConnection) -> None:
+        async def call(_: Node, connection: BrokerConnection) -> None:
             request = InitProducerIdRequest(
                 transactional_id=transactional_id,
                 transaction_timeout_ms=self.config.request_timeout_ms,
                 producer_id=-1,
                 producer_epoch=-1,
             )
-            check((await connection.ask(request, InitProducerIdResponse)).error_code, transactional_id)
+            check(
+                (await connection.send_request(request, InitProducerIdResponse)).error_code, transactional_id
+            )
 
         await self._at_coordinator(
-            "terminating a transaction", transactional_id, ask, timeout_ms, KeyType.TRANSACTION
+            "terminating a transaction", transactional_id, call, timeout_ms, KeyType.TRANSACTION
         )
 
 
 def _check_version(connection: BrokerConnection, request: ListTransactionsRequest) -> None:
-    """UnsupportedByBroker for a filter that an old broker would leave out."""
+    """UnsupportedByBroker for a filter that an old broker would ignore."""
     needed = 0
     if request.duration_filter != _NO_DURATION:
         needed = _FIRST_WITH_DURATION

@@ -1,1 +1,1 @@
-"""Records in: what is assigned, fetched ahead in the background, handed out by `poll`; groups and offsets."""
+"""The consumer: fetches assigned partitions in the background, `poll` returns records; groups, offsets."""

@@ -30,7 +30,7 @@ from odradek.client.consumer.consumer import (
     OnCommit,
     Value,
     checked_times,
-    settle,
+    complete_call,
     timeout_in_ms,
 )
 from odradek.client.consumer.consumer_record import ConsumerRecord
@@ -122,7 +122,7 @@ class AsyncConsumer(Generic[Key, Value]):
 
     @property
     def _engine(self) -> Engine:
-        """Made at first use: only then is a loop surely running."""
+        """Created at first use, when a loop is running."""
         if self._is_closed:
             raise ClientClosed("consumer")
         if self._made is None:
@@ -162,7 +162,7 @@ class AsyncConsumer(Generic[Key, Value]):
         return set(self._engine.states)
 
     def subscription(self) -> set[str]:
-        """The topics that are wanted now."""
+        """The subscribed topics."""
         return self._engine.subscription()
 
     # Reading.
@@ -194,7 +194,7 @@ class AsyncConsumer(Generic[Key, Value]):
         while True:
             engine.polled_ms = now * 1000
             self._has_changed.clear()
-            await self._attend()
+            await self._handle_demands()
             taken = take()
             if self._reader.has_drained:
                 self._reader.has_drained = False
@@ -208,19 +208,19 @@ class AsyncConsumer(Generic[Key, Value]):
             except TimeoutError:
                 now = time.monotonic()
 
-    async def _attend(self) -> None:
-        """Make the calls that wait for a poll, and raise what went wrong."""
+    async def _handle_demands(self) -> None:
+        """Run the functions that wait for a poll, and raise a pending error."""
         fetch_buffer = self._fetch_buffer
         while fetch_buffer.calls:
             call = fetch_buffer.calls.popleft()
             try:
-                answer = call.function()
-                if inspect.isawaitable(answer):
-                    answer = await answer
+                response = call.function()
+                if inspect.isawaitable(response):
+                    response = await response
             except BaseException as error:
-                settle(call.done, None, error)
+                complete_call(call.done, None, error)
                 raise
-            settle(call.done, answer, None)
+            complete_call(call.done, response, None)
             await asyncio.sleep(0)  # often the next call follows at once
         problem = fetch_buffer.problem()
         if problem is not None:
@@ -237,17 +237,17 @@ class AsyncConsumer(Generic[Key, Value]):
     # Where to read.
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        """Go on from an offset; with a leader epoch, as `committed` gives it, it is checked first."""
+        """Continue from an offset; a leader epoch, as `committed` returns it, is checked first."""
         place = as_offset(offset)
         self._engine.seek(topic_partition(partition), place.offset, place.leader_epoch)
         self._reader.forget({topic_partition(partition)})
 
     async def seek_to_beginning(self, partitions: Collection[TopicPartition] = ()) -> None:
-        """Go on from the first record; of all partitions if none are given."""
+        """Continue from the first record; of all partitions if none are given."""
         await self._seek_to(partitions, EARLIEST)
 
     async def seek_to_end(self, partitions: Collection[TopicPartition] = ()) -> None:
-        """Go on with what comes next; in all partitions if none are given."""
+        """Continue after the last record; in all partitions if none are given."""
         await self._seek_to(partitions, LATEST)
 
     async def _seek_to(self, partitions: Collection[TopicPartition], time_ms: int) -> None:
@@ -256,7 +256,7 @@ class AsyncConsumer(Generic[Key, Value]):
         self._reader.forget(set(chosen))
 
     async def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
-        """The offset of the next record that will be given."""
+        """The offset of the next record to return."""
         timeout_ms = timeout_in_ms(timeout)
         engine, partition = self._engine, topic_partition(partition)
         await engine.position(
@@ -267,15 +267,15 @@ class AsyncConsumer(Generic[Key, Value]):
         return position
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Give no records of these until `resume`; the group does not notice."""
+        """Return no records of these until `resume`; they stay assigned."""
         self._engine.pause(topic_partitions(partitions), is_paused=True)
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        """Go on with paused partitions."""
+        """Return records of paused partitions again."""
         self._engine.pause(topic_partitions(partitions), is_paused=False)
 
     def paused(self) -> set[TopicPartition]:
-        """The partitions that are held back."""
+        """The partitions that are paused."""
         return {partition for partition, state in self._engine.states.items() if state.is_paused}
 
     def lag(self, partition: TopicPartition) -> int | None:
@@ -286,7 +286,7 @@ class AsyncConsumer(Generic[Key, Value]):
     # Offsets.
 
     async def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None) -> None:
-        """Commit for the group: the positions, or what is given; returns when that is done."""
+        """Commit for the group: the positions, or these offsets; returns when that is done."""
         await self._engine.commit(self._processed() if offsets is None else with_metadata(offsets))
 
     def commit_async(
@@ -300,7 +300,7 @@ class AsyncConsumer(Generic[Key, Value]):
     async def committed(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed."""
+        """The committed offsets of the group."""
         wanted = topic_partitions(partitions)
         found = await self._engine.committed(wanted, timeout_in_ms(timeout))
         return {partition: found.get(partition) for partition in wanted}
@@ -335,18 +335,18 @@ class AsyncConsumer(Generic[Key, Value]):
         """The group and this member of it, for `AsyncProducer.send_offsets_to_transaction`."""
         return self._engine.group_metadata()
 
-    # The rest.
+    # Counters, closing.
 
     async def partitions_for(self, topic: str) -> int:
         """How many partitions a topic has."""
         return await self._engine.partitions_for(topic_name(topic))
 
     def statistics(self) -> ConsumerStatistics:
-        """What was done so far."""
+        """The counters of this consumer."""
         return replace(self._reader.statistics, buffered_bytes=self._reader.buffered_bytes())
 
     async def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
-        """Commit what was given (with auto commit), leave the group, end. A second call does nothing."""
+        """Commit what was returned (with auto commit), leave the group, close. A second call does nothing."""
         if not self._is_closed and self._made is not None:
             await self._made.close(self._processed(), timeout)
         self._is_closed = True

@@ -1,4 +1,4 @@
-"""The consumer for code without a loop: a thread in the background fetches ahead, `poll` hands out."""
+"""The consumer for code without a loop: a background thread fetches ahead, `poll` returns records."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ CLOSE_TIMEOUT_S = 30.0
 
 
 class Deserializer(Protocol[Plain_co]):
-    """Turns the bytes of a key or a value into something; None stays None and is not asked for."""
+    """Turns the bytes of a key or a value into an object; not called for None, which stays None."""
 
     def __call__(self, content: bytes, /) -> Plain_co:
-        """What the bytes mean."""
+        """The object."""
 
 
 class Consumer(PollPath[Key, Value]):
@@ -174,7 +174,7 @@ class Consumer(PollPath[Key, Value]):
         return set(self._engine.states)
 
     def subscription(self) -> set[str]:
-        """The topics that are wanted now."""
+        """The subscribed topics."""
         with self._in_use():
             found: set[str] = self._on_loop(self._engine.subscription)
             return found
@@ -184,7 +184,7 @@ class Consumer(PollPath[Key, Value]):
     def poll_table(self, timeout: float = 0.0, *, max_records: int = 100_000) -> pa.Table:
         """Like `poll`, as an Arrow table of about `max_records` rows; no Python object is made per record.
 
-        Deserializers have no say. An empty table when nothing came.
+        Deserializers are not used. An empty table if there are no records.
         """
         from odradek.client.consumer.tables import new_sink, to_table  # noqa: PLC0415
 
@@ -193,18 +193,18 @@ class Consumer(PollPath[Key, Value]):
         taken = self._poll(timeout, 0, lambda: self._reader.take_columns(max_records, new_sink))
         return to_table(taken or [])
 
-    def _attend(self) -> None:
-        """Make the calls that wait for a poll, and raise what went wrong."""
+    def _handle_demands(self) -> None:
+        """Run the functions that wait for a poll, and raise a pending error."""
         fetch_buffer = self._fetch_buffer
         while fetch_buffer.calls:
             call = fetch_buffer.calls.popleft()
             try:
-                answer = call.function()
+                response = call.function()
             except BaseException as error:
-                self._background.call_soon(settle, call.done, None, error)
+                self._background.call_soon(complete_call, call.done, None, error)
                 raise
-            self._background.call_soon(settle, call.done, answer, None)
-            # What the call was about goes on in the background; often the next call follows at once.
+            self._background.call_soon(complete_call, call.done, response, None)
+            # The caller continues in the background; often the next call follows at once.
             self._fetch_buffer.wait(0.01)
         problem = fetch_buffer.problem()
         if problem is not None:
@@ -231,7 +231,7 @@ class Consumer(PollPath[Key, Value]):
     # Where to read.
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        """Go on from an offset; with a leader epoch, as `committed` gives it, it is checked first."""
+        """Continue from an offset; a leader epoch, as `committed` returns it, is checked first."""
         place = as_offset(offset)
         with self._in_use():
             self._on_loop(
@@ -240,11 +240,11 @@ class Consumer(PollPath[Key, Value]):
             self._reader.forget({topic_partition(partition)})
 
     def seek_to_beginning(self, partitions: Collection[TopicPartition] = ()) -> None:
-        """Go on from the first record; of all partitions if none are given."""
+        """Continue from the first record; of all partitions if none are given."""
         self._seek_to(partitions, EARLIEST)
 
     def seek_to_end(self, partitions: Collection[TopicPartition] = ()) -> None:
-        """Go on with what comes next; in all partitions if none are given."""
+        """Continue after the last record; in all partitions if none are given."""
         self._seek_to(partitions, LATEST)
 
     def _seek_to(self, partitions: Collection[TopicPartition], time_ms: int) -> None:
@@ -254,7 +254,7 @@ class Consumer(PollPath[Key, Value]):
             self._reader.forget(set(chosen))
 
     def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
-        """The offset of the next record that will be given."""
+        """The offset of the next record to return."""
         timeout_ms = self.config.default_api_timeout_ms if timeout is None else round(timeout * 1000)
         with self._in_use():
             partition = topic_partition(partition)
@@ -264,19 +264,19 @@ class Consumer(PollPath[Key, Value]):
             return position
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Give no records of these until `resume`; the group does not notice."""
+        """Return no records of these until `resume`; they stay assigned."""
         chosen = topic_partitions(partitions)
         with self._in_use():
             self._on_loop(lambda: self._engine.pause(chosen, is_paused=True))
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        """Go on with paused partitions."""
+        """Return records of paused partitions again."""
         chosen = topic_partitions(partitions)
         with self._in_use():
             self._on_loop(lambda: self._engine.pause(chosen, is_paused=False))
 
     def paused(self) -> set[TopicPartition]:
-        """The partitions that are held back."""
+        """The partitions that are paused."""
         return {partition for partition, state in list(self._engine.states.items()) if state.is_paused}
 
     def lag(self, partition: TopicPartition) -> int | None:
@@ -287,7 +287,7 @@ class Consumer(PollPath[Key, Value]):
     # Offsets.
 
     def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None) -> None:
-        """Commit for the group: the positions, or what is given; returns when that is done."""
+        """Commit for the group: the positions, or these offsets; returns when that is done."""
         with self._in_use():
             given = self._processed() if offsets is None else with_metadata(offsets)
             self._background.call(self._engine.commit(given))
@@ -305,7 +305,7 @@ class Consumer(PollPath[Key, Value]):
     def committed(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed."""
+        """The committed offsets of the group."""
         wanted = topic_partitions(partitions)
         with self._in_use():
             found = self._background.call(self._engine.committed(wanted, timeout_in_ms(timeout)))
@@ -345,7 +345,7 @@ class Consumer(PollPath[Key, Value]):
         """The group and this member of it, for `Producer.send_offsets_to_transaction`."""
         return self._engine.group_metadata()
 
-    # The rest.
+    # Counters, closing.
 
     def partitions_for(self, topic: str) -> int:
         """How many partitions a topic has."""
@@ -353,11 +353,11 @@ class Consumer(PollPath[Key, Value]):
             return self._background.call(self._engine.partitions_for(topic_name(topic)))
 
     def statistics(self) -> ConsumerStatistics:
-        """What was done so far."""
+        """The counters of this consumer."""
         return replace(self._reader.statistics, buffered_bytes=self._reader.buffered_bytes())
 
     def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
-        """Commit what was given (with auto commit), leave the group, end. A second call does nothing."""
+        """Commit what was returned (with auto commit), leave the group, close. A second call does nothing."""
         if not self._is_open:
             return
         self._is_open = False
@@ -378,7 +378,7 @@ class Consumer(PollPath[Key, Value]):
         self.close()
 
     def __del__(self, _warn: Callable[..., None] = warnings.warn) -> None:
-        if getattr(self, "_is_open", False):  # what a wrong setting broke off has nothing, interpreted
+        if getattr(self, "_is_open", False):  # without attributes if `__init__` raised, when interpreted
             _warn(f"a consumer was not closed: {self!r}", ResourceWarning, source=self)
 
     @contextmanager
@@ -397,13 +397,13 @@ class Consumer(PollPath[Key, Value]):
         return self._background.call(acting())
 
 
-def settle(done: Any, answer: Any, error: BaseException | None) -> None:
+def complete_call(done: Any, response: Any, error: BaseException | None) -> None:
     """Complete the future of a call made during a poll."""
     if not done.done():
         if error is not None:
             done.set_exception(error)
         else:
-            done.set_result(answer)
+            done.set_result(response)
 
 
 def checked_times(times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

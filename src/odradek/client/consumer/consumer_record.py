@@ -102,7 +102,7 @@ def _bytes_at(source, position, length):
 @cython.final
 @cython.cclass
 class BatchRows:
-    """The records of one batch that were indexed where they lie, to be made into objects when asked for."""
+    """The records of one batch that were indexed where they lie, which become objects on demand."""
 
     topic: str
     partition: cython.longlong
@@ -136,7 +136,7 @@ class BatchRows:
             row += 1
         return row
 
-    def take(
+    def append_to(
         self,
         start: cython.Py_ssize_t,
         end: cython.Py_ssize_t,

@@ -50,7 +50,7 @@ class BatchRows:
         timestamp_type: int,
         leader_epoch: int,
     ) -> None: ...
-    def take(
+    def append_to(
         self,
         start: int,
         end: int,

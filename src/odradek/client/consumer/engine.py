@@ -44,7 +44,7 @@ BETWEEN_GENERATIONS = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLE
 
 
 class Engine:
-    """Keeps `states` filled and fetched. Made and used on one loop; `fetch_buffer` leads to the user."""
+    """Keeps `states` assigned and fetched, on one loop; `fetch_buffer` is read by the user's thread."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Engine:
         if config.group_id is not None:
             self._offsets = GroupOffsets(config.group_id, self.brokers, Coordinators(self.brokers))
 
-    # What the user wants.
+    # Subscription and assignment.
 
     def subscribe(
         self, topics: Iterable[str], pattern: str | re.Pattern[str] | None, listener: RebalanceListener | None
@@ -156,32 +156,32 @@ class Engine:
         return self._subscription.is_group or self._subscription.is_manual
 
     def subscription(self) -> set[str]:
-        """The topics that are wanted now; of a pattern that the broker compares, those that came by it."""
+        """The subscribed topics; for a pattern that the broker matches, those of the assignment."""
         by_broker = {topic for topic, _ in self.states} if self._subscription.regex is not None else set()
         return by_broker | self.topics()
 
-    # For the membership.
+    # `GroupOwner`, called by the membership.
 
     def topics(self) -> frozenset[str]:
-        """What it subscribes to now."""
+        """The subscribed topics."""
         return self._subscription.matching(
             self.brokers.metadata, excludes_internal=self.config.exclude_internal_topics
         )
 
     def topic_regex(self) -> str | None:
-        """The pattern that the broker shall compare topics with."""
+        """The pattern that the broker matches."""
         return self._subscription.regex
 
     def assigned(self) -> frozenset[TopicPartition]:
-        """What it has now."""
+        """The assigned partitions."""
         return frozenset(self.states)
 
     def poll_deadline_ms(self) -> float:
-        """When it must have polled again."""
+        """The deadline of the next poll."""
         return self.polled_ms + self.config.max_poll_interval_ms
 
-    async def let_go(self, partitions: Collection[TopicPartition], *, is_lost: bool) -> None:
-        """Give partitions up: commit what was processed, call the listener, stop reading."""
+    async def revoke(self, partitions: Collection[TopicPartition], *, is_lost: bool) -> None:
+        """Revoke partitions: commit what was processed, call the listener, stop reading."""
         if not partitions:
             return
         listener, gone = self._subscription.listener, sorted(partitions)
@@ -190,7 +190,7 @@ class Engine:
             if listener is not None:
                 await self.fetch_buffer.call(lambda: listener.on_partitions_lost(gone))
             return
-        # Only during a poll is it sure that the user has done with all records it got.
+        # Only during a poll has the user surely processed all records it got.
         offsets = await self.fetch_buffer.call(lambda: self._release(dict(self.states), gone))
         if self.config.enable_auto_commit:
             await self._commit_quietly(offsets)
@@ -204,8 +204,8 @@ class Engine:
             if state is not None:
                 state.lose_position()
 
-    async def take(self, partitions: Collection[TopicPartition]) -> None:
-        """Begin with more partitions, where the group left off."""
+    async def assign_more(self, partitions: Collection[TopicPartition]) -> None:
+        """Add partitions, from the committed offsets of the group on."""
         listener = self._subscription.listener
         for partition in sorted(partitions):
             self.states[partition] = PartitionPosition(*partition)
@@ -230,7 +230,7 @@ class Engine:
             elif errors[topic] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 self._schedule_refresh()
                 self._missing[topic] += 1
-                if self._missing[topic] == 2:  # the first time it may be being created
+                if self._missing[topic] == 2:  # at first it may be under creation
                     _log.warning("topic %s does not exist; it will be read when it does", topic)
 
     def _schedule_refresh(self) -> None:
@@ -316,7 +316,7 @@ class Engine:
         times = dict.fromkeys(generations, time_ms)
         found = await list_offsets(self.brokers, times, reads_committed=reads_committed)
         too_late = {partition: LATEST for partition, row in found.items() if row.offset < 0}
-        if too_late:  # no record is that young: begin at the end
+        if too_late:  # no record is so late: begin at the end
             found |= await list_offsets(self.brokers, too_late, reads_committed=reads_committed)
         for partition, row in found.items():
             state, generation = generations[partition]
@@ -332,13 +332,13 @@ class Engine:
         return state
 
     def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:
-        """Read on from an offset; with the epoch of the record before it, if the log still has that."""
+        """Continue from an offset; with the epoch of the record before it, if the log still has that."""
         self.state(partition).seek(offset, leader_epoch)
         self.fetch_buffer.remove_errors_of(partition)
         self.pump()
 
     async def seek_to_end_of(self, partitions: Collection[TopicPartition], time_ms: int) -> None:
-        """Read on from the beginning (EARLIEST) or the end (LATEST)."""
+        """Continue from the beginning (EARLIEST) or the end (LATEST)."""
         for partition in partitions:
             self.state(partition)
         found = await list_offsets(
@@ -348,7 +348,7 @@ class Engine:
             self.seek(partition, row.offset)
 
     async def position(self, partition: TopicPartition, timeout_ms: int) -> int:
-        """Where reading goes on; waits until that is found out."""
+        """The position; waits until it is known."""
         state = self.state(partition)
         deadline_ms = time.monotonic() * 1000 + timeout_ms
         while state.position is None:
@@ -398,7 +398,7 @@ class Engine:
         """
         if error.error_code not in BETWEEN_GENERATIONS or not isinstance(self._member, Membership):
             return False
-        # A generation that waits for its assignments takes no commits, and will when it has them.
+        # A generation that waits for its assignments accepts no commits until it has them.
         is_expected = (
             error.error_code == ErrorCode.REBALANCE_IN_PROGRESS or not self._member.has_joined.is_set()
         )
@@ -449,7 +449,7 @@ class Engine:
     async def committed(
         self, partitions: Collection[TopicPartition], timeout_ms: int | None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What the group has committed."""
+        """The committed offsets of the group."""
         return await self.group.fetch(partitions, self._fetching_identity, timeout_ms=timeout_ms)
 
     async def list_offsets(

@@ -1,4 +1,4 @@
-"""What can go wrong for a consumer beside what a broker says."""
+"""Errors of a consumer other than those reported by brokers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from odradek.common.ids import TopicPartition
 
 
 class NoOffset(ClientError):
-    """Nothing is committed, or what is committed is gone, and `auto_offset_reset` is none."""
+    """There is no committed offset, or it is out of range, and `auto_offset_reset` is none."""
 
     def __init__(self, partitions: Iterable[TopicPartition]) -> None:
         self.partitions = sorted(partitions)
@@ -20,7 +20,7 @@ class NoOffset(ClientError):
 
 
 class LogTruncated(ClientError):
-    """What was read is not in the log any more: a leader that lacked it was elected (KIP-320).
+    """Records that were read are not in the log any more: a leader that lacked it was elected (KIP-320).
 
     `divergent_offset` is where the log differs from what was read, as far as the leader knows.
     """
@@ -34,12 +34,12 @@ class LogTruncated(ClientError):
         )
         super().__init__(
             f"the log of {partition} was truncated before offset {offset}{where}; "
-            f"auto_offset_reset=none: seek to go on"
+            f"auto_offset_reset=none: seek to continue"
         )
 
 
 class CorruptRecords(ClientError):
-    """A batch that a broker sent is damaged; seek past it to go on."""
+    """A batch from a broker is damaged; seek past it to continue."""
 
     def __init__(self, partition: TopicPartition, offset: int, problem: str) -> None:
         self.partition = partition
@@ -48,7 +48,7 @@ class CorruptRecords(ClientError):
 
 
 class DeserializationFailed(ClientError):
-    """A deserializer raised, which is the cause; the next `poll` meets the record again: seek past it."""
+    """A deserializer raised, which is the cause; the next `poll` raises again: seek past the record."""
 
     def __init__(self, partition: TopicPartition, offset: int, problem: BaseException) -> None:
         self.partition = partition

@@ -18,7 +18,7 @@ class FirstContact:
         self._failing_since_ms: float | None = None
         self._has_worked = False
 
-    def worked(self) -> None:
+    def succeeded(self) -> None:
         """Report no more failures."""
         self._has_worked = True
 

@@ -1,4 +1,4 @@
-"""What users want to see of every record that a consumer hands out, and of every commit."""
+"""Interceptors: called for every record that a consumer returns, and for every commit."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _log = logging.getLogger("odradek.consumer")
 
 
 class ConsumerInterceptor(Generic[Key, Value]):
-    """Sees records before the user does, and what was committed. Inherit and override what you need.
+    """Called with records before they are returned, and with committed offsets. Override what you need.
 
-    One that raises is logged and passed over: records are not lost by it.
+    An exception of an interceptor is logged and ignored: no records are lost.
     """
 
     def on_consume(self, records: list[ConsumerRecord[Key, Value]]) -> list[ConsumerRecord[Key, Value]]:
-        """The records to hand out in place of these; their positions count as read in any case."""
+        """The records to return in place of these; their positions count as read in any case."""
         return records
 
     def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:

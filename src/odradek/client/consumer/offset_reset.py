@@ -1,4 +1,4 @@
-"""Where to begin without an offset: `auto_offset_reset` as the time that leaders are asked for. No I/O.
+"""Where to begin without an offset: `auto_offset_reset` as the time in ListOffsets requests. No I/O.
 
 earliest               the first record
 latest                 what comes next
@@ -30,7 +30,7 @@ def duration_ms(text: str) -> int | None:
 
 
 def time_to_begin(policy: str, now_ms: int) -> int | None:
-    """The time to ask leaders for, in ms or as EARLIEST or LATEST; None if no reset is configured."""
+    """The time to request from leaders, in ms or as EARLIEST or LATEST; None if no reset is configured."""
     if policy.startswith(BY_DURATION):
         length_ms = duration_ms(policy.removeprefix(BY_DURATION))
         return None if length_ms is None else max(0, now_ms - length_ms)

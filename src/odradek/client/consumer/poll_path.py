@@ -25,7 +25,7 @@ LONGEST_SLICE_S = 1.0
 
 
 class PollPath:
-    """`poll`; subclasses handle other cases in `_attend`, `_fetch_more` and `_commit_if_due`."""
+    """`poll`; subclasses handle other cases in `_handle_demands`, `_fetch_more` and `_commit_if_due`."""
 
     def __init__(self, fetch_buffer, reader, max_poll_records):
         self._fetch_buffer = fetch_buffer
@@ -70,7 +70,7 @@ class PollPath:
         while True:
             self._engine.polled_ms = now * 1000
             if fetch_buffer.has_demands():
-                self._attend()
+                self._handle_demands()
             taken = reader.take(limit) if take is None else take()
             if reader.has_drained:
                 self._fetch_more()

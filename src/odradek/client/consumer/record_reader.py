@@ -1,7 +1,7 @@
 # cython: annotation_typing=False
-"""Hands out what was fetched, and remembers how far the user has come. Used by the one thread that polls.
+"""Returns fetched records, and keeps the user's position. Used by the one thread that polls.
 
-Compiled by Cython (reader.pxd has the C types), or interpreted as is.
+Compiled by Cython (record_reader.pxd has the C types), or interpreted as is.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Intercept = Callable[[list[ConsumerRecord[Any, Any]]], list[ConsumerRecord[Any, 
 
 
 class RecordReader:
-    """The user's end of an fetch_buffer.
+    """Reads from the fetch buffer for the user.
 
-    `leftover` has records that an iteration took and did not give to the user yet: they count as unread.
+    `leftover` has records that an iteration has read and not returned to the user yet: they count as unread.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class RecordReader:
         self.leftover: deque[ConsumerRecord[Any, Any]] = deque()
         self.statistics = ConsumerStatistics()
         self.has_drained = False
-        """Whether something was used up, so that there is reason to fetch more."""
+        """Whether data was used up, so that more should be fetched."""
         self._key_deserializer = key_deserializer
         self._value_deserializer = value_deserializer
         self._held: list[Fetched] = []
@@ -64,14 +64,14 @@ class RecordReader:
                     ) from error
             self._advance(fetched)
             if len(records) == before and not fetched.is_empty:
-                break  # an error, which the next call meets first
+                break  # an error, which the next call raises
         self.statistics.records_returned += len(records) - seen
         return records[:seen] + self._intercept(records[seen:]) if seen else self._intercept(records)
 
     def take_columns(
         self, limit: int, new_sink: Callable[[], RecordsSink]
     ) -> list[tuple[PartitionPosition, RecordsSink]]:
-        """Whole batches of about `limit` records, by what was fetched together."""
+        """Whole batches of about `limit` records, grouped as they were fetched."""
         taken: list[tuple[PartitionPosition, RecordsSink]] = []
         count = 0
         while count < limit and (fetched := self._next_fetched()) is not None:
@@ -81,7 +81,7 @@ class RecordReader:
             except CorruptRecords:
                 if not count:
                     raise
-                break  # the next call meets it first
+                break  # the next call raises it
             if len(sink):
                 taken.append((fetched.state, sink))
                 count += len(sink)
@@ -90,7 +90,7 @@ class RecordReader:
         return taken
 
     def _next_fetched(self) -> Fetched | None:
-        """The data to go on with: what was fetched for another place, or is paused, is passed over."""
+        """The data to continue with: what was fetched for another position, or is paused, is skipped."""
         if self._held:
             still_held = [fetched for fetched in self._held if fetched.state.is_held]
             if len(still_held) < len(self._held):
@@ -116,8 +116,8 @@ class RecordReader:
         if fetched.is_empty:
             self.fetch_buffer.fetched.popleft()
             state.buffered -= 1
-            # One less than too many for more: the fetcher may have stopped. Below that it goes on by itself,
-            # and would be woken for nothing. (Looked at after the change: it may add one at any time.)
+            # One less than too many for more: the fetcher may have stopped. Below that it continues by
+            # itself, and need not be woken. (Looked at after the change: it may add one at any time.)
             if state.buffered >= MOST_BUFFERED - 1:
                 self.has_drained = True
             self.statistics.fetches += 1
@@ -146,7 +146,7 @@ class RecordReader:
     def release(
         self, states: States, partitions: Collection[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Hand out no more of these partitions; how far the user has come in them, for good."""
+        """Return no more records of these partitions; returns the final positions in them."""
         offsets = self.processed(states)
         for partition in partitions:
             state = states.get(partition)
@@ -158,18 +158,18 @@ class RecordReader:
         return {partition: offsets[partition] for partition in partitions if partition in offsets}
 
     def forget(self, partitions: set[TopicPartition]) -> None:
-        """Leftover records of partitions that are read from another place, or not at all."""
+        """Drop leftover records of partitions that are read from another position, or not at all."""
         kept = [one for one in self.leftover if TopicPartition(one.topic, one.partition) not in partitions]
         self.leftover.clear()
         self.leftover.extend(kept)
 
     def buffered_bytes(self) -> int:
-        """Bytes that wait here."""
+        """The number of buffered bytes."""
         return sum(fetched.size for fetched in [*self.fetch_buffer.fetched, *self._held])
 
 
 class AutoCommit:
-    """When it is time to commit what earlier polls returned."""
+    """The timer of automatic commits, which commit what earlier polls returned."""
 
     def __init__(self, interval_ms: int) -> None:
         self._interval_ms = interval_ms
@@ -177,7 +177,7 @@ class AutoCommit:
         self._last: dict[TopicPartition, OffsetAndMetadata] = {}
 
     def is_due(self, now_ms: float) -> bool:
-        """Whether the interval is over; it begins anew."""
+        """Whether the interval is over; if so, starts the next one."""
         if now_ms < self._due_ms:
             return False
         self._due_ms = now_ms + self._interval_ms

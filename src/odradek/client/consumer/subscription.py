@@ -1,4 +1,4 @@
-"""What a consumer wants: nothing yet, partitions of its choice, or topics that a group shares. No I/O."""
+"""The subscription of a consumer: nothing yet, assigned partitions, or topics that a group shares. No I/O."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ class RebalanceListener:
     """Called in `poll` with the partitions that a member is assigned and loses. Override what you need."""
 
     def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
-        """These go to others once this returns: the last chance to commit."""
+        """These partitions are revoked once this returns: the last chance to commit."""
 
     def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
-        """These came in addition; positions may be set with `seek`."""
+        """These partitions were added; positions may be set with `seek`."""
 
     def on_partitions_lost(self, partitions: Collection[TopicPartition]) -> None:
-        """These may be others' already: nothing can be committed."""
+        """These partitions may have other owners already: nothing can be committed."""
         self.on_partitions_revoked(partitions)
 
 
 class SubscriptionType:
-    """What the user asked for last. Changed by the user's thread, read by the loop: each field at once."""
+    """What the user has subscribed to. Changed by the user's thread, read by the loop: each field at once."""
 
     def __init__(self) -> None:
         self.topics: frozenset[str] = frozenset()
@@ -47,7 +47,7 @@ class SubscriptionType:
         *,
         broker_matches: bool = False,
     ) -> None:
-        """Share topics with the group; a pattern that is text may be the broker's to compare."""
+        """Share topics with the group; a pattern that is text may be matched by the broker."""
         if self.is_manual:
             raise NotSubscribed("this consumer has partitions by assign(); unsubscribe() first")
         if listener is not None and not hasattr(listener, "on_partitions_assigned"):
@@ -61,18 +61,18 @@ class SubscriptionType:
         self.listener = listener
 
     def assign(self) -> None:
-        """Take partitions without a group."""
+        """Assign partitions without a group."""
         if self.is_group:
             raise NotSubscribed("this consumer has topics by subscribe(); unsubscribe() first")
         self.is_manual = True
 
     def clear(self) -> None:
-        """Want nothing."""
+        """Subscribe to nothing."""
         self.topics, self.pattern, self.regex = frozenset(), None, None
         self.listener, self.is_manual = None, False
 
     def matching(self, metadata: Metadata, *, excludes_internal: bool) -> frozenset[str]:
-        """The topics wanted now: those named, and those that match."""
+        """The subscribed topics: those named, and those that match."""
         if self.pattern is None:
             return self.topics
         return self.topics | {

@@ -24,14 +24,14 @@ Taken = list[tuple[PartitionPosition, RecordsSink]]
 
 @cache
 def consumer_schema() -> pa.Schema:
-    """The columns of every table that a consumer gives."""
+    """The columns of every table that a consumer returns."""
     import pyarrow as pa  # noqa: PLC0415
 
     return schema().insert(0, pa.field("topic", _topic_type(), nullable=False))
 
 
 def to_table(taken: Taken) -> pa.Table:
-    """All records that were taken; one chunk for what was fetched together of a partition."""
+    """All records as a table; one chunk for what was fetched together of a partition."""
     import pyarrow as pa  # noqa: PLC0415
 
     chunks = [_chunk(state, sink) for state, sink in taken]

@@ -32,7 +32,7 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 class BackgroundLoop:
     """One loop in one daemon thread. Owned by a synchronous client, whose callers may be any threads.
 
-    `owner` is what users call that client: a "producer", in the message of an error.
+    `owner` names that client in error messages: "producer", for example.
     """
 
     def __init__(self, owner: str) -> None:
@@ -113,7 +113,7 @@ class BackgroundLoop:
 
 
 def _handle_exception(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log what nobody caught, but not how the search for a name ended after its client was closed."""
+    """Log uncaught errors, but not those of a DNS lookup that ended after its client was closed."""
     if not isinstance(context.get("exception"), socket.gaierror):
         loop.default_exception_handler(context)
 
@@ -125,6 +125,6 @@ async def _cancel_all(tasks: set[asyncio.Task[Any]]) -> None:
 
 
 def _drop(work: Coroutine[Any, Any, object] | None) -> None:
-    """Close a coroutine that will not run, or Python warns of it."""
+    """Close a coroutine that will not run, to avoid Python's warning."""
     if work is not None:
         work.close()

@@ -1,4 +1,4 @@
-"""Work that must be waited for, beside a loop that never waits: connecting, asking for metadata."""
+"""Tasks for what must be awaited, such as connecting and requesting metadata."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _log = logging.getLogger(__name__)
 
 
 class BackgroundTasks:
-    """At most one task for each thing to do. Owned by a sender or a fetcher, on its loop.
+    """At most one task for each key. Owned by a sender or a fetcher, on its loop.
 
-    `pump` is called when one has ended: there may be more to do then.
+    `pump` is called when one has ended.
     """
 
     def __init__(self, owner: str, loop: asyncio.AbstractEventLoop, pump: Callable[[], object]) -> None:
@@ -24,7 +24,7 @@ class BackgroundTasks:
         self._is_stopped = False
 
     def begin(self, what: object, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Start this work, unless it is under way or all is over."""
+        """Start a task, unless it is running or this is closed."""
         if what in self._tasks or self._is_stopped:
             return
         task = self._tasks[what] = self._loop.create_task(work())
@@ -40,7 +40,7 @@ class BackgroundTasks:
         task.add_done_callback(done)
 
     def stop(self) -> None:
-        """Nobody waits for any of it any more, or will."""
+        """Cancel all tasks and start no more."""
         self._is_stopped = True
         for task in self._tasks.values():
             task.cancel()

@@ -1,6 +1,6 @@
-"""How long to pause before another attempt: twice as long each time, up to a limit, a little random.
+"""Exponential backoff with jitter: the pause before another attempt doubles each time, up to a limit.
 
-Everybody who lost the same broker would otherwise come back in the same millisecond.
+Without the jitter, all clients of a lost broker would reconnect in the same millisecond.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ Result = TypeVar("Result")
 ANYTHING = ""
 """The purpose of a connection on which nothing waits for long."""
 
-# Answers after which the view of the cluster is surely wrong.
-STALE_VIEW = frozenset(
+# Errors after which the metadata is known to be wrong.
+STALE_METADATA_ERRORS = frozenset(
     {
         ErrorCode.NOT_CONTROLLER,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -68,31 +68,31 @@ class _BrokerLink:
 class Brokers:
     """All brokers of one cluster. Lives on one loop; owned by one client.
 
-    Nothing is connected before the first question. Questions may be asked by many tasks at once.
+    Nothing is connected before the first request. Many tasks may send requests at the same time.
     """
 
     def __init__(self, config: ClientConfig, owner: str = "client", *, creates_topics: bool = False) -> None:
         self.config = config
         self.metadata = Metadata()
         self._owner = owner
-        self._creates_topics = creates_topics  # by asking for topics that are not there
+        self._creates_topics = creates_topics  # by requesting metadata of topics that do not exist
         self._loop = asyncio.get_running_loop()
         self._links: dict[tuple[int, str], _BrokerLink] = {}  # by broker and purpose
         self._bootstrap_connection: BrokerConnection | None = None
-        self._reached = ""  # the bootstrap server that last answered
+        self._reached = ""  # the bootstrap server that responded last
         self._refreshing: asyncio.Task[None] | None = None
         self._retry = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self._reconnect = Backoff(config.reconnect_backoff_ms, config.reconnect_backoff_max_ms)
         self._is_closed = False
         self.last_failure: BaseException | None = None
-        """Of the last attempt that did not succeed, since one did: for those who wait and are asked why."""
+        """The error of the last attempt, None after a success: for messages about a timeout."""
 
     def now_ms(self) -> float:
         """The time of the loop's clock, which is monotonic; any thread may call this."""
         return monotonic_seconds() * 1000
 
     async def close(self) -> None:
-        """Close every connection; questions that are open fail."""
+        """Close every connection; requests in flight fail."""
         self._is_closed = True
         if self._refreshing is not None:
             self._refreshing.cancel()
@@ -102,17 +102,17 @@ class Brokers:
             if connection is not None:
                 await connection.close()
 
-    # The view of the cluster.
+    # Metadata.
 
     async def refresh(self) -> None:
-        """Renew the view; callers at the same time share one question."""
+        """Refresh the metadata; concurrent callers share one request."""
         if self._refreshing is None or self._refreshing.done():
             self._check_open()
             self._refreshing = asyncio.create_task(self._refresh())
         await asyncio.shield(self._refreshing)
 
     async def ensure_fresh(self) -> Metadata:
-        """The view, renewed first if it is stale or old."""
+        """The metadata, refreshed first if it is stale or old."""
         while self.metadata.needs_refresh(self.now_ms(), self.config.metadata_max_age_ms):
             await self.refresh()
         return self.metadata
@@ -121,20 +121,20 @@ class Brokers:
         failure: ClientError | None = None
         for node_id in self._by_load():
             try:
-                await self._ask_metadata(await self.connection(node_id))
+                await self._request_metadata(await self.connection(node_id))
             except ClientError as error:
                 failure = error
             else:
                 return
-        # Nobody we know of answers. The bootstrap servers may know of others (KIP-899).
+        # No known broker responds. The bootstrap servers may know of others (KIP-899).
         try:
-            await self._bootstrap()
+            await self._connect_to_bootstrap_server()
         except NoBrokersAvailable:
             if failure is not None:
                 raise failure from None
             raise
 
-    async def _bootstrap(self) -> None:
+    async def _connect_to_bootstrap_server(self) -> None:
         reasons: dict[str, str] = {}
         if self._bootstrap_connection is not None:
             await self._bootstrap_connection.close()
@@ -142,21 +142,21 @@ class Brokers:
             address = format_address(host, port)
             try:
                 connection = await self._connect(host, port)
-                await self._ask_first(connection)
+                await self._request_metadata_or_close(connection)
             except ConnectionFailed as error:
                 reasons[address] = error.reason
             except ClientError as error:
                 reasons[address] = str(error)
             else:
-                self._adopt(connection, host, port)
+                self._keep_bootstrap_connection(connection, host, port)
                 self._reached = address
                 return
         raise NoBrokersAvailable(reasons)
 
-    def _adopt(self, connection: BrokerConnection, host: str, port: int) -> None:
-        """The bootstrap connection becomes its broker's own, where the broker goes by the same name.
+    def _keep_bootstrap_connection(self, connection: BrokerConnection, host: str, port: int) -> None:
+        """Use the bootstrap connection for its broker, if that advertises the same address.
 
-        Not while another task makes one: that would take its place here, and nobody would close this one.
+        Not while another task opens one, which would replace this one and leave it open.
         """
         for node in self.metadata.nodes.values():
             if (node.host, node.port) == (host, port):
@@ -167,24 +167,24 @@ class Brokers:
                     return
         self._bootstrap_connection = connection
 
-    async def _ask_first(self, connection: BrokerConnection) -> None:
-        """Ask on a connection that nobody knows of yet, and that nobody else would close."""
+    async def _request_metadata_or_close(self, connection: BrokerConnection) -> None:
+        """Request metadata on a new connection; closes it on failure."""
         try:
-            await self._ask_metadata(connection)
+            await self._request_metadata(connection)
         except BaseException:
             await connection.close()
             raise
 
-    async def _ask_metadata(self, connection: BrokerConnection) -> None:
+    async def _request_metadata(self, connection: BrokerConnection) -> None:
         request = self.metadata.request(may_create=self._creates_topics)
-        answer = await connection.ask(request, MetadataResponse)
-        check(answer.error_code)
-        self.metadata.update(answer, self.now_ms())
+        response = await connection.send_request(request, MetadataResponse)
+        check(response.error_code)
+        self.metadata.update(response, self.now_ms())
 
     # Connections.
 
     def _by_load(self) -> list[int]:
-        """All brokers that may be asked anything: connected ones first, the least busy first."""
+        """All brokers in the order in which to try them: connected ones first, the least busy first."""
 
         def busy(node_id: int) -> tuple[bool, int, float]:
             link = self._links.get((node_id, ANYTHING))
@@ -195,9 +195,10 @@ class Brokers:
         return sorted(self.metadata.nodes, key=busy)
 
     async def connection(self, node_id: int, purpose: str = ANYTHING) -> BrokerConnection:
-        """An open connection to a broker, made if need be, after the pause that earlier failures demand.
+        """An open connection to a broker, opened if necessary, after the backoff of earlier failures.
 
-        Answers come in order: requests that a broker may park (fetch, join) need a connection of their own.
+        Responses come in order: requests that a broker may delay (fetch, join) need a connection of their
+        own.
         """
         link = self._links.setdefault((node_id, purpose), _BrokerLink())
         if self._is_usable(link.connection):
@@ -213,7 +214,7 @@ class Brokers:
             return link.connection
 
     def open_connection(self, node_id: int, purpose: str = ANYTHING) -> BrokerConnection | None:
-        """The connection to a broker if there is one now, for those who must not wait."""
+        """The connection to a broker if one is open now; never waits."""
         link = self._links.get((node_id, purpose))
         return link.connection if link is not None and self._is_usable(link.connection) else None
 
@@ -238,11 +239,11 @@ class Brokers:
             link.failures += 1
             pause_ms = self._reconnect.pause_ms(link.failures, random.random())
             link.not_before_ms = self.now_ms() + pause_ms
-            raise self._explained(node, error) from None
+            raise self._with_advertised_address(node, error) from None
         link.failures = 0
         return connection
 
-    def _explained(self, node: Node, error: ConnectionFailed) -> ConnectionFailed:
+    def _with_advertised_address(self, node: Node, error: ConnectionFailed) -> ConnectionFailed:
         address = format_address(node.host, node.port)
         if not self._reached or address == self._reached:
             return error
@@ -267,10 +268,10 @@ class Brokers:
         if self._is_closed:
             raise ClientClosed(self._owner)
 
-    # Questions.
+    # Requests.
 
     async def any_connection(self) -> BrokerConnection:
-        """A connection to whichever broker is there."""
+        """A connection to any broker."""
         if not self.metadata.nodes:
             await self.ensure_fresh()
         if self._is_usable(self._bootstrap_connection):
@@ -289,41 +290,41 @@ class Brokers:
         self.metadata.mark_stale()
         raise failure or NoBrokersAvailable({"the cluster": "it lists no broker"})
 
-    async def ask_any(
-        self, request: Message, answer_class: type[Response], *, timeout_ms: int | None = None
+    async def send_to_any(
+        self, request: Message, response_class: type[Response], *, timeout_ms: int | None = None
     ) -> Response:
-        """Ask whichever broker is there."""
+        """Send a request to any broker and return its response."""
         connection = await self.any_connection()
-        return await connection.ask(request, answer_class, timeout_ms=timeout_ms)
+        return await connection.send_request(request, response_class, timeout_ms=timeout_ms)
 
-    async def ask_node(
+    async def send_to_node(
         self,
         node_id: int,
         request: Message,
-        answer_class: type[Response],
+        response_class: type[Response],
         *,
         timeout_ms: int | None = None,
     ) -> Response:
-        """Ask one broker."""
+        """Send a request to one broker and return its response."""
         if node_id not in self.metadata.nodes:
             await self.ensure_fresh()
         connection = await self.connection(node_id)
-        return await connection.ask(request, answer_class, timeout_ms=timeout_ms)
+        return await connection.send_request(request, response_class, timeout_ms=timeout_ms)
 
-    async def ask_controller(
-        self, request: Message, answer_class: type[Response], *, timeout_ms: int | None = None
+    async def send_to_controller(
+        self, request: Message, response_class: type[Response], *, timeout_ms: int | None = None
     ) -> Response:
-        """Ask the broker that changes the cluster."""
+        """Send a request to the controller and return its response."""
         metadata = await self.ensure_fresh()
         if metadata.controller_id not in metadata.nodes:
             metadata.mark_stale()
             check(ErrorCode.NOT_CONTROLLER, "the cluster has no controller at present")
-        return await self.ask_node(metadata.controller_id, request, answer_class, timeout_ms=timeout_ms)
+        return await self.send_to_node(metadata.controller_id, request, response_class, timeout_ms=timeout_ms)
 
     async def retry(
         self, what: str, attempt: Callable[[], Awaitable[Result]], *, timeout_ms: int | None = None
     ) -> Result:
-        """The result of `attempt`, tried again after errors that may pass, until the time is over."""
+        """The result of `attempt`, repeated after retriable errors until the timeout."""
         timeout_ms = self.config.default_api_timeout_ms if timeout_ms is None else timeout_ms
         deadline_ms = self.now_ms() + timeout_ms
         failures, last = 0, None
@@ -340,13 +341,13 @@ class Brokers:
                     else:
                         self.last_failure = None
                         return result
-                    self._doubt(last)
+                    self._mark_stale_after(last)
                     await asyncio.sleep(self._retry.pause_ms(failures, random.random()) / 1000)
         except TimeoutError as over:
             if isinstance(over, ClientError):
                 raise
             raise DeadlineExceeded(what, timeout_ms, last) from last
 
-    def _doubt(self, error: BrokerError | ClientError) -> None:
-        if isinstance(error, ClientError) or error.error_code in STALE_VIEW:
+    def _mark_stale_after(self, error: BrokerError | ClientError) -> None:
+        if isinstance(error, ClientError) or error.error_code in STALE_METADATA_ERRORS:
             self.metadata.mark_stale()

@@ -1,4 +1,4 @@
-"""Makes connections to brokers."""
+"""Opens connections to brokers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def connect(
                 port,
             )
     except TimeoutError:
-        raise ConnectionFailed(address, f"no answer within {setup_timeout_ms} ms") from None
+        raise ConnectionFailed(address, f"no response within {setup_timeout_ms} ms") from None
     except OSError as error:
         raise ConnectionFailed(address, _plain_reason(error)) from None
     connection = received.connection

@@ -29,12 +29,12 @@ cdef class BrokerConnection(DirectReadOwner):
     cdef readonly DirectRead direct_read
 
     @cython.locals(correlation_id="long long", request=bytes)
-    cpdef bint send_if_idle(self, answer, ProduceTemplate template, batch) except -1
+    cpdef bint send_if_idle(self, handler, ProduceTemplate template, batch) except -1
     @cython.locals(correlation_id="long long")
     cdef long long _number(self, bytearray request) except *
     @cython.locals(deadline_ms=double, sent=Py_ssize_t)
-    cdef _add_and_write(self, long long correlation_id, api_key, long long timeout_ms, answer, request)
-    cpdef send_directly(self, answer, api_key, bytearray request, long long timeout_ms)
+    cdef _add_and_write(self, long long correlation_id, api_key, long long timeout_ms, handler, request)
+    cpdef send_directly(self, handler, api_key, bytearray request, long long timeout_ms)
     cdef bint _is_idle(self, Py_ssize_t most_in_flight) except -1
     @cython.locals(waiting=InFlightRequest)
     cpdef buffer_updated(self, Py_ssize_t nbytes)

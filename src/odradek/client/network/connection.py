@@ -1,7 +1,7 @@
 # cython: annotation_typing=False
-"""One connection to a broker: requests out, answers in, in order, each with a deadline.
+"""One connection to a broker: requests and their responses, in order, each with a deadline.
 
-Runs on one loop, except for `send_if_idle` and what a thread does that reads directly (direct_read.py).
+Runs on one loop, except for `send_if_idle` and what a thread does during direct reading (direct_read.py).
 Compiled by Cython (connection.pxd has the C types), or interpreted as is.
 """
 
@@ -88,7 +88,7 @@ class BrokerConnection(DirectReadOwner):
 
     @property
     def in_flight(self) -> int:
-        """Requests that have not been answered yet."""
+        """Requests in flight."""
         return len(self._in_flight)
 
     @property
@@ -99,18 +99,18 @@ class BrokerConnection(DirectReadOwner):
     def send(
         self, request: Message, version: int, *, timeout_ms: int | None = None
     ) -> asyncio.Future[memoryview]:
-        """Send a request; the future gets the frame of its answer (see `decode_response`).
+        """Send a request; the future gets the frame of its response (see `decode_response`).
 
-        Several may be in flight. If the future is cancelled, its answer is dropped.
+        Several may be in flight. If the future is cancelled, its response is dropped.
         """
-        answer: asyncio.Future[memoryview] = self._loop.create_future()
-        self.send_for(answer, request, version, timeout_ms=timeout_ms)
-        return answer
+        response: asyncio.Future[memoryview] = self._loop.create_future()
+        self.send_for(response, request, version, timeout_ms=timeout_ms)
+        return response
 
     def send_for(
-        self, answer: PendingResponse, request: Message, version: int, *, timeout_ms: int | None = None
+        self, handler: PendingResponse, request: Message, version: int, *, timeout_ms: int | None = None
     ) -> None:
-        """Send a request whose answer goes to `answer`."""
+        """Send a request whose response goes to `handler`."""
         api_key = _api_key(request)
         timeout_ms = self._request_timeout_ms if timeout_ms is None else timeout_ms
         if self.direct_read is not None:
@@ -118,11 +118,11 @@ class BrokerConnection(DirectReadOwner):
         with self._sending:
             correlation_id = self._write(api_key, version, request)
             deadline_ms = self.last_used_ms + timeout_ms
-            self._in_flight.add(InFlightRequest(correlation_id, api_key, timeout_ms, deadline_ms, answer))
+            self._in_flight.add(InFlightRequest(correlation_id, api_key, timeout_ms, deadline_ms, handler))
         self._watch(deadline_ms)
 
     def send_encoded(
-        self, answer: PendingResponse, api_key: ApiKey, request: bytearray, *, timeout_ms: int
+        self, handler: PendingResponse, api_key: ApiKey, request: bytearray, *, timeout_ms: int
     ) -> None:
         """Like `send_for`, with an encoded request, size first, without its correlation id."""
         with self._sending:
@@ -133,7 +133,7 @@ class BrokerConnection(DirectReadOwner):
             self._transport.write(request)
             self.last_used_ms = monotonic_seconds() * 1000
             deadline_ms = self.last_used_ms + timeout_ms
-            self._in_flight.add(InFlightRequest(correlation_id, api_key, timeout_ms, deadline_ms, answer))
+            self._in_flight.add(InFlightRequest(correlation_id, api_key, timeout_ms, deadline_ms, handler))
         self._watch(deadline_ms)
 
     def _number(self, request: bytearray) -> int:
@@ -149,7 +149,7 @@ class BrokerConnection(DirectReadOwner):
             self._set_timer(deadline_ms)
 
     def send_if_idle(
-        self, answer: PendingResponse, template: ProduceTemplate, batch: bytearray | memoryview
+        self, handler: PendingResponse, template: ProduceTemplate, batch: bytearray | memoryview
     ) -> bool:
         """From any thread: send one batch if no request is in flight; False if it was not sent.
 
@@ -161,7 +161,7 @@ class BrokerConnection(DirectReadOwner):
                 return False
             correlation_id = self._in_flight.next_id()
             request = template.request(correlation_id, batch)
-            self._add_and_write(correlation_id, ApiKey.PRODUCE, self._request_timeout_ms, answer, request)
+            self._add_and_write(correlation_id, ApiKey.PRODUCE, self._request_timeout_ms, handler, request)
         return True
 
     def _add_and_write(
@@ -169,20 +169,20 @@ class BrokerConnection(DirectReadOwner):
         correlation_id: int,
         api_key: ApiKey,
         timeout_ms: int,
-        answer: PendingResponse,
+        handler: PendingResponse,
         request: bytes | bytearray,
     ) -> None:
         """From any thread, with `_sending` held. The connection is closed if the request is sent in part."""
         self.last_used_ms = monotonic_seconds() * 1000
         deadline_ms = self.last_used_ms + timeout_ms
         # Added first: the response may come before `send_bytes` returns.
-        self._in_flight.add(InFlightRequest(correlation_id, api_key, timeout_ms, deadline_ms, answer))
+        self._in_flight.add(InFlightRequest(correlation_id, api_key, timeout_ms, deadline_ms, handler))
         try:
             sent: int = send_bytes(self._own_descriptor(), request)
         except OSError:
             sent = -1
         if sent != len(request):
-            lost = ConnectionLost(self.address, "it did not take a request")
+            lost = ConnectionLost(self.address, "it did not accept a request")
             self._loop.call_soon_threadsafe(self._end, lost)
 
     def _is_idle(self, most_in_flight: int) -> bool:
@@ -205,7 +205,7 @@ class BrokerConnection(DirectReadOwner):
         return self.direct_read is not None and self.direct_read.is_active
 
     def start_direct_read(self, max_idle_s: float) -> DirectRead | None:
-        """Leave reading to waiting threads until none has read for so long; None if that is not possible."""
+        """Let waiting threads read until none has read for so long; None if that is not possible."""
         if not self._allows_direct_read or not self.is_open or self.unsent_bytes:
             return None
         assert self._transport is not None
@@ -217,23 +217,23 @@ class BrokerConnection(DirectReadOwner):
 
     def dispatch(self, frame: memoryview) -> None:
         """Complete a request on this thread if its handler can, or else on the loop."""
-        answer = self._in_flight.answered(frame).answer
-        if isinstance(answer, ResponseHandler):
+        handler = self._in_flight.match(frame).handler
+        if isinstance(handler, ResponseHandler):
             try:
-                if answer.handle(frame):
+                if handler.handle(frame):
                     return
             except BaseException as error:
                 # KeyboardInterrupt, for example: the waiting caller must not wait forever.
-                self._loop.call_soon_threadsafe(answer.set_exception, error)
+                self._loop.call_soon_threadsafe(handler.set_exception, error)
                 raise
-        self._loop.call_soon_threadsafe(self._complete_on_loop, answer, frame)
+        self._loop.call_soon_threadsafe(self._complete_on_loop, handler, frame)
 
-    def _complete_on_loop(self, answer: PendingResponse, frame: memoryview) -> None:
+    def _complete_on_loop(self, handler: PendingResponse, frame: memoryview) -> None:
         """On the loop: a response that a waiting thread has read and could not handle."""
         if self.direct_read is not None:
             self.direct_read.stop()
-        if not answer.done():
-            answer.set_result(frame)
+        if not handler.done():
+            handler.set_result(frame)
         self._run_after_responses()
 
     def fail(self, reason: str, is_no_kafka: bool = False) -> None:
@@ -241,13 +241,13 @@ class BrokerConnection(DirectReadOwner):
         self._end((NotAKafkaBroker if is_no_kafka else ConnectionLost)(self.address, reason))
 
     def send_directly(
-        self, answer: PendingResponse, api_key: ApiKey, request: bytearray, timeout_ms: int
+        self, handler: PendingResponse, api_key: ApiKey, request: bytearray, timeout_ms: int
     ) -> None:
         """Like `send_encoded`, from the thread that reads directly."""
         with self._sending:
             if self._ended is not None:
                 raise self._ended
-            self._add_and_write(self._number(request), api_key, timeout_ms, answer, request)
+            self._add_and_write(self._number(request), api_key, timeout_ms, handler, request)
         if self._deadline_timer is None:
             self._loop.call_soon_threadsafe(self._watch, self.last_used_ms + timeout_ms)
 
@@ -259,26 +259,26 @@ class BrokerConnection(DirectReadOwner):
         """Call this once, after all responses that were received together are dispatched."""
         self._after_responses[function] = None
 
-    def send_unanswered(self, request: Message, version: int) -> None:
-        """Send a request that gets no answer: a produce with acks 0."""
+    def send_without_response(self, request: Message, version: int) -> None:
+        """Send a request without a response: a produce with acks 0."""
         with self._sending:
             self._write(_api_key(request), version, request)
 
-    async def ask(
+    async def send_request(
         self,
         request: Message,
-        answer_class: type[Response],
+        response_class: type[Response],
         *,
         max_version: int | None = None,
         timeout_ms: int | None = None,
     ) -> Response:
-        """Send a request in the best version that both sides know, and wait for its answer."""
+        """Send a request in the best version that both sides support, and wait for its response."""
         api_key = _api_key(request)
         version = self.versions.best(api_key, max_version)
         frame = await self.send(request, version, timeout_ms=timeout_ms)
-        answer = decode_response(api_key, version, frame)[1]
-        assert isinstance(answer, answer_class)
-        return answer
+        response = decode_response(api_key, version, frame)[1]
+        assert isinstance(response, response_class)
+        return response
 
     async def close(self) -> None:
         """Close the connection; pending requests fail."""
@@ -296,7 +296,7 @@ class BrokerConnection(DirectReadOwner):
                 request.client_software_name = SOFTWARE_NAME
                 request.client_software_version = __version__
             frame = await self.send(request, version)
-            versions = api_versions.read_answer(self.address, version, frame)
+            versions = api_versions.read_response(self.address, version, frame)
             if isinstance(versions, BrokerVersions):
                 self.versions = versions
                 return
@@ -343,16 +343,16 @@ class BrokerConnection(DirectReadOwner):
         if self._transport is not None:
             self._transport.abort()
         for waiting in self._in_flight.abandon():
-            if not waiting.answer.done():
-                waiting.answer.set_exception(reason)
-                waiting.answer.exception()  # or asyncio logs a future that is not awaited
+            if not waiting.handler.done():
+                waiting.handler.set_exception(reason)
+                waiting.handler.exception()  # or asyncio logs a future that is not awaited
         self._run_after_responses()
 
     def _run_after_responses(self) -> None:
         while self._after_responses:
             self._after_responses.popitem()[0]()
 
-    # What the transport calls.
+    # Called by the transport.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is established."""
@@ -366,16 +366,16 @@ class BrokerConnection(DirectReadOwner):
         """Bytes were received: dispatch the complete responses."""
         try:
             for frame in self._assembler.filled(nbytes):
-                waiting = self._in_flight.answered(frame)
-                if not waiting.answer.done():
-                    waiting.answer.set_result(frame)
+                waiting = self._in_flight.match(frame)
+                if not waiting.handler.done():
+                    waiting.handler.set_result(frame)
         except BadResponse as problem:
             self._end(NotAKafkaBroker(self.address, str(problem)))
         self._run_after_responses()
 
     def eof_received(self) -> None:
         """The broker has closed its side."""
-        when = "in the middle of an answer" if self._assembler.is_mid_answer else "by the broker"
+        when = "in the middle of a response" if self._assembler.is_mid_response else "by the broker"
         self._end(ConnectionLost(self.address, f"it was closed {when}"))
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -99,7 +99,7 @@ class DirectRead:
     # On the loop.
 
     def start(self, max_idle_s: float) -> None:
-        """Leave reading to waiting threads until no response has come for `max_idle_s`."""
+        """Let waiting threads read until no response has come for `max_idle_s`."""
         if not self.is_active:
             self._transport.pause_reading()
             self.is_active = True

@@ -14,7 +14,7 @@ cdef class InFlightRequest:
     cdef readonly object api_key
     cdef readonly long long timeout_ms
     cdef readonly double deadline_ms
-    cdef readonly object answer
+    cdef readonly object handler
 
 
 @cython.final
@@ -25,4 +25,4 @@ cdef class InFlight:
     cpdef long long next_id(self)
     cpdef add(self, InFlightRequest waiting)
     @cython.locals(correlation_id="long long", oldest=InFlightRequest)
-    cpdef InFlightRequest answered(self, frame)
+    cpdef InFlightRequest match(self, frame)

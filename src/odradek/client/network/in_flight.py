@@ -86,9 +86,9 @@ class CallbackHandler:
 
 
 class InFlightRequest:
-    """One request in flight; `answer` gets the frame of its response."""
+    """One request in flight; `handler` gets the frame of its response."""
 
-    __slots__ = ("answer", "api_key", "correlation_id", "deadline_ms", "timeout_ms")
+    __slots__ = ("api_key", "correlation_id", "deadline_ms", "handler", "timeout_ms")
 
     def __init__(
         self,
@@ -96,17 +96,17 @@ class InFlightRequest:
         api_key: ApiKey,
         timeout_ms: int,
         deadline_ms: float,
-        answer: PendingResponse,
+        handler: PendingResponse,
     ) -> None:
         self.correlation_id = correlation_id
         self.api_key = api_key
         self.timeout_ms = timeout_ms
         self.deadline_ms = deadline_ms
-        self.answer = answer
+        self.handler = handler
 
 
 class InFlight:
-    """The requests of one connection, oldest first; a broker answers them in this order."""
+    """The requests of one connection, oldest first; a broker responds in this order."""
 
     __slots__ = ("_last_id", "_waiting")
 
@@ -126,14 +126,14 @@ class InFlight:
         """A request was sent."""
         self._waiting.append(waiting)
 
-    def answered(self, frame: memoryview) -> InFlightRequest:
-        """The request that a frame answers; BadResponse unless it is the oldest."""
+    def match(self, frame: memoryview) -> InFlightRequest:
+        """The request of a response; BadResponse unless it is the oldest."""
         correlation_id = int32_at(raw_bytes(frame), 0)  # no response is shorter
         if not self._waiting:
-            raise BadResponse(f"an answer numbered {correlation_id}, and nothing was asked")
+            raise BadResponse(f"a response with correlation id {correlation_id}, without a request in flight")
         oldest = self._waiting[0]
         if oldest.correlation_id != correlation_id:
-            raise BadResponse(f"answer {correlation_id} where {oldest.correlation_id} is due")
+            raise BadResponse(f"response {correlation_id} where {oldest.correlation_id} is expected")
         return self._waiting.popleft()
 
     def next_deadline_ms(self) -> float | None:

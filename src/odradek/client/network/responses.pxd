@@ -15,14 +15,14 @@ cdef class SpareBuffers:
 cdef class ResponseAssembler:
     cdef object _received
     cdef Py_ssize_t _kept
-    cdef object _answer
+    cdef object _response
     cdef Py_ssize_t _filled
     cdef long long _max_bytes
     cdef SpareBuffers _spares
 
     cpdef buffer(self)
     cpdef list filled(self, Py_ssize_t count)
-    @cython.locals(answers=list, position=Py_ssize_t, size="long long")
+    @cython.locals(responses=list, position=Py_ssize_t, size="long long")
     cdef list _split(self, Py_ssize_t end)
     cdef _begin(self, long long size, first)
     @cython.locals(size="long long")

@@ -1,1 +1,1 @@
-"""Records out: batches per partition, a sender that keeps order, futures with the offsets of records."""
+"""The producer: batches per partition, a sender that keeps order, futures with the offsets of records."""

@@ -15,7 +15,7 @@ from odradek.client.committed_offsets import ConsumerGroupMetadata, OffsetAndMet
 from odradek.client.config import check_keywords_only
 from odradek.client.errors import ClientClosed
 from odradek.client.producer.batches.accumulator import OnDelivery, TopicQueues
-from odradek.client.producer.batches.batch import DeliveryFuture, RecordMetadata, smallest_room
+from odradek.client.producer.batches.batch import DeliveryFuture, RecordMetadata, smallest_batch_size
 from odradek.client.producer.batches.idempotence import ProducerId
 from odradek.client.producer.batches.partitioners import Partitioner
 from odradek.client.producer.batches.record_preparation import (
@@ -46,7 +46,7 @@ class AsyncProducer(Generic[Key, Value]):
     async with AsyncProducer(bootstrap_servers="localhost:9092") as producer:
         metadata = await producer.send_and_wait("orders", b"tea", key=b"customer 1")
 
-    `send` waits only until the record is taken, and gives a future to await; callbacks run on the loop.
+    `send` waits only until the record is accepted, and returns a future to await; callbacks run on the loop.
     """
 
     @overload
@@ -106,7 +106,7 @@ class AsyncProducer(Generic[Key, Value]):
 
     @property
     def _engine(self) -> Engine:
-        """Made at first use: only then is a loop surely running."""
+        """Created at first use, when a loop is running."""
         self._check_usable()
         if self._made is None:
             self._made = Engine(self.config, self._accumulator, asyncio.get_running_loop().call_soon)
@@ -122,7 +122,7 @@ class AsyncProducer(Generic[Key, Value]):
         timestamp: int | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> DeliveryFuture:
-        """Take a record, and give the future of its delivery. Waits only for metadata and for memory."""
+        """Add a record and return the future of its delivery. Waits only for metadata and for memory."""
         engine = self._engine
         self._check_sendable()
         given = ProducerRecord(topic, value, key, partition, headers, timestamp)
@@ -143,7 +143,7 @@ class AsyncProducer(Generic[Key, Value]):
             )
             if future is not None:
                 return future
-            await self._make_room(engine, ready, queues, deadline)
+            await self._resolve_append_failure(engine, ready, queues, deadline)
 
     # Transactions; see `Producer`.
 
@@ -244,12 +244,14 @@ class AsyncProducer(Generic[Key, Value]):
             await self._engine.find_topic_again(topic, _left_ms(deadline))
         return queues
 
-    async def _make_room(self, engine: Engine, ready: Ready, queues: TopicQueues, deadline: float) -> None:
+    async def _resolve_append_failure(
+        self, engine: Engine, ready: Ready, queues: TopicQueues, deadline: float
+    ) -> None:
         self._check_sendable()
         if ready.partition >= len(queues.queues):
             await engine.find_partition(ready.topic, ready.partition, _left_ms(deadline))
             return
-        await self._wait_for_memory(smallest_room(ready.key, ready.value, ready.headers), deadline)
+        await self._wait_for_memory(smallest_batch_size(ready.key, ready.value, ready.headers), deadline)
 
     async def _wait_for_memory(self, size: int, deadline: float) -> None:
         self._check_sendable()
@@ -270,7 +272,7 @@ class AsyncProducer(Generic[Key, Value]):
             self._accumulator.blocked -= 1
 
     def _deadline(self) -> float:
-        """Until when a call that begins now may wait."""
+        """The deadline of a call that begins now."""
         return time.monotonic() + self.config.max_block_ms / 1000
 
     def _check_usable(self) -> None:
@@ -285,7 +287,7 @@ class AsyncProducer(Generic[Key, Value]):
             raise refusal.with_traceback(None)
 
     async def flush(self, timeout: float | None = None) -> bool:
-        """Send everything now and wait for its end, whatever it is; False after `timeout` seconds."""
+        """Send everything now and wait until it is delivered or has failed; False after `timeout` seconds."""
         return await self._engine.flush(timeout)
 
     async def partitions_for(self, topic: str, at_least: int = 0) -> int:
@@ -293,7 +295,7 @@ class AsyncProducer(Generic[Key, Value]):
         return len((await self._find_with(topic, at_least)).queues)
 
     def statistics(self) -> ProducerStatistics:
-        """What was done so far."""
+        """The counters of this producer."""
         accumulator = self._accumulator
         return replace(
             self._made.statistics if self._made is not None else ProducerStatistics(),
@@ -302,10 +304,10 @@ class AsyncProducer(Generic[Key, Value]):
         )
 
     async def close(self, timeout: float | None = None) -> None:
-        """Deliver what was given so far, within `timeout` seconds if given; what is left fails."""
+        """Deliver all records sent so far, within `timeout` seconds if given; the rest fail."""
         if self._made is not None and self._accumulator.problem is None:
             await self._made.close(timeout)
-        self._accumulator.refuse(ClientClosed("producer"))
+        self._accumulator.fail_sends(ClientClosed("producer"))
 
     def __repr__(self) -> str:
         return f"<AsyncProducer to {', '.join(self.config.bootstrap_servers)}>"

@@ -25,7 +25,7 @@ class ProducerConfig(ClientConfig):
         "acks",
         Kind.STRING,
         "all",
-        "Who must have a batch before it counts as delivered: nobody (0), its leader (1), all in sync (all).",
+        "Which replicas must have a batch before it is delivered: 0, the leader (1), all in sync (all).",
         one_of("all", "-1", "0", "1"),
         importance=Importance.HIGH,
     )
@@ -55,13 +55,13 @@ class ProducerConfig(ClientConfig):
         "max.block.ms", Kind.LONG, 60_000, "How long send may wait for memory and for metadata.", at_least(0)
     )
     max_request_size: int = setting(
-        "max.request.size", Kind.INT, 1_048_576, "The largest record, and the largest request.", at_least(1)
+        "max.request.size", Kind.INT, 1_048_576, "The largest size of a record and a request.", at_least(1)
     )
     max_in_flight_requests_per_connection: int = setting(
         "max.in.flight.requests.per.connection",
         Kind.INT,
         5,
-        "Requests to one broker that may wait for an answer; without idempotence, more than 1 can reorder.",
+        "Requests in flight to one broker; without idempotence, more than 1 can reorder.",
         at_least(1),
     )
     retries: int = setting(

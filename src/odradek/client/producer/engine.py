@@ -1,4 +1,4 @@
-"""The part of a producer that lives on a loop: connections, metadata, the sender. Both faces drive one."""
+"""The part of a producer that lives on a loop: connections, metadata, the sender. Used by both producers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def make_accumulator(config: ProducerConfig) -> Accumulator:
 
 
 class Engine:
-    """Sends what is in an accumulator. Made and used on one loop."""
+    """Sends what is in an accumulator. Created and used on one loop."""
 
     def __init__(
         self, config: ProducerConfig, accumulator: Accumulator, wake: Callable[[Callable[[], None]], object]
@@ -61,7 +61,7 @@ class Engine:
         self._sender.pump()
 
     async def find_topic(self, name: str, timeout_ms: int) -> None:
-        """Wait until the accumulator knows the topic; an error if it cannot be had."""
+        """Wait until the accumulator knows the topic; an error if it is not available."""
         metadata = self._brokers.metadata
         metadata.want([name])
 
@@ -83,7 +83,7 @@ class Engine:
         await self.find_topic(topic, timeout_ms)
 
     async def find_partition(self, topic: str, partition: int, timeout_ms: int) -> None:
-        """Ask again for a partition that was not there; UnknownTopicOrPartition if it still is not."""
+        """Look again for a partition that did not exist; UnknownTopicOrPartition if it still does not."""
         await self.find_topic_again(topic, timeout_ms)
         count = len(self._brokers.metadata.topics[topic].partitions)
         if partition >= count:
@@ -93,19 +93,19 @@ class Engine:
             )
 
     def pump(self) -> None:
-        """Look at once what can be sent."""
+        """Have the sender check at once what can be sent."""
         self._sender.pump()
 
     async def flush(self, timeout_s: float | None) -> bool:
-        """Send everything now and wait for its end, whatever it is; False if that takes too long."""
+        """Send everything now and wait until it is delivered or has failed; False after the time-out."""
         left = self._accumulator.unfinished()
         self._sender.pump()
         try:
             async with asyncio.timeout(timeout_s):
                 while left:
                     await _first_records_of(left)
-                    # Of a batch that was split meanwhile, the first record says nothing about the others.
-                    left = [leaf for batch in left for leaf in batch.leaves() if not leaf.is_done]
+                    # Of a batch that was split meanwhile, the first record does not stand for the others.
+                    left = [one for batch in left for one in batch.current_batches() if not one.is_done]
         except TimeoutError:
             return False
         return True
@@ -152,12 +152,12 @@ class Engine:
             )
 
     async def close(self, timeout_s: float | None) -> None:
-        """Deliver what is there within the time, fail the rest, and close all connections.
+        """Deliver within the time-out what was sent, fail the rest, and close all connections.
 
         An open transaction is aborted.
         """
         await self._abort_open_transaction(timeout_s)
-        self._accumulator.refuse(ClientClosed("producer"))
+        self._accumulator.fail_sends(ClientClosed("producer"))
         await self.flush(timeout_s)
         self._sender.stop()
         self._accumulator.fail_all(ClientClosed("producer"))
@@ -165,7 +165,7 @@ class Engine:
 
 
 async def _first_records_of(batches: list[ProducerBatch]) -> None:
-    """Wait until each of their first records has met its fate."""
+    """Wait until the first record of each is delivered or has failed."""
     all_ended = asyncio.Event()
     count = len(batches)
 

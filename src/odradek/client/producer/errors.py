@@ -1,4 +1,4 @@
-"""What can go wrong for a producer's records before or beside what a broker says."""
+"""Errors of a producer's records other than those reported by brokers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from odradek.common.ids import TopicPartition
 class DeliveryTimedOut(ClientError, TimeoutError):
     """A record was not acknowledged within `delivery_timeout_ms`; it may or may not have been written.
 
-    `why` is the last thing that went wrong on its way, if anything did.
+    `why` is the last failure that delayed it, if any.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class DeliveryTimedOut(ClientError, TimeoutError):
 
 
 class BufferExhausted(ClientError, TimeoutError):
-    """`buffer_memory` was full for as long as `max_block_ms`; the record was not taken."""
+    """`buffer_memory` was full for as long as `max_block_ms`; the record was not accepted."""
 
     is_retriable = True
 
@@ -46,7 +46,7 @@ class BufferExhausted(ClientError, TimeoutError):
 
 
 class RecordTooLarge(KafkaError):
-    """A record that no request could carry; it was not taken."""
+    """A record that is too large for a request; it was not accepted."""
 
     error_code = ErrorCode.MESSAGE_TOO_LARGE
 
@@ -64,4 +64,4 @@ class RecordTooLarge(KafkaError):
 
 
 class SerializationFailed(ClientError):
-    """A serializer raised, which is the cause, or gave no bytes; the record was not taken."""
+    """A serializer raised, which is the cause, or did not return bytes; the record was not accepted."""

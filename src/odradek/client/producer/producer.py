@@ -19,7 +19,7 @@ from odradek.client.errors import ClientForked
 from odradek.client.network.background_loop import BackgroundLoop
 from odradek.client.producer.batches import batch as batch_module
 from odradek.client.producer.batches.accumulator import OnDelivery, TopicQueues
-from odradek.client.producer.batches.batch import DeliveryFuture, RecordMetadata, smallest_room
+from odradek.client.producer.batches.batch import DeliveryFuture, RecordMetadata, smallest_batch_size
 from odradek.client.producer.batches.idempotence import ProducerId
 from odradek.client.producer.batches.partitioners import Partitioner
 from odradek.client.producer.batches.record_preparation import (
@@ -53,7 +53,7 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
         future = producer.send("orders", b"tea", key=b"customer 1")
         print(future.result(10).offset)
 
-    Settings are Kafka's in Python case (`linger_ms`, `compression_type`, …). A record is taken at once and
+    Settings are Kafka's in Python case (`linger_ms`, `compression_type`, …). A record is accepted at once and
     sent together with others; its future and `on_delivery(error, metadata)` report the result.
     Callbacks run on the producer's thread: they must be quick, and may send but not wait.
     """
@@ -112,7 +112,7 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
         self._background = BackgroundLoop("producer")
         self._engine = self._background.call(self._start())
         self._single_batch_sender = self._engine.single_batch_sender
-        # What waits for nothing, neither other records nor the fate of earlier ones, its own thread sends.
+        # A record that need not wait for others, nor for earlier ones, is sent by the calling thread.
         self._accumulator.defers_waking = (
             self.config.linger_ms == 0
             and self.config.required_acks != 0
@@ -126,7 +126,7 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
 
     # Records.
 
-    def _send_with_care(
+    def _send_general(
         self, given: ProducerRecord[Key, Value], on_delivery: OnDelivery | None
     ) -> DeliveryFuture:
         self._check_sendable()
@@ -149,7 +149,7 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
                 if self._accumulator.is_wake_due:
                     self._send_now()
                 return future
-            self._make_room(ready, queues, deadline)
+            self._resolve_append_failure(ready, queues, deadline)
 
     def _find(self, topic: str, deadline: float) -> TopicQueues:
         queues = self._accumulator.topics.get(topic)
@@ -169,14 +169,14 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
             self._background.call(self._engine.find_topic_again(topic, left_ms))
         return queues
 
-    def _make_room(self, ready: Ready, queues: TopicQueues, deadline: float) -> None:
-        """Do something about the reason why a record was not taken, or raise it."""
+    def _resolve_append_failure(self, ready: Ready, queues: TopicQueues, deadline: float) -> None:
+        """Resolve the reason why a record was not appended, or raise it."""
         self._check_sendable()
         if ready.partition >= len(queues.queues):
             left_ms = max(0, round((deadline - time.monotonic()) * 1000))
             self._background.call(self._engine.find_partition(ready.topic, ready.partition, left_ms))
             return
-        size = smallest_room(ready.key, ready.value, ready.headers)
+        size = smallest_batch_size(ready.key, ready.value, ready.headers)
         self._wait_for_memory(size, deadline)
 
     def _wait_for_memory(self, size: int, deadline: float) -> None:
@@ -188,7 +188,7 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
             raise BufferExhausted(size, self.config.max_block_ms)
 
     def _deadline(self) -> float:
-        """Until when a call that begins now may block."""
+        """The deadline of a call that begins now."""
         return time.monotonic() + self.config.max_block_ms / 1000
 
     def _check_usable(self) -> None:
@@ -305,12 +305,13 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
         self._check_usable()
         return self._background.call(self._engine.sequences())
 
-    # The rest.
+    # Flushing, counters, closing.
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Send everything that was given so far and wait until each record has met its fate.
+        """Send all records now and wait until each is delivered or has failed.
 
-        False if that takes longer than `timeout` seconds. Not for callbacks, which would wait for themselves.
+        False if that takes longer than `timeout` seconds. Callbacks must not call it: they would wait for
+        themselves.
         """
         self._check_usable()
         return self._background.call(self._engine.flush(timeout))
@@ -321,7 +322,7 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
         return len(self._find_with(topic, at_least).queues)
 
     def statistics(self) -> ProducerStatistics:
-        """What was done so far."""
+        """The counters of this producer."""
         accumulator = self._accumulator
         return replace(
             self._engine.statistics,
@@ -330,7 +331,7 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
         )
 
     def close(self, timeout: float | None = None) -> None:
-        """Deliver what was given so far, within `timeout` seconds if given, and end; what is left fails.
+        """Deliver all records sent so far, within `timeout` seconds if given, and close; the rest fail.
 
         A second call does nothing.
         """

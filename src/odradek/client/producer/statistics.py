@@ -1,4 +1,4 @@
-"""What a producer has done so far, in plain counts."""
+"""Counters of a producer."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class ProducerStatistics:
-    """Counts since the start. Written on the loop; `Producer.statistics()` gives a copy."""
+    """Counts since the start. Written on the loop; `Producer.statistics()` returns a copy."""
 
     records_sent: int = 0
-    """Taken by send and send_table."""
+    """Accepted by send and send_table."""
     records_delivered: int = 0
     records_failed: int = 0
     batches_sent: int = 0
@@ -35,5 +35,5 @@ class ProducerStatistics:
         self.records_delivered += records
 
     def count_failed(self, records: int) -> None:
-        """A batch is given up."""
+        """A batch has failed."""
         self.records_failed += records

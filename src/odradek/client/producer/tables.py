@@ -1,4 +1,4 @@
-"""Whole tables to batches: rows find their partitions and become records without a Python object each.
+"""Whole tables to batches: rows are partitioned and encoded without a Python object for each.
 
 columns.py says which columns there may be.
 """
@@ -41,17 +41,17 @@ class DeliveredRows(NamedTuple):
 
 
 class TableDelivery:
-    """What becomes of a table's rows."""
+    """The delivery of a table's rows."""
 
     def __init__(self, batches: list[ProducerBatch]) -> None:
         self._batches = batches
 
     def done(self) -> bool:
-        """Whether all rows have met their fate."""
+        """Whether all rows are delivered or have failed."""
         return all(batch.is_done for batch in self._leaves())
 
     def futures(self) -> list[DeliveryFuture]:
-        """One for each batch that the rows went into; its fate is the fate of those rows."""
+        """The future of one record in each batch, which stands for the rows of that batch."""
         return [batch.future(0) for batch in self._batches]
 
     def result(self, timeout: float | None = None) -> list[DeliveredRows]:
@@ -69,7 +69,7 @@ class TableDelivery:
 
     def _leaves(self) -> list[ProducerBatch]:
         """The batches that the rows are in now: one that a broker found too large was split."""
-        return [leaf for batch in self._batches for leaf in batch.leaves()]
+        return [one for batch in self._batches for one in batch.current_batches()]
 
 
 def _delivered(batch: ProducerBatch) -> DeliveredRows:
@@ -124,10 +124,10 @@ def _with_timestamps(table: pa.Table) -> pa.Table:
     now_ms = time.time_ns() // 1_000_000
     if "timestamp" not in table.column_names:
         return table.append_column("timestamp", same_number(kind, now_ms, table.num_rows))
-    place = table.column_names.index("timestamp")
-    times = pc.cast(table.column(place), options=pc.CastOptions(kind, allow_time_truncate=True))
+    partition_column = table.column_names.index("timestamp")
+    times = pc.cast(table.column(partition_column), options=pc.CastOptions(kind, allow_time_truncate=True))
     now = pa.scalar(now_ms, pa.int64()).cast(kind)
-    return table.set_column(place, "timestamp", pc.fill_null(times, now))
+    return table.set_column(partition_column, "timestamp", pc.fill_null(times, now))
 
 
 def _by_partition(

@@ -21,19 +21,19 @@ def test_the_first_fetch_names_all_and_the_next_only_what_changed() -> None:
     assert session.next_request({ONE: wanted(0), TWO: wanted(0)}) == SessionRequest(
         0, 0, {ONE: wanted(0), TWO: wanted(0)}, {}
     )
-    session.answered(77)
+    session.on_response(77)
 
     assert session.next_request({ONE: wanted(5), TWO: wanted(0)}) == SessionRequest(
         77, 1, {ONE: wanted(5)}, {}
     )
-    session.answered(77)
+    session.on_response(77)
     assert session.next_request({ONE: wanted(5)}) == SessionRequest(77, 2, {}, {TWO: ID})
 
 
 def test_a_topic_made_anew_is_forgotten_and_named() -> None:
     session = FetchSession()
     session.next_request({ONE: wanted(5)})
-    session.answered(77)
+    session.on_response(77)
 
     asked = session.next_request({ONE: wanted(0, OTHER_ID)})
 
@@ -44,13 +44,13 @@ def test_without_a_session_everything_is_said_each_time() -> None:
     session = FetchSession()
     for _ in range(3):
         assert session.next_request({ONE: wanted(0)}) == SessionRequest(0, 0, {ONE: wanted(0)}, {})
-        session.answered(0)
+        session.on_response(0)
 
 
 def test_after_doubt_the_session_begins_anew() -> None:
     session = FetchSession()
     session.next_request({ONE: wanted(0)})
-    session.answered(77)
+    session.on_response(77)
     session.restart()
     assert session.next_request({ONE: wanted(0)}) == SessionRequest(77, 0, {ONE: wanted(0)}, {})
     session.restart(is_known=False)
@@ -98,4 +98,4 @@ def test_whatever_gets_lost_an_answered_fetch_is_about_what_was_wanted(
             session.restart(is_known=False)
             continue
         assert broker.partitions == partitions
-        session.answered(told)
+        session.on_response(told)

@@ -39,13 +39,13 @@ def producer(cluster: Cluster) -> Iterator[Producer[bytes, bytes]]:
 def unsteady(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How many answers the fetcher itself took."""
     count: Counter[str] = Counter()
-    answered = Fetcher.answered
+    on_response = Fetcher.on_response
 
     def counted(self: Fetcher, fetch: InFlightFetch, frame: memoryview | None) -> None:
         count["answers"] += 1
-        answered(self, fetch, frame)
+        on_response(self, fetch, frame)
 
-    monkeypatch.setattr(Fetcher, "answered", counted)
+    monkeypatch.setattr(Fetcher, "on_response", counted)
     return count
 
 

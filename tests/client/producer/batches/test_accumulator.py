@@ -97,7 +97,7 @@ def test_a_batch_lingers_and_no_longer(way: ModuleType) -> None:
 
     accumulator.close_lingered(5, now_ms=4.9)
     assert accumulator.take_ready() == []
-    assert accumulator.fall_asleep(5) == 5.0
+    assert accumulator.prepare_to_wait(5) == 5.0
     accumulator.close_lingered(5, now_ms=5.0)
     assert len(accumulator.take_ready()) == 1
 
@@ -106,11 +106,11 @@ def test_the_sender_is_woken_once_for_a_first_batch_and_once_for_a_full_one(way:
     accumulator, woken = an_accumulator(way), []
     accumulator.wake = lambda: woken.append(1)
     accumulator.topic("t", 1, [0])
-    accumulator.fall_asleep(5)
+    accumulator.prepare_to_wait(5)
     send(accumulator, b"v")
     send(accumulator, b"v")
     assert len(woken) == 1
-    accumulator.fall_asleep(5)
+    accumulator.prepare_to_wait(5)
     send(accumulator, b"x" * 2000)
     assert len(woken) == 2
 
@@ -119,15 +119,15 @@ def test_behind_a_crowd_of_batches_larger_ones_are_made_until_it_is_gone(way: Mo
     accumulator = an_accumulator(way, buffer_memory=1_000_000)
     queue = accumulator.topic("t", 1, [0]).queues[0]
 
-    for _ in range(3 * way.CROWD + 4 * way.CROWDED_BATCH_FACTOR):
+    for _ in range(3 * way.MANY_CLOSED_BATCHES + 4 * way.ENLARGED_BATCH_FACTOR):
         send(accumulator, b"x" * 300)
     sizes = [batch.count for batch in queue.closed]
     queue.closed.clear()
     send(accumulator, b"x" * 8000)
     send(accumulator, b"x" * 300)
 
-    assert sizes[: way.CROWD] == [3] * way.CROWD
-    assert sizes[way.CROWD] > 3 * (way.CROWDED_BATCH_FACTOR - 1)
+    assert sizes[: way.MANY_CLOSED_BATCHES] == [3] * way.MANY_CLOSED_BATCHES
+    assert sizes[way.MANY_CLOSED_BATCHES] > 3 * (way.ENLARGED_BATCH_FACTOR - 1)
     assert queue.open.reserved == accumulator.batch_size
 
 
@@ -139,7 +139,7 @@ def test_larger_batches_never_take_memory_that_smaller_ones_could_do_with(way: M
     while send(plenty, b"x" * 300) is not None:
         pass
 
-    assert little.crowded_batch_size == little.batch_size < plenty.crowded_batch_size
+    assert little.enlarged_batch_size == little.batch_size < plenty.enlarged_batch_size
     assert plenty.memory_left < plenty.batch_size
 
 
@@ -213,7 +213,7 @@ def test_a_failed_batch_fails_its_records(way: ModuleType) -> None:
 def test_after_a_refusal_nothing_is_taken(way: ModuleType) -> None:
     accumulator = an_accumulator(way)
     accumulator.topic("t", 1, [0])
-    accumulator.refuse(OSError("closed"))
+    accumulator.fail_sends(OSError("closed"))
 
     assert send(accumulator, b"v") is None
     assert str(accumulator.problem) == "closed"

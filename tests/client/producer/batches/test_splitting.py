@@ -58,7 +58,7 @@ def test_both_parts_together_are_the_batch(contents: list[Any], first: int) -> N
     assert (one.reserved + other.reserved, one.created_ms) == (1001, batch.created_ms)
     assert (one.base_sequence, other.base_sequence) == (first, (first + one.count) % (MAX_SEQUENCE + 1))
     assert contents_of(one) + contents_of(other) == contents
-    assert batch.leaves() == [one, other]
+    assert batch.current_batches() == [one, other]
 
 
 def test_a_record_larger_than_all_others_ends_up_alone() -> None:

@@ -1,4 +1,4 @@
-"""What the commands of a reassignment ask the cluster: replicas, directories, brokers."""
+"""What the commands of a reassignment read from the cluster: replicas, directories, brokers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def log_dirs_of(admin: Admin, topics: Iterable[str]) -> dict[Replica, str]:
 
 
 def check_brokers(admin: Admin, plan: Plan) -> None:
-    """Failed if the plan names a broker that is not there."""
+    """Failed if the plan names a broker that does not exist."""
     known = {broker.broker_id for broker in admin.describe_cluster().brokers}
     for brokers in plan.replicas.values():
         for broker in brokers:

@@ -11,4 +11,4 @@ cdef class FetchSession:
     cdef dict _new_offsets
 
     cpdef update_offset(self, partition, fetch_offset)
-    cpdef answered(self, long long session_id)
+    cpdef on_response(self, long long session_id)

@@ -21,7 +21,7 @@ MAX_EPOCH = 2**31 - 1
 
 
 class PartitionFetch(NamedTuple):
-    """What a fetch asks of one partition."""
+    """One partition in a fetch request."""
 
     topic_id: bytes
     fetch_offset: int
@@ -76,7 +76,7 @@ class FetchSession:
             )
         self._new_offsets.clear()
 
-    def answered(self, session_id: int) -> None:
+    def on_response(self, session_id: int) -> None:
         """The broker accepted the fetch; without a session every fetch names all partitions."""
         if session_id == NO_SESSION:
             self.session_id, self.epoch = NO_SESSION, FIRST_EPOCH

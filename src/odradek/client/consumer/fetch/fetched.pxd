@@ -28,7 +28,7 @@ cdef class Fetched:
     cdef Py_ssize_t _row_count
     cdef long long _last_offset
 
-    cpdef count_in(self)
+    cpdef mark_buffered(self)
     @cython.locals(wanted=Py_ssize_t, end=Py_ssize_t)
     cpdef take(self, Py_ssize_t limit, key_deserializer, value_deserializer, list records)
     @cython.locals(before=Py_ssize_t)

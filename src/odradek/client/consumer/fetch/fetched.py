@@ -1,9 +1,9 @@
 # cython: annotation_typing=False
-"""What a fetch brought of one partition: batches as bytes, walked once, made into records when asked for.
+"""The fetched data of one partition: batches as bytes, parsed once, made into records on demand.
 
 Control batches are left out, and so are batches of aborted transactions for readers of committed data. A
-batch is checked and decompressed when its turn comes, so that what waits here costs no more than it did on
-the wire.
+batch is checked and decompressed when it is read, so that buffered data takes no more memory than on the
+wire.
 
 Compiled by Cython (fetched.pxd has the C types), or interpreted as is.
 """
@@ -75,7 +75,7 @@ class Fetched:
         self._aborted = None if aborted is None else deque(sorted(aborted, key=lambda one: one[1]))
         self._aborting: set[int] = set()
         scan = scan_batches(content, 0, len(content), max_batches=2**20)
-        # The last batch of an answer may be cut off; the next fetch begins there.
+        # The last batch of a response may be incomplete; the next fetch begins there.
         self._batches = scan.table
         self._count = scan.count
         self._stop = scan.stop
@@ -83,7 +83,7 @@ class Fetched:
         last_offset = self._field(last, _LAST_OFFSET) if self._count else -1
         self.last_leader_epoch = self._field(last, _LEADER_EPOCH) if self._count else NO_EPOCH
         self.leader_epoch = NO_EPOCH
-        """Of the batch that was looked at last, for the reader or not: `offset` is in it or behind it."""
+        """The offsets of the last batch that was parsed: `offset` is in it or behind it."""
         self.next_fetch_offset = max(offset, last_offset + 1)
         self.offset = offset
         self._next_batch = 0
@@ -92,8 +92,8 @@ class Fetched:
         self._row = self._row_count = 0
         self._last_offset = -1
 
-    def count_in(self) -> None:
-        """It waits to be handed out; the fetcher goes on behind it."""
+    def mark_buffered(self) -> None:
+        """It was added to the buffer; the fetcher continues behind it."""
         state = self.state
         state.fetch_offset = self.next_fetch_offset
         state.fetch_epoch = self.last_leader_epoch
@@ -101,12 +101,12 @@ class Fetched:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no batch left to look at."""
+        """Whether no batch is left."""
         return self._rows is None and self._next_batch >= self._count
 
     @property
     def is_no_batch(self) -> bool:
-        """Whether the bytes do not begin with a batch, not even one that is cut off."""
+        """Whether the bytes do not begin with a batch, not even an incomplete one."""
         return self._count == 0 and self._stop in (Stop.BAD_MAGIC, Stop.BAD_LENGTH)
 
     def take(self, limit: int, key_deserializer: Any, value_deserializer: Any, records: list[Any]) -> None:
@@ -129,9 +129,9 @@ class Fetched:
         assert self._rows is not None
         before = len(records)
         try:
-            self._rows.take(self._row, end, key_deserializer, value_deserializer, records)
+            self._rows.append_to(self._row, end, key_deserializer, value_deserializer, records)
         finally:
-            # A deserializer that raises costs nothing before it.
+            # Records before one that cannot be deserialized are returned.
             self._row += len(records) - before
             if self._row < self._row_count:
                 self.offset = self._rows.offset_at(self._row)
@@ -139,7 +139,8 @@ class Fetched:
     def take_columns(self, limit: int, sink: RecordsSink) -> None:
         """Append whole batches of at least `limit` records, or what is left, to columns that are empty yet.
 
-        What comes before a fault, or before more than columns can hold, is taken; the next call meets that.
+        Records before a fault, or before more than columns can hold, are appended; the next call handles the
+        rest.
         """
         if self._rows is not None:
             self._rows, self._next_batch = None, self._rows_batch
@@ -188,9 +189,11 @@ class Fetched:
         return False
 
     def _open_run(self, max_rows: int) -> bool:
-        """Several batches at once, which must be the plainest; their rows have whole offsets and times.
+        """Several batches at once, which must be uncompressed and ordinary; their rows have absolute offsets
+        and times.
 
-        False where there are none, or the first is damaged, or has no records: who looks closer finds out.
+        False if there are none, or the first is damaged, or has no records; the caller then checks single
+        batches.
         """
         first = self._next_batch
         end, rows = self._find_run(max_rows)
@@ -239,7 +242,8 @@ class Fetched:
         return number
 
     def _find_run(self, max_rows: int, *, with_next: bool = False) -> tuple[int, int]:
-        """Where the plainest batches from the next one on end, with whole CRCs; and their records at most.
+        """The end of the run of uncompressed, ordinary batches with valid CRCs; and their largest number of
+        records.
 
         `with_next`: not before there are `max_rows`, but after.
         """
@@ -263,7 +267,7 @@ class Fetched:
             raise CorruptRecords(self.state.topic_partition, header.base_offset, str(error)) from error
 
     def _is_for_reader(self, header: BatchHeader, position: int) -> bool:
-        """Whether a batch, which must be whole, has records that the reader may see."""
+        """Whether a batch, which must be complete, has records that the reader may see."""
         if self._checks_crc and not has_valid_crc(self._content, position, header):
             raise CorruptBatch("its CRC is wrong")
         return not header.attributes & NOT_PLAIN or self._is_data(header, position)

@@ -32,7 +32,7 @@ from odradek.client.consumer.positions import MOST_BUFFERED, PartitionPosition
 from odradek.client.errors import BrokerError, ClientError
 from odradek.client.metadata import Node
 from odradek.client.network.background_tasks import BackgroundTasks
-from odradek.client.network.brokers import STALE_VIEW, Brokers
+from odradek.client.network.brokers import STALE_METADATA_ERRORS, Brokers
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 from odradek.protocol.api_key import ApiKey
@@ -79,7 +79,7 @@ class Fetcher:
         self._validation = Validation(brokers, states, truncated=truncated, fail=fetch_buffer.fail)
         self._loop = asyncio.get_running_loop()
         self._sessions: dict[int, FetchSession] = {}
-        self._asking: set[int] = set()
+        self._fetching_from: set[int] = set()
         self.changes = 0
         """Incremented by each change after which a fetch in flight may be out of date."""
         # The broker may delay the response by fetch.max.wait.ms.
@@ -90,7 +90,7 @@ class Fetcher:
         self._contact = FirstContact("fetching", config.default_api_timeout_ms)
 
     def stop(self) -> None:
-        """Fetch nothing more."""
+        """Stop fetching."""
         self._is_stopped = True
         self.changes += 1
         if self._timer is not None:
@@ -119,7 +119,7 @@ class Fetcher:
             else:
                 by_node.setdefault(node_id, {})[partition] = state
         for node_id, states in by_node.items():
-            if node_id not in self._asking:
+            if node_id not in self._fetching_from:
                 self._fetch(node_id, states, is_hurried=node_id in full)
         if self.needs_refresh(now_ms) and self._states:
             self._tasks.begin("metadata", self._refresh)
@@ -137,7 +137,7 @@ class Fetcher:
         self.pump()
 
     def _node_for(self, state: PartitionPosition) -> int | None:
-        """The broker to ask: the replica that the leader named as nearer, or the leader itself."""
+        """The broker to fetch from: the leader's preferred read replica, or the leader itself."""
         metadata = self.brokers.metadata
         view = metadata.leader(state.topic_partition)
         if view is not None and self._validation.is_due(state, view):
@@ -172,22 +172,22 @@ class Fetcher:
             for partition, state in states.items()
         }
         fetch = InFlightFetch(self, node_id, version, connection, session, expected, is_hurried=is_hurried)
-        self._asking.add(node_id)
+        self._fetching_from.add(node_id)
         try:
             connection.send_for(
                 fetch, self._request(asked, version, is_hurried), version, timeout_ms=self.timeout_ms
             )
         except ClientError:
-            self._asking.discard(node_id)
+            self._fetching_from.discard(node_id)
             session.restart(is_known=False)
 
     def lost(self, fetch: InFlightFetch) -> None:
         """The connection is closed."""
-        self.answered(fetch, None)
+        self.on_response(fetch, None)
 
     def fetch_next(self, fetch: InFlightFetch) -> None:
         """The response is handled; send the next fetch."""
-        self._asking.discard(fetch.node_id)
+        self._fetching_from.discard(fetch.node_id)
         self.pump()
 
     def request_for(self, fetch: InFlightFetch, state: PartitionPosition) -> FetchRequest:
@@ -245,10 +245,10 @@ class Fetcher:
         request.forgotten_topics_data = _forgotten(asked, has_ids)
         return request
 
-    def answered(self, fetch: InFlightFetch, frame: memoryview | None) -> None:
+    def on_response(self, fetch: InFlightFetch, frame: memoryview | None) -> None:
         """Handle a response; None if the request has failed."""
-        self._asking.discard(fetch.node_id)
-        self._contact.worked()
+        self._fetching_from.discard(fetch.node_id)
+        self._contact.succeeded()
         if frame is None:
             fetch.session.restart(is_known=False)
             self.brokers.metadata.mark_stale()
@@ -270,7 +270,7 @@ class Fetcher:
             if response.error_code not in SESSION_ERRORS or not is_within_session:
                 self._pause_all(expected, broker_error(response.error_code))
             return
-        session.answered(response.session_id)
+        session.on_response(response.session_id)
         for endpoint in response.node_endpoints:
             self.brokers.metadata.add_node(
                 Node(endpoint.node_id, endpoint.host, endpoint.port, endpoint.rack)
@@ -313,7 +313,7 @@ class Fetcher:
 
     def deliver(self, fetched: Fetched) -> None:
         """Pass fetched data to the buffer and advance the fetch offset."""
-        fetched.count_in()
+        fetched.mark_buffered()
         self.fetch_buffer.put(fetched)
 
     def _handle_error(self, one: ExpectedPartition, row: FetchResponse.Responses.Partitions) -> None:
@@ -329,7 +329,7 @@ class Fetcher:
                 self._reset(state)
             return
         error = broker_error(code, str(state.topic_partition))
-        if code in STALE_VIEW and not is_news:
+        if code in STALE_METADATA_ERRORS and not is_news:
             self.brokers.metadata.mark_stale()
         if not is_news:
             state.not_before_ms = time.monotonic() * 1000 + self.config.retry_backoff_ms
@@ -367,7 +367,7 @@ class Fetcher:
 
     def _report_failure(self, error: BaseException) -> None:
         _log.debug("%s", error)
-        # Without positions the search for them reports errors.
+        # Without positions, their lookup reports errors.
         if any(state.fetch_offset is not None for state in self._states.values()):
             timed_out = self._contact.failed(error, time.monotonic() * 1000)
             if timed_out is not None:

@@ -1,4 +1,4 @@
-"""Asks the leaders of partitions for offsets: the first, the last, the first at or after a time."""
+"""Requests offsets from the leaders of partitions: the first, the last, the first at or after a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from odradek.client.broker_errors import broker_error, check
 from odradek.client.errors import BrokerError, is_retriable
 from odradek.client.metadata import Metadata
-from odradek.client.network.brokers import STALE_VIEW, Brokers
+from odradek.client.network.brokers import STALE_METADATA_ERRORS, Brokers
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 from odradek.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
@@ -40,10 +40,11 @@ async def list_offsets(
             view = brokers.metadata.leader(partition)
             if view is None:
                 brokers.metadata.mark_stale()
-                raise _why_nobody_leads(brokers.metadata, partition)
+                raise _why_without_leader(brokers.metadata, partition)
             by_node.setdefault(view.leader_id, []).append(partition)
         asked = (
-            _ask(brokers, node_id, group, times, reads_committed, found) for node_id, group in by_node.items()
+            _request_offsets(brokers, node_id, group, times, reads_committed, found)
+            for node_id, group in by_node.items()
         )
         problems = [problem for problem in await asyncio.gather(*asked) if problem is not None]
         if problems:
@@ -53,7 +54,7 @@ async def list_offsets(
     return found
 
 
-def _why_nobody_leads(metadata: Metadata, partition: TopicPartition) -> BrokerError:
+def _why_without_leader(metadata: Metadata, partition: TopicPartition) -> BrokerError:
     topic = metadata.topics.get(partition.topic)
     if topic is not None and partition.partition not in topic.partitions:
         count = len(topic.partitions)
@@ -62,7 +63,7 @@ def _why_nobody_leads(metadata: Metadata, partition: TopicPartition) -> BrokerEr
     return broker_error(metadata.errors.get(partition.topic, ErrorCode.LEADER_NOT_AVAILABLE), str(partition))
 
 
-async def _ask(
+async def _request_offsets(
     brokers: Brokers,
     node_id: int,
     partitions: list[TopicPartition],
@@ -70,7 +71,7 @@ async def _ask(
     reads_committed: bool,
     found: dict[TopicPartition, OffsetAndTimestamp],
 ) -> BrokerError | None:
-    """Ask one leader; what it knows goes to `found`, one of its errors is returned."""
+    """Send a request to one leader; offsets go to `found`, one of its errors is returned."""
     topics: dict[str, ListOffsetsRequest.Topics] = {}
     for partition in partitions:
         view = brokers.metadata.leader(partition)
@@ -85,16 +86,16 @@ async def _ask(
     request = ListOffsetsRequest(
         replica_id=-1, isolation_level=int(reads_committed), topics=list(topics.values())
     )
-    answer = await brokers.ask_node(node_id, request, ListOffsetsResponse)
+    response = await brokers.send_to_node(node_id, request, ListOffsetsResponse)
     problem: BrokerError | None = None
-    for topic in answer.topics:
+    for topic in response.topics:
         for result in topic.partitions:
             partition = TopicPartition(topic.name, result.partition_index)
             try:
                 check(result.error_code, str(partition))
             except BrokerError as error:
                 problem = error
-                if result.error_code in STALE_VIEW:
+                if result.error_code in STALE_METADATA_ERRORS:
                     brokers.metadata.mark_stale()
                 continue
             found[partition] = OffsetAndTimestamp(result.offset, result.timestamp, result.leader_epoch)

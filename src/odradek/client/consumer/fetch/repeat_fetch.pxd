@@ -37,7 +37,7 @@ cdef class InFlightFetch(ResponseHandler):
     cdef long long _edition
     cdef dict _templates
 
-    @cython.locals(answer=PlainFetchAnswer, template=FetchTemplate, fetched=Fetched, session=FetchSession, one=ExpectedPartition)
+    @cython.locals(response=PlainFetchAnswer, template=FetchTemplate, fetched=Fetched, session=FetchSession, one=ExpectedPartition)
     cdef bint _handle(self, frame, bint is_direct) except -1
     cdef bint _is_changed(self) except -1
     cdef _find(self, bytes name)

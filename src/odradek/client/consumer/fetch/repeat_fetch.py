@@ -1,5 +1,5 @@
 # cython: annotation_typing=False
-"""Fetches that repeat the one before: records of one partition came, and the next ones are requested.
+"""Fetches that repeat the previous one: after records of one partition, the next ones are requested.
 
 A consumer that keeps up with its producers gets small responses often, and its requests differ only in the
 fetch offset. So the request is made from a template, and the response is decoded without the schema.
@@ -44,7 +44,7 @@ else:
 _DIRECT_READ_AFTER = 3
 """Direct reading starts after so many responses in a row that a poll has waited for."""
 _MAX_DIRECT_READ_BYTES = 16 * 1024
-"""Larger responses are better read ahead by the loop, while the application handles records."""
+"""Larger responses are read ahead by the loop, while the application handles records."""
 
 _log = logging.getLogger("odradek.consumer")
 
@@ -70,7 +70,7 @@ class Fetching(Protocol):
     def deliver(self, fetched: Fetched) -> None:
         """Pass fetched data to the buffer."""
 
-    def answered(self, fetch: InFlightFetch, frame: memoryview | None) -> None:
+    def on_response(self, fetch: InFlightFetch, frame: memoryview | None) -> None:
         """Handle a response that is not ordinary; None if the request has failed."""
 
     def fetch_next(self, fetch: InFlightFetch) -> None:
@@ -158,10 +158,10 @@ class InFlightFetch(ResponseHandler):
             is_handled = self._handle(frame, False)
         except Exception:
             _log.exception("bug in a repeated fetch; it is sent again")
-            self._fetcher.answered(self, None)
+            self._fetcher.on_response(self, None)
             return
         if not is_handled:
-            self._fetcher.answered(self, frame)
+            self._fetcher.on_response(self, frame)
             return
         self._awaited_in_a_row = (
             self._awaited_in_a_row + 1 if is_awaited and len(frame) <= _MAX_DIRECT_READ_BYTES else 0
@@ -175,7 +175,7 @@ class InFlightFetch(ResponseHandler):
 
     def set_exception(self, error: BaseException, /) -> None:
         """The request failed."""
-        self._fetcher.answered(self, None)
+        self._fetcher.on_response(self, None)
 
     def exception(self) -> BaseException | None:
         """Not kept."""
@@ -185,15 +185,15 @@ class InFlightFetch(ResponseHandler):
         """Deliver the records and send the next fetch; False, without any effect, if it is not ordinary.
 
         Errors, also KeyboardInterrupt, are raised before anything is delivered or after everything is: no
-        Python code runs after `count_in`, nor in `run_deferred` after the request is written.
+        Python code runs after `mark_buffered`, nor in `run_deferred` after the request is written.
         """
         fetcher, session = self._fetcher, self.session
         if not self._is_repeatable or self._is_changed() or not session.session_id:
             return False
-        answer = read_plain_fetch(frame, session.session_id)
-        if answer is None:
+        response = read_plain_fetch(frame, session.session_id)
+        if response is None:
             return False
-        known = self._templates.get(answer.name) or self._find(answer.name)
+        known = self._templates.get(response.name) or self._find(response.name)
         if known is None:
             return False
         partition, template = known
@@ -201,17 +201,17 @@ class InFlightFetch(ResponseHandler):
         state = one.state
         if one.generation != state.generation:
             return False
-        fetched = Fetched(state, one.offset, answer.records, checks_crc=self._checks_crc)
+        fetched = Fetched(state, one.offset, response.records, checks_crc=self._checks_crc)
         if fetched.is_empty:
             return False
-        session.answered(session.session_id)
-        state.high_watermark = answer.high_watermark
-        state.last_stable_offset = answer.last_stable_offset
-        state.log_start_offset = answer.log_start_offset
+        session.on_response(session.session_id)
+        state.high_watermark = response.high_watermark
+        state.last_stable_offset = response.last_stable_offset
+        state.log_start_offset = response.log_start_offset
         self._partition, self._template = partition, template
         if is_direct:
             # The poll returns these records first; the next fetch is sent by the next poll.
-            fetched.count_in()
+            fetched.mark_buffered()
             self._fetch_buffer.keep(fetched)
             assert self.connection.direct_read is not None
             self.connection.direct_read.deferred = self

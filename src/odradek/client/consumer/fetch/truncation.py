@@ -1,12 +1,12 @@
 """Whether a new leader has what was read from the one before it (KIP-320).
 
     leader changes  ->  OffsetForLeaderEpoch: where does the epoch of the last record end in your log?
-                    <-  behind the fetch offset: go on
+                    <-  behind the fetch offset: continue
                         before it, or nowhere: the log was truncated
 
-Without this a consumer would go on at an offset that means something else in the new log. What was fetched
-ahead and is not confirmed is dropped first, without a word: only what the user has got is ever called
-truncated.
+Without this a consumer would continue at an offset that has another record in the new log. What was fetched
+ahead and is not confirmed is dropped first, without an error: truncation is reported only for records that
+the user has got.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CONSUMER = -1
 
 
 class EpochEnd(NamedTuple):
-    """The largest epoch of a log that is not larger than the one asked for, and the offset where it ends."""
+    """The largest epoch of a log that is not larger than the requested one, and the offset where it ends."""
 
     leader_epoch: int
     end_offset: int
@@ -49,7 +49,7 @@ class EpochEnd(NamedTuple):
 
 
 class PendingValidation(NamedTuple):
-    """A place that a leader shall confirm, as it was when the leader was asked."""
+    """A position that the leader must confirm, as of the request."""
 
     state: PartitionPosition
     generation: int
@@ -60,12 +60,12 @@ class PendingValidation(NamedTuple):
 
     @property
     def is_current(self) -> bool:
-        """Whether the place is still the one that was asked about."""
+        """Whether the position is still the requested one."""
         return (self.state.generation, self.state.fetch_offset) == (self.generation, self.offset)
 
 
 class Validation:
-    """Asks leaders about the partitions in `states`. Owned by the fetcher, on its loop."""
+    """Validates the positions in `states` with the leaders. Owned by the fetcher, on its loop."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Validation:
 
     @staticmethod
     def is_due(state: PartitionPosition, view: PartitionView) -> bool:
-        """Whether a partition may not be fetched before its leader was asked by `run`."""
+        """Whether a partition may not be fetched before `run` has validated its position."""
         if state.validated_epoch == view.leader_epoch:
             return False
         if NO_EPOCH in (state.fetch_epoch, view.leader_epoch):
@@ -91,16 +91,16 @@ class Validation:
         return True
 
     async def run(self) -> None:
-        """Ask about every partition for which it is due, and settle what is answered."""
+        """Validate every partition for which it is due, and apply the responses."""
         by_node: dict[int, list[PendingValidation]] = {}
-        for doubt in self._doubts(time.monotonic() * 1000):
+        for doubt in self._unvalidated(time.monotonic() * 1000):
             by_node.setdefault(doubt.leader_id, []).append(doubt)
-        settled = await asyncio.gather(*(self._ask(node_id, group) for node_id, group in by_node.items()))
+        settled = await asyncio.gather(*(self._validate(*item) for item in by_node.items()))
         if not all(settled):
             self._brokers.metadata.mark_stale()
             await asyncio.sleep(self._brokers.config.retry_backoff_ms / 1000)
 
-    def _doubts(self, now_ms: float) -> Iterator[PendingValidation]:
+    def _unvalidated(self, now_ms: float) -> Iterator[PendingValidation]:
         for partition, state in self._states.items():
             view, offset = self._brokers.metadata.leader(partition), state.fetch_offset
             if view is None or offset is None or state.not_before_ms > now_ms:
@@ -110,23 +110,23 @@ class Validation:
                     state, state.generation, offset, state.fetch_epoch, view.leader_id, view.leader_epoch
                 )
 
-    async def _ask(self, node_id: int, doubts: list[PendingValidation]) -> bool:
-        """Ask one leader; whether it answered for all partitions."""
+    async def _validate(self, node_id: int, pending: list[PendingValidation]) -> bool:
+        """Send a request to one leader; returns whether it confirmed all partitions."""
         try:
             connection = await self._brokers.connection(node_id)
             if not connection.versions.serves(ApiKey.OFFSET_FOR_LEADER_EPOCH, FIRST_FOR_CONSUMERS):
-                for doubt in doubts:
+                for doubt in pending:
                     doubt.state.validated_epoch = doubt.leader_epoch
                 return True
-            answer = await connection.ask(_request(doubts), OffsetForLeaderEpochResponse)
+            response = await connection.send_request(_request(pending), OffsetForLeaderEpochResponse)
         except (ClientError, BrokerError):
             return False
-        answers = {
+        responses = {
             TopicPartition(topic.topic, row.partition): row
-            for topic in answer.topics
+            for topic in response.topics
             for row in topic.partitions
         }
-        settled = [self._settle(doubt, answers.get(doubt.state.topic_partition)) for doubt in doubts]
+        settled = [self._settle(doubt, responses.get(doubt.state.topic_partition)) for doubt in pending]
         return all(settled)
 
     def _settle(
@@ -150,9 +150,9 @@ class Validation:
         return True
 
 
-def _request(doubts: list[PendingValidation]) -> OffsetForLeaderEpochRequest:
+def _request(pending: list[PendingValidation]) -> OffsetForLeaderEpochRequest:
     topics: dict[str, OffsetForLeaderEpochRequest.Topics] = {}
-    for doubt in doubts:
+    for doubt in pending:
         name, partition = doubt.state.topic_partition
         row = OffsetForLeaderEpochRequest.Topics.Partitions(
             partition=partition, current_leader_epoch=doubt.leader_epoch, leader_epoch=doubt.epoch

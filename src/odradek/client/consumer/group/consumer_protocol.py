@@ -73,7 +73,7 @@ def read_subscription(assignor: str, metadata: bytes, group_instance_id: str | N
 
 
 def write_assignment(partitions: Iterable[TopicPartition]) -> bytes:
-    """What the leader gives to one member."""
+    """The assignment of one member, by the leader."""
     rows = [
         ConsumerProtocolAssignment.AssignedPartitions(topic=topic, partitions=numbers)
         for topic, numbers in _by_topic(partitions)
@@ -83,7 +83,7 @@ def write_assignment(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def read_assignment(assignment: bytes) -> frozenset[TopicPartition]:
-    """What the leader gave to us; nothing if it gave not a byte."""
+    """The assignment from the leader; nothing if that is empty."""
     if not assignment:
         return frozenset()
     version = min(max(0, _VERSION.unpack_from(assignment)[0]), ASSIGNMENT_VERSION)

@@ -12,10 +12,10 @@ from odradek.client.committed_offsets import (
     LAST_FETCH_WITH_NAMES,
     MemberIdentity,
     OffsetAndMetadata,
-    answer_of,
     commit_request,
     committed_rows,
     fetch_request,
+    response_of_group,
 )
 from odradek.client.coordinators import Coordinators
 from odradek.client.errors import BrokerError, ClientError
@@ -30,7 +30,7 @@ from odradek.protocol.messages import (
 )
 
 PURPOSE = "group"
-"""A join may wait at the coordinator for minutes: what concerns the group goes on a connection of its own."""
+"""A join may wait at the coordinator for minutes: requests of the group have a connection of their own."""
 
 Result = TypeVar("Result")
 
@@ -46,7 +46,7 @@ class GroupOffsets:
         self._coordinators = coordinators
 
     async def connection(self) -> BrokerConnection:
-        """A connection to the coordinator, for what concerns the group."""
+        """A connection to the coordinator, for requests of the group."""
         await self._brokers.ensure_fresh()
         node_id = await self._coordinators.find(self.group_id)
         try:
@@ -55,8 +55,8 @@ class GroupOffsets:
             self._coordinators.forget(self.group_id)
             raise
 
-    def doubt(self, error: BaseException) -> None:
-        """Look for the coordinator again if the error means that it is not where it was."""
+    def forget_coordinator_after(self, error: BaseException) -> None:
+        """Look up the coordinator again if the error means that it has moved."""
         if isinstance(error, ClientError) or (
             isinstance(error, BrokerError) and error.error_code in COORDINATOR_IS_ELSEWHERE
         ):
@@ -77,22 +77,22 @@ class GroupOffsets:
     async def _retry(
         self,
         what: str,
-        ask: Callable[[MemberIdentity], Awaitable[Result]],
+        call: Callable[[MemberIdentity], Awaitable[Result]],
         identity: Callable[[], MemberIdentity],
         timeout_ms: int | None,
     ) -> Result:
         async def attempt() -> Result:
             who = identity()
             try:
-                return await ask(who)
+                return await call(who)
             except (BrokerError, ClientError) as error:
-                self.doubt(error)
+                self.forget_coordinator_after(error)
                 is_stale = isinstance(error, BrokerError) and error.error_code == ErrorCode.STALE_MEMBER_EPOCH
                 if not is_stale:
                     raise
             # The broker has increased our epoch; the next heartbeat returns it.
             await asyncio.sleep(self._brokers.config.retry_backoff_ms / 1000)
-            return await ask(identity())
+            return await call(identity())
 
         return await self._brokers.retry(what, attempt, timeout_ms=timeout_ms)
 
@@ -102,8 +102,10 @@ class GroupOffsets:
         connection = await self.connection()
         version = connection.versions.best(ApiKey.OFFSET_COMMIT, LAST_COMMIT_WITH_NAMES)
         request = commit_request(version, self.group_id, offsets, identity)
-        answer = await connection.ask(request, OffsetCommitResponse, max_version=LAST_COMMIT_WITH_NAMES)
-        for topic in answer.topics:
+        response = await connection.send_request(
+            request, OffsetCommitResponse, max_version=LAST_COMMIT_WITH_NAMES
+        )
+        for topic in response.topics:
             for row in topic.partitions:
                 check(row.error_code, f"{topic.name}-{row.partition_index}")
 
@@ -115,7 +117,7 @@ class GroupOffsets:
         timeout_ms: int | None = None,
         require_stable: bool = True,
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What is committed of these partitions, or of all; those without are not in the answer.
+        """What is committed of these partitions, or of all; those without are left out.
 
         With `require_stable` it waits while a transaction is about to change an offset.
         """
@@ -136,8 +138,10 @@ class GroupOffsets:
         connection = await self.connection()
         version = connection.versions.best(ApiKey.OFFSET_FETCH, LAST_FETCH_WITH_NAMES)
         request = fetch_request(version, self.group_id, partitions, identity, require_stable=require_stable)
-        answer = await connection.ask(request, OffsetFetchResponse, max_version=LAST_FETCH_WITH_NAMES)
-        group = answer_of(version, answer)
+        response = await connection.send_request(
+            request, OffsetFetchResponse, max_version=LAST_FETCH_WITH_NAMES
+        )
+        group = response_of_group(version, response)
         check(group.error_code)
         found = {}
         for partition, committed, error_code in committed_rows(group):

@@ -35,7 +35,7 @@ LEAVING_FOR_A_WHILE = -2
 FIRST_HEARTBEAT_MS = 1000
 """Until the broker has sent its own interval."""
 
-# The broker has given our partitions away.
+# The broker has revoked our partitions.
 FENCED = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH})
 
 _log = logging.getLogger("odradek.consumer")
@@ -66,7 +66,7 @@ class HeartbeatMembership:
 
     @property
     def identity(self) -> MemberIdentity:
-        """Who commits."""
+        """The member in commit requests."""
         epoch = self._epoch if self._epoch > JOINING else -1
         member_id = self._member_id if self._epoch > JOINING else ""
         return MemberIdentity(member_id, epoch, self._config.group_instance_id)
@@ -76,16 +76,16 @@ class HeartbeatMembership:
         self._must_beat.set()
 
     async def run(self) -> None:
-        """Be a member."""
+        """Join, and stay a member."""
         failures = 0
         try:
             while True:
                 try:
                     await self._heartbeat_once()
                     failures = 0
-                    self._contact.worked()
+                    self._contact.succeeded()
                 except (BrokerError, ClientError) as error:
-                    self._offsets.doubt(error)
+                    self._offsets.forget_coordinator_after(error)
                     if isinstance(error, BrokerError) and error.error_code in FENCED:
                         await self._reset()
                         continue
@@ -121,7 +121,7 @@ class HeartbeatMembership:
         self._stop_reconciling()
         self._epoch, self._target = JOINING, None
         self._sent_subscription = self._sent_owned = None
-        await self._owner.let_go(self._owner.assigned(), is_lost=True)
+        await self._owner.revoke(self._owner.assigned(), is_lost=True)
 
     # Heartbeats.
 
@@ -153,16 +153,16 @@ class HeartbeatMembership:
         if self._epoch == JOINING or (self._reconciling is None and owned != self._sent_owned):
             request.topic_partitions = self._owned_by_id(owned) if self._epoch != JOINING else []
         connection = await self._offsets.connection()
-        answer = await connection.ask(request, ConsumerGroupHeartbeatResponse)
-        check(answer.error_code, answer.error_message)
+        response = await connection.send_request(request, ConsumerGroupHeartbeatResponse)
+        check(response.error_code, response.error_message)
         self._sent_subscription = subscription
         if request.topic_partitions is not None:
             self._sent_owned = owned
-        self._member_id = answer.member_id or self._member_id
-        self._epoch = answer.member_epoch
-        self._interval_ms = answer.heartbeat_interval_ms or self._interval_ms
-        if answer.assignment is not None:
-            self._target = {row.topic_id: row.partitions for row in answer.assignment.topic_partitions}
+        self._member_id = response.member_id or self._member_id
+        self._epoch = response.member_epoch
+        self._interval_ms = response.heartbeat_interval_ms or self._interval_ms
+        if response.assignment is not None:
+            self._target = {row.topic_id: row.partitions for row in response.assignment.topic_partitions}
 
     def _owned_by_id(
         self, owned: frozenset[TopicPartition]
@@ -189,8 +189,8 @@ class HeartbeatMembership:
     async def _reconcile(self, target: dict[bytes, list[int]]) -> None:
         assigned = await self._named(target)
         owned = self._owner.assigned()
-        await self._owner.let_go(owned - assigned, is_lost=False)
-        await self._owner.take(assigned - owned)
+        await self._owner.revoke(owned - assigned, is_lost=False)
+        await self._owner.assign_more(assigned - owned)
 
     def _reconciled(self, task: asyncio.Task[None]) -> None:
         if self._reconciling is task:
@@ -200,7 +200,7 @@ class HeartbeatMembership:
         self._must_beat.set()
 
     async def _named(self, target: dict[bytes, list[int]]) -> frozenset[TopicPartition]:
-        """The assignment with names, which may have to be asked for; without those that are gone by then."""
+        """The assignment with names, which may have to be requested; deleted topics are left out."""
         names = self._brokers.metadata.names
         if not target.keys() <= names.keys():
             self._brokers.metadata.mark_stale()
@@ -235,6 +235,6 @@ class HeartbeatMembership:
         _log.debug("group %s: leaving: %s", self._group_id, reason)
         try:
             connection = await self._offsets.connection()
-            await connection.ask(request, ConsumerGroupHeartbeatResponse)
+            await connection.send_request(request, ConsumerGroupHeartbeatResponse)
         except (BrokerError, ClientError) as error:
             _log.debug("group %s: leaving: %s", self._group_id, error)

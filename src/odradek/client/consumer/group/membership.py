@@ -1,11 +1,11 @@
-"""A member of a classic group: join, share out if it leads, synchronise, say that it is alive, leave.
+"""A member of a classic group: join, assign if it leads, synchronise, send heartbeats, leave.
 
     join  ->  (lead: assign)  ->  sync  ->  stay, with heartbeats  ->  join again
       ^                                          |
       +--- rebalance, other topics, lost ---------+
 
-What the partitions mean to the consumer is its owner's business: `GroupOwner` is asked to let go of
-partitions and to take some, which may be slow, since it calls rebalance listeners.
+The consumer implements `GroupOwner`, which is told which partitions are revoked and assigned; that may be
+slow, since it calls rebalance listeners.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from odradek.protocol.messages import (
 )
 
 SLACK_MS = 5000
-"""More than the time-out of a rebalance that a broker gets to answer a join."""
+"""Added to the rebalance time-out, as the time for the response to a join."""
 FIRST_LEAVE_WITH_MEMBERS = 3
 
 # The coordinator does not know this member or generation.
@@ -61,25 +61,25 @@ _log = logging.getLogger("odradek.consumer")
 
 
 class GroupOwner(Protocol):
-    """The consumer, as far as a membership needs to know it."""
+    """The consumer, as seen by a membership."""
 
     def topics(self) -> frozenset[str]:
-        """What it subscribes to now."""
+        """The subscribed topics."""
 
     def topic_regex(self) -> str | None:
-        """The pattern that the broker shall compare topics with, if it can and shall."""
+        """The pattern that the broker matches, if it supports that."""
 
     def assigned(self) -> frozenset[TopicPartition]:
-        """What it has now."""
+        """The assigned partitions."""
 
     def poll_deadline_ms(self) -> float:
-        """When it must have polled again, by the monotonic clock."""
+        """The deadline of the next poll, by the monotonic clock."""
 
-    async def let_go(self, partitions: Collection[TopicPartition], *, is_lost: bool) -> None:
-        """Give partitions up; lost ones may have another owner already."""
+    async def revoke(self, partitions: Collection[TopicPartition], *, is_lost: bool) -> None:
+        """Revoke partitions; lost ones may have another owner already."""
 
-    async def take(self, partitions: Collection[TopicPartition]) -> None:
-        """Begin with more partitions."""
+    async def assign_more(self, partitions: Collection[TopicPartition]) -> None:
+        """Add partitions."""
 
     def fail(self, error: BaseException) -> None:
         """The next poll raises this."""
@@ -102,7 +102,7 @@ class Membership:
         self._member_id = ""
         self._generation_id = NO_GENERATION
         self._must_rejoin = asyncio.Event()
-        # Not while it is asked what the next generation is; set also when nobody knows yet of any.
+        # Cleared while the next generation is being determined; set before the first one.
         self.has_joined = asyncio.Event()
         self.has_joined.set()
         self._leads_with: dict[str, int] | None = None  # as leader: the partition counts it assigned by
@@ -111,7 +111,7 @@ class Membership:
 
     @property
     def identity(self) -> MemberIdentity:
-        """Who commits."""
+        """The member in commit requests."""
         return MemberIdentity(self._member_id, self._generation_id, self._config.group_instance_id)
 
     def rejoin(self) -> None:
@@ -119,17 +119,17 @@ class Membership:
         self._must_rejoin.set()
 
     async def run(self) -> None:
-        """Be a member."""
+        """Join, and stay a member."""
         failures = 0
         while True:
             try:
                 await self._wait_for_polls()
                 await self._join()
                 failures = 0
-                self._contact.worked()
-                await self._stay()
+                self._contact.succeeded()
+                await self._send_heartbeats()
             except (BrokerError, ClientError) as error:
-                self._offsets.doubt(error)
+                self._offsets.forget_coordinator_after(error)
                 if isinstance(error, BrokerError) and error.error_code in LOST:
                     await self._reset_generation(error.error_code == ErrorCode.UNKNOWN_MEMBER_ID)
                 elif isinstance(error, BrokerError) and error.error_code in REBALANCING:
@@ -153,7 +153,7 @@ class Membership:
             self._member_id = ""
         self._generation_id = NO_GENERATION
         self._former = ((), NO_GENERATION)
-        await self._owner.let_go(self._owner.assigned(), is_lost=True)
+        await self._owner.revoke(self._owner.assigned(), is_lost=True)
 
     # Joining.
 
@@ -164,13 +164,13 @@ class Membership:
         self._joined_topics = self._owner.topics()
         self.has_joined.clear()
         try:
-            assigned = await self._ask_for_assignment()
+            assigned = await self._join_and_sync()
         finally:
             self.has_joined.set()
         await self._apply(assigned)
 
-    async def _ask_for_assignment(self) -> frozenset[TopicPartition]:
-        joined = await self._ask_to_join()
+    async def _join_and_sync(self) -> frozenset[TopicPartition]:
+        joined = await self._send_join()
         self._generation_id = joined.generation_id
         assignments = await self._assign(joined) if joined.leader == joined.member_id else []
         sync = SyncGroupRequest(
@@ -183,25 +183,25 @@ class Membership:
             sync.group_instance_id = self._config.group_instance_id
         sync.protocol_type, sync.protocol_name = PROTOCOL_TYPE, joined.protocol_name
         connection = await self._offsets.connection()
-        answer = await connection.ask(sync, SyncGroupResponse, timeout_ms=self._longest_wait_ms)
-        check(answer.error_code)
-        return read_assignment(answer.assignment)
+        response = await connection.send_request(sync, SyncGroupResponse, timeout_ms=self._longest_wait_ms)
+        check(response.error_code)
+        return read_assignment(response.assignment)
 
     async def _prepare(self) -> None:
-        """Before an eager rebalance everything is given up; a cooperative member keeps what it has."""
+        """Before an eager rebalance everything is revoked; a cooperative member keeps its partitions."""
         owned = self._owner.assigned()
         self._former = (tuple(sorted(owned)), self._generation_id) if owned else self._former
         unwanted = owned
         if self._config.is_cooperative:
             topics = self._owner.topics()
             unwanted = frozenset(partition for partition in owned if partition.topic not in topics)
-        await self._alive_during(self._owner.let_go(unwanted, is_lost=False))
+        await self._with_heartbeats(self._owner.revoke(unwanted, is_lost=False))
 
     @property
     def _longest_wait_ms(self) -> int:
         return max(self._config.max_poll_interval_ms + SLACK_MS, self._config.request_timeout_ms)
 
-    async def _ask_to_join(self) -> JoinGroupResponse:
+    async def _send_join(self) -> JoinGroupResponse:
         connection = await self._offsets.connection()
         while True:
             request = JoinGroupRequest(
@@ -214,13 +214,15 @@ class Membership:
             )
             if self._config.group_instance_id is not None:
                 request.group_instance_id = self._config.group_instance_id
-            answer = await connection.ask(request, JoinGroupResponse, timeout_ms=self._longest_wait_ms)
-            if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-                self._member_id = answer.member_id
+            response = await connection.send_request(
+                request, JoinGroupResponse, timeout_ms=self._longest_wait_ms
+            )
+            if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+                self._member_id = response.member_id
                 continue
-            check(answer.error_code)
-            self._member_id = answer.member_id
-            return answer
+            check(response.error_code)
+            self._member_id = response.member_id
+            return response
 
     def _protocols(self) -> list[JoinGroupRequest.Protocols]:
         owned = tuple(sorted(self._owner.assigned()))
@@ -234,7 +236,7 @@ class Membership:
         return rows
 
     async def _assign(self, joined: JoinGroupResponse) -> list[SyncGroupRequest.Assignments]:
-        """As the leader of the group: who gets what."""
+        """As the leader of the group: the assignment of each member."""
         name = joined.protocol_name or ""
         members = {
             member.member_id: read_subscription(name, member.metadata, member.group_instance_id)
@@ -256,21 +258,21 @@ class Membership:
         ]
 
     def _counts(self, topics: Collection[str]) -> dict[str, int]:
-        """How many partitions topics have; one that does not exist may come, and has none until then."""
+        """How many partitions topics have; one that does not exist has none."""
         known = self._brokers.metadata.topics
         return {topic: len(known[topic].partitions) if topic in known else 0 for topic in topics}
 
     async def _apply(self, assigned: frozenset[TopicPartition]) -> None:
         owned = self._owner.assigned()
-        await self._alive_during(self._owner.let_go(owned - assigned, is_lost=False))
-        await self._alive_during(self._owner.take(assigned - owned))
+        await self._with_heartbeats(self._owner.revoke(owned - assigned, is_lost=False))
+        await self._with_heartbeats(self._owner.assign_more(assigned - owned))
         if self._config.is_cooperative and owned - assigned:
-            self._must_rejoin.set()  # somebody waits for what we gave up
+            self._must_rejoin.set()  # another member waits for what we revoked
 
-    # Staying.
+    # Heartbeats.
 
-    async def _alive_during(self, work: Coroutine[Any, Any, None]) -> None:
-        """Wait for what may take as long as users like, with heartbeats, until they must have polled."""
+    async def _with_heartbeats(self, work: Coroutine[Any, Any, None]) -> None:
+        """Wait for the user's code, with heartbeats, until the deadline of the next poll."""
         task = asyncio.ensure_future(work)
         try:
             while not (await asyncio.wait([task], timeout=self._config.heartbeat_interval_ms / 1000))[0]:
@@ -285,25 +287,25 @@ class Membership:
         task.result()
 
     async def _beat_ignoring_errors(self) -> None:
-        """A heartbeat whose errors are ignored: the next join meets them again."""
+        """A heartbeat whose errors are ignored: the next join reports them again."""
         try:
-            await self._beat()
+            await self._heartbeat()
         except (BrokerError, ClientError) as error:
             _log.debug("group %s: %s", self._group_id, error)
 
-    async def _beat(self) -> None:
+    async def _heartbeat(self) -> None:
         request = HeartbeatRequest(
             group_id=self._group_id, generation_id=self._generation_id, member_id=self._member_id
         )
         if self._config.group_instance_id is not None:
             request.group_instance_id = self._config.group_instance_id
         connection = await self._offsets.connection()
-        check((await connection.ask(request, HeartbeatResponse)).error_code)
+        check((await connection.send_request(request, HeartbeatResponse)).error_code)
 
-    async def _stay(self) -> None:
+    async def _send_heartbeats(self) -> None:
         """Send heartbeats until there is a reason to join again."""
         while not self._has_reason_to_rejoin():
-            await self._beat()
+            await self._heartbeat()
             if self._owner.poll_deadline_ms() <= time.monotonic() * 1000:
                 await self._leave_after_no_poll()
                 return
@@ -340,6 +342,6 @@ class Membership:
             if connection.versions.serves(ApiKey.LEAVE_GROUP, at_least=FIRST_LEAVE_WITH_MEMBERS):
                 row = LeaveGroupRequest.Members(member_id=member_id, reason=reason)
                 request = LeaveGroupRequest(group_id=self._group_id, members=[row])
-            await connection.ask(request, LeaveGroupResponse)
+            await connection.send_request(request, LeaveGroupResponse)
         except (BrokerError, ClientError) as error:
             _log.debug("group %s: leaving: %s", self._group_id, error)

@@ -2,7 +2,7 @@
 
 cimport cython
 
-from odradek.client.producer.batches.batch cimport DeliveryFuture, ProducerBatch, new_future, smallest_room
+from odradek.client.producer.batches.batch cimport DeliveryFuture, ProducerBatch, new_future, smallest_batch_size
 
 @cython.final
 cdef class PartitionQueue:
@@ -32,7 +32,7 @@ cdef class Accumulator:
     cdef readonly dict incomplete
     cdef readonly long long memory_left
     cdef readonly long long batch_size
-    cdef readonly long long crowded_batch_size
+    cdef readonly long long enlarged_batch_size
     cdef readonly long long memory
     cdef readonly long long max_record_bytes
     cdef readonly object problem
@@ -73,5 +73,5 @@ cdef class Accumulator:
     cdef _close(self, PartitionQueue queue)
     @cython.locals(queue=PartitionQueue)
     cpdef PartitionQueue pop_single(self, Py_ssize_t max_in_flight)
-    cpdef list_again(self, PartitionQueue queue)
+    cpdef add_ready(self, PartitionQueue queue)
     cpdef complete(self, ProducerBatch batch, long long base_offset, long long log_append_time_ms=*, error=*)

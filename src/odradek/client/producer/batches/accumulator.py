@@ -1,12 +1,12 @@
 # cython: annotation_typing=False
-"""Batches per partition: what was sent and not yet answered. No I/O, and the clock is given.
+"""Batches per partition: records that were not acknowledged yet. No I/O; the time is an argument.
 
 Compiled by Cython (accumulator.pxd has the C types), or interpreted as is.
 
     send()  ->  queue.open   --full, lingered, flushed-->   queue.closed   --drained-->   the sender
                                                             (listed in `ready`)
 
-Threads that send and the sender meet here, under one lock that is held for a few instructions each time.
+Shared by threads that send and by the sender, under one lock that is held for a few instructions each time.
 Memory is reserved for a whole batch when it is opened, what it did not use is given back when it is closed,
 and the rest when it is complete.
 """
@@ -27,7 +27,7 @@ from odradek.client.producer.batches.batch import (
     ProducerBatch,
     RecordMetadata,
     new_future,
-    smallest_room,
+    smallest_batch_size,
 )
 
 if cython.compiled:
@@ -39,11 +39,11 @@ else:
 
 OnDelivery = Callable[[BaseException | None, RecordMetadata], object]
 
-CROWD = 4
-"""With so many closed batches of a partition larger batches are opened."""
-CROWDED_BATCH_FACTOR = 8
+MANY_CLOSED_BATCHES = 4
+"""Larger batches are opened when so many closed batches of a partition wait."""
+ENLARGED_BATCH_FACTOR = 8
 """How many times larger than `batch_size` such a batch may be."""
-LEAST_CROWDED_BATCHES = 64
+MIN_ENLARGED_BATCHES = 64
 """So many of them must fit the buffer memory."""
 CHOOSE = -1
 """Instead of a partition: the partitioner's choice."""
@@ -69,7 +69,7 @@ class PartitionQueue:
 
 
 class TopicQueues:
-    """The partitions of one topic, and which one records without a key stick to."""
+    """The partitions of one topic, and the sticky partition of records without a key."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -79,7 +79,7 @@ class TopicQueues:
         self.sticky_bytes = 0
 
     def resize(self, partitions: int, available: Sequence[int]) -> None:
-        """The topic has so many partitions now, and these have a leader. A topic made anew may have fewer."""
+        """Set the number of partitions and those with a leader. A topic created again may have fewer."""
         for partition in range(len(self.queues), partitions):
             self.queues.append(PartitionQueue(self.name, partition))
         self.available = list(available)
@@ -88,7 +88,7 @@ class TopicQueues:
 
 
 class Accumulator:
-    """What producers' threads fill and the sender empties."""
+    """Filled by producers' threads, emptied by the sender."""
 
     def __init__(
         self,
@@ -107,16 +107,16 @@ class Accumulator:
         self.batch_size = min(batch_size, max_request_size)
         # A batch that waits for others can be larger without a delay, and a request with more records costs
         # the same. It may use only a small part of the memory.
-        self.crowded_batch_size = min(
-            self.batch_size * CROWDED_BATCH_FACTOR,
+        self.enlarged_batch_size = min(
+            self.batch_size * ENLARGED_BATCH_FACTOR,
             max_request_size,
-            max(self.batch_size, buffer_memory // LEAST_CROWDED_BATCHES),
+            max(self.batch_size, buffer_memory // MIN_ENLARGED_BATCHES),
         )
         self.memory = self.memory_left = buffer_memory
         self.max_record_bytes = min(max_request_size, buffer_memory)
         self.problem: BaseException | None = None
         self.refusal: BaseException | None = None
-        """Why records are not taken at present, between the transactions of a producer."""
+        """Why records are not accepted at present, between the transactions of a producer."""
         self.blocked = 0
         self.records = 0
         self.is_sender_asleep = False
@@ -261,7 +261,7 @@ class Accumulator:
         return topic.sticky
 
     def _switch(self, topic: TopicQueues) -> None:
-        """Stick to another partition: of two at random, the one that has less to send."""
+        """Choose another sticky partition: of two at random, the one that has less to send."""
         choices: list[int] = topic.available or list(range(len(topic.queues)))
         one = choices[self._randrange(len(choices))]
         other = choices[self._randrange(len(choices))]
@@ -272,8 +272,10 @@ class Accumulator:
     def _open(
         self, queue: PartitionQueue, key: bytes | None, value: bytes | None, headers: Headers | None
     ) -> ProducerBatch | None:
-        least = smallest_room(key, value, headers)
-        capacity = max(self.crowded_batch_size if len(queue.closed) >= CROWD else self.batch_size, least)
+        least = smallest_batch_size(key, value, headers)
+        capacity = max(
+            self.enlarged_batch_size if len(queue.closed) >= MANY_CLOSED_BATCHES else self.batch_size, least
+        )
         if capacity > self.memory_left:
             capacity = max(self.batch_size, least)
         if capacity > self.memory_left or capacity > self.max_record_bytes:
@@ -349,22 +351,22 @@ class Accumulator:
         self.blocked += 1
         self._wake_sender()
 
-    def refuse(self, problem: BaseException) -> None:
+    def fail_sends(self, problem: BaseException) -> None:
         """Every later send raises this."""
         with self.lock:
             self.problem = problem
             self._memory_waiters.notify_all()
             self.on_memory()
 
-    def hold(self, refusal: BaseException) -> None:
-        """Take no records until `release`: every send raises this."""
+    def reject_records(self, refusal: BaseException) -> None:
+        """Accept no records until `accept_records`: every send raises this."""
         with self.lock:
             self.refusal = refusal
             self._memory_waiters.notify_all()
             self.on_memory()
 
-    def release(self) -> None:
-        """Take records again."""
+    def accept_records(self) -> None:
+        """Accept records again."""
         with self.lock:
             self.refusal = None
 
@@ -419,9 +421,9 @@ class Accumulator:
                 self.lingering.popleft()
 
     def pop_single(self, max_in_flight: int) -> PartitionQueue | None:
-        """Close the only batch there is to send, for a thread that sends it at once; the sender sleeps on.
+        """Close the only batch there is to send, for a thread that sends it at once; the sender is not woken.
 
-        The queue is not listed; None if there is more to do, or nothing, or too many are on their way.
+        The queue is not listed; None if there is more to do, or nothing, or too many are in flight.
         """
         with self.lock:
             if self.ready or self.blocked or len(self.lingering) != 1:
@@ -438,8 +440,8 @@ class Accumulator:
             self.is_sender_asleep = True
             return queue
 
-    def fall_asleep(self, linger_ms: float) -> float | None:
-        """Until when the sender may sleep (infinity: until it is woken); None if it may not."""
+    def prepare_to_wait(self, linger_ms: float) -> float | None:
+        """Until when the sender may wait (infinity: until it is woken); None if it must continue."""
         with self.lock:
             self.is_sender_asleep = not self.ready
             if self.ready:
@@ -452,7 +454,7 @@ class Accumulator:
             return next(iter(self.incomplete), None)
 
     def take_ready(self) -> list[PartitionQueue]:
-        """The queues with closed batches; each must be given back by `list_again` if some are left."""
+        """The queues with closed batches; each must be returned by `add_ready` if some are left."""
         with self.lock:
             listed = list(self.ready)
             self.ready.clear()
@@ -460,8 +462,8 @@ class Accumulator:
                 queue.is_listed = False
             return listed
 
-    def list_again(self, queue: PartitionQueue) -> None:
-        """There is something left in the queue, or it came back."""
+    def add_ready(self, queue: PartitionQueue) -> None:
+        """The queue still has closed batches, or has some again."""
         with self.lock:
             if not queue.is_listed:
                 queue.is_listed = True
@@ -486,7 +488,7 @@ class Accumulator:
         batch.complete(base_offset, log_append_time_ms, error)
 
     def replace(self, batch: ProducerBatch, parts: Sequence[ProducerBatch]) -> None:
-        """A batch was split: its parts are waited for in its place, and are as old as it is."""
+        """Replace a batch that was split by its parts, which are as old as it is."""
         with self.lock:
             if batch in self.incomplete:
                 aged = list(self.incomplete)

@@ -78,6 +78,6 @@ cdef class ProducerBatch:
 
 
 @cython.locals(body=Py_ssize_t, length=Py_ssize_t)
-cpdef Py_ssize_t smallest_room(bytes key, bytes value, headers) except -1
+cpdef Py_ssize_t smallest_batch_size(bytes key, bytes value, headers) except -1
 
 cpdef DeliveryFuture new_future()

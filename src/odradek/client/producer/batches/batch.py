@@ -1,5 +1,5 @@
 # cython: annotation_typing=False
-"""A batch of one partition, from its first record to its delivery, and the futures that look at it.
+"""A batch of one partition, from its first record to its delivery, and the futures of its records.
 
 Compiled by Cython (batch.pxd has the C types), or interpreted as is. A record is encoded into its batch
 when it is sent, so that only its bytes are kept: a future is (batch, index), and its result is computed on
@@ -54,8 +54,9 @@ Headers = Sequence[tuple[str, bytes | None]]
 NO_OFFSET = -1
 
 _log = logging.getLogger("odradek.producer")
-# Held for a few instructions when a batch ends or somebody begins to wait for it; never while records are
-# appended.
+# Held for a few instructions when a batch completes or a thread begins to wait for it; never while
+# records are appended.
+
 _ending = threading.Lock()
 
 
@@ -167,7 +168,7 @@ class DeliveryFuture:
         return part
 
     def metadata(self) -> RecordMetadata:
-        """What `result` gives, of a batch that is done and was not split."""
+        """The result for a batch that is done and was not split."""
         batch = self._batch
         place = RecordMetadata.__new__(RecordMetadata)
         place.topic = batch.topic
@@ -179,7 +180,7 @@ class DeliveryFuture:
 
 
 def new_future() -> DeliveryFuture:
-    """The future of a record that is about to be taken."""
+    """The future of a record that is about to be appended."""
     # Not by a call of the class, which would make a tuple of Python integers first.
     return DeliveryFuture.__new__(DeliveryFuture)
 
@@ -246,10 +247,10 @@ class ProducerBatch:
         timestamp_ms: int,
         on_delivery: Callable[[BaseException | None, RecordMetadata], object] | None,
     ) -> DeliveryFuture | None:
-        """Like `append`, with a future that is there already: nothing is made in here.
+        """Like `append`, with a future that exists already: no object is created here.
 
-        Making an object may start the garbage collector, and so another thread, which must not find size
-        and count of different moments.
+        Creating an object may start the garbage collector, and so another thread, which must see consistent
+        size and count.
         """
         if self.count == 0:
             self._base_timestamp_ms = timestamp_ms
@@ -272,7 +273,7 @@ class ProducerBatch:
     def take_encoded(
         self, encoded: bytearray | memoryview, count: int, base_timestamp_ms: int, max_timestamp_ms: int
     ) -> None:
-        """Take records that are encoded already, after space for a header, as the only ones of this batch."""
+        """Set the encoded records of this batch, which has no others, after space for a header."""
         self._encoded = encoded
         self._capacity = self.size = self.reserved = len(encoded)
         self.count = count
@@ -280,11 +281,11 @@ class ProducerBatch:
         self._max_timestamp_ms = max_timestamp_ms
 
     def future(self, index: int) -> DeliveryFuture:
-        """Of a record by its place in the batch."""
+        """The metadata of a record by its index in the batch."""
         return DeliveryFuture(self, index, self._max_timestamp_ms)
 
     def finish(self, codec: Codec, level: int | None) -> None:
-        """Make the payload, with the number that the batch has; nothing can be appended any more."""
+        """Create the payload with the sequence of the batch; nothing can be appended any more."""
         encoded, self._encoded = self._encoded, None
         assert encoded is not None
         if len(encoded) > self.size:
@@ -306,12 +307,12 @@ class ProducerBatch:
         self.payload = encoded
 
     def renumber(self) -> None:
-        """Write another producer id, epoch and base sequence into a finished batch, which no broker has."""
+        """Write another producer id, epoch and base sequence into a finished batch that no broker has."""
         assert self.payload is not None
         stamp_producer(self.payload, 0, self.producer_id, self.producer_epoch, self.base_sequence)
 
     def split_into(self, parts: list[ProducerBatch]) -> None:
-        """Its records are in these batches from now on; threads that wait for them wait there."""
+        """Its records are in these batches from now on; waiting threads wait for them instead."""
         with _ending:
             waiting, self._waiting = self._waiting, None
             on_delivery, self._on_delivery = self._on_delivery, []
@@ -337,13 +338,13 @@ class ProducerBatch:
             index -= part.count
         raise IndexError(index)
 
-    def leaves(self) -> list[ProducerBatch]:
+    def current_batches(self) -> list[ProducerBatch]:
         """The batches that its records are in now: itself, unless it was split."""
         if self.parts is None:
             return [self]
-        return [leaf for part in self.parts for leaf in part.leaves()]
+        return [one for part in self.parts for one in part.current_batches()]
 
-    # Its end.
+    # Completion.
 
     def complete(
         self, base_offset: int, log_append_time_ms: int = -1, error: BaseException | None = None
@@ -447,7 +448,7 @@ def after_fork() -> None:
     _ending = threading.Lock()
 
 
-def smallest_room(key: bytes | None, value: bytes | None, headers: Headers | None) -> int:
+def smallest_batch_size(key: bytes | None, value: bytes | None, headers: Headers | None) -> int:
     """The size of a batch of this record alone."""
     body: int = size_of_body(0, 0, key, value, headers)
     length: int = size_of_varint(body)

@@ -1,17 +1,17 @@
 # cython: annotation_typing=False
-"""The order of one partition's batches: which may go next, and with what number. No I/O, no clock.
+"""The order of one partition's batches: which may be sent next, and with which sequence. No I/O, no clock.
 
-    closed  ->  numbered and in flight  ->  answered
+    closed  ->  numbered and in flight  ->  done
                         ^        |
                         +--retry-+
 
 With idempotence a batch has the producer's id, an epoch and the sequence of its first record; a broker
 takes only the next sequence, so that a batch sent twice is written once and a later one never overtakes.
-When a batch fails for good, nobody can continue its sequence:
+When a batch fails for good, its sequence cannot be continued:
 
 - Batches already numbered behind it keep their numbers. If the failed one was written after all, they are
-  taken; if not, the broker calls them out of order, which is proof that it has none of them.
-- Batches that have no number yet wait until all of those are answered, then begin at 0 in the next epoch.
+  taken; if not, the broker reports them as out of order, which proves that it has none of them.
+- Batches that have no number yet wait until all of those are done, then begin at 0 in the next epoch.
 
 So no record is written twice and none overtakes, whatever the broker really did with the failed batch.
 Without a transactional id, epochs count per partition here: a broker compares them per partition too. With
@@ -42,7 +42,7 @@ def next_sequence(sequence: int, count: int) -> int:
 
 
 class ProducerId(NamedTuple):
-    """What a broker gave to this producer."""
+    """The producer id and epoch from a broker."""
 
     producer_id: int
     epoch: int
@@ -51,7 +51,7 @@ class ProducerId(NamedTuple):
 class PartitionOrder:
     """The batches of one partition that were sent or will be. Owned by the sender.
 
-    `sent` holds what is numbered and not answered for good, in order; `retries` those of them that must be
+    `sent` holds what is numbered and not done, in order; `retries` those of them that must be
     sent again. Once something must be repeated, batches go one at a time until all repetitions are through.
     """
 
@@ -129,49 +129,49 @@ class PartitionOrder:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether the next epoch would be one too many, so that another producer id is needed."""
+        """Whether epochs are used up, so that another producer id is needed."""
         return self._needs_new_epoch and self._epoch >= MAX_EPOCH - 1
 
     @property
     def retry_at_ms(self) -> float:
-        """When the next batch may be repeated; infinity if an answer must come first."""
+        """When the next batch may be repeated; infinity if a response must come first."""
         is_next = self.retries and self.retries[0] is self.sent[0]
         return self.retries[0].retry_at_ms if is_next else math.inf
 
     def delivered(self, batch: ProducerBatch) -> None:
-        """The broker has it."""
+        """The broker has the batch."""
         self.sent.remove(batch)
         if (batch.producer_id, batch.producer_epoch) == (self._producer_id, self._epoch):
             self._is_known = True
 
     def repeat(self, batch: ProducerBatch, retry_at_ms: float) -> None:
-        """Send it again, with the same number: nobody knows whether the broker has it."""
+        """Send it again, with the same sequence: it is unknown whether the broker has it."""
         batch.attempts += 1
         batch.retry_at_ms = retry_at_ms
         insort(self.retries, batch, key=self.sent.index)
 
     def put_back(self, batch: ProducerBatch) -> None:
-        """It was not sent after all, so that it is the first to go."""
+        """It was not sent after all, so that it is sent first."""
         batch.retry_at_ms = 0.0
         insort(self.retries, batch, key=self.sent.index)
 
     def split(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
-        """The broker finds it too large, so that it does not have it: its parts go in its place."""
+        """The broker finds it too large, so that it does not have it: its parts are sent instead."""
         place = self.sent.index(batch)
         self.sent[place : place + 1] = parts
         for part in parts:
             insort(self.retries, part, key=self.sent.index)
 
     def failed(self, batch: ProducerBatch) -> None:
-        """It will not be sent again; its number is lost."""
+        """It will not be sent again; its sequence is lost."""
         self._drop(batch)
         if batch.base_sequence != NO_SEQUENCE:
             self._needs_new_epoch = True
 
     def refused(self, batch: ProducerBatch, closed: deque[ProducerBatch], retry_at_ms: float) -> None:
-        """The broker calls its number wrong, so that it does not have it.
+        """The broker reports a wrong sequence, so that it does not have the batch.
 
-        Behind others it waits for them, in vain or not; as the first one it needs another number.
+        Behind others it waits for them; as the first one it needs another sequence.
         """
         if self.sent[0] is not batch:
             self.repeat(batch, retry_at_ms)

@@ -1,7 +1,7 @@
-"""Which partition a record goes to, where neither the user nor the default decides.
+"""Partitioners other than the default one.
 
-The default: the hash of the key as Java has it or, without a key, one partition until it has had a full
-batch, then another (KIP-794). That lives in accumulator.py, since it must know when a batch is full.
+The default: the hash of the key as Java computes it or, without a key, one partition until it has had a full
+batch, then another (KIP-794). It is in accumulator.py, since it must know when a batch is full.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Protocol
 
 
 class Partitioner(Protocol):
-    """A user's own choice; called in the thread that sends."""
+    """A user's own partitioner; called in the thread that sends."""
 
     def __call__(
         self, topic: str, key: bytes | None, value: bytes | None, partitions: int, available: Sequence[int], /
@@ -29,7 +29,7 @@ class RoundRobinPartitioner:
     def __call__(
         self, topic: str, key: bytes | None, value: bytes | None, partitions: int, available: Sequence[int], /
     ) -> int:
-        """The next one."""
+        """The next partition."""
         counter = self._counters.get(topic)
         if counter is None:
             counter = self._counters.setdefault(topic, itertools.count())

@@ -1,4 +1,4 @@
-"""From what a user gives to `send` to bytes: interceptors, serializers, the partition, checked headers."""
+"""From the arguments of `send` to bytes: interceptors, serializers, the partition, checked headers."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 
 class Serializer(Protocol[Plain_contra]):
-    """Turns a key or a value into bytes; None stays None and is not asked for."""
+    """Turns a key or a value into bytes; not called for None, which stays None."""
 
-    def __call__(self, thing: Plain_contra, /) -> bytes | None:
+    def __call__(self, serialized: Plain_contra, /) -> bytes | None:
         """The bytes."""
 
 
@@ -41,7 +41,7 @@ class ProducerRecord(Generic[Key, Value]):
 
 
 class Interceptor(Generic[Key, Value]):
-    """Sees every record before it is serialized, and its end. Inherit and override what you need."""
+    """Called for every record before it is serialized and when it is done. Override what you need."""
 
     def on_send(self, record: ProducerRecord[Key, Value]) -> ProducerRecord[Key, Value]:
         """The record to send in place of this one."""
@@ -129,7 +129,7 @@ class Preparation(Generic[Key, Value]):
 
 
 def checked_headers(headers: HeadersIn) -> Headers:
-    """Headers as pairs that nobody can change while they are encoded."""
+    """Headers as pairs that cannot change while they are encoded."""
     pairs = tuple(headers.items()) if isinstance(headers, Mapping) else tuple(tuple(pair) for pair in headers)
     for pair in pairs:
         if len(pair) != 2 or type(pair[0]) is not str or not (pair[1] is None or type(pair[1]) is bytes):
@@ -137,22 +137,22 @@ def checked_headers(headers: HeadersIn) -> Headers:
     return pairs  # type: ignore[return-value]
 
 
-def _serialized(what: str, thing: Any, serializer: Serializer[Any] | None) -> bytes | None:
-    if thing is None:
+def _serialized(what: str, serialized: Any, serializer: Serializer[Any] | None) -> bytes | None:
+    if serialized is None:
         return None
     if serializer is not None:
         try:
-            thing = serializer(thing)
+            serialized = serializer(serialized)
         except Exception as error:
             raise SerializationFailed(
                 f"the {what} serializer raised {type(error).__name__}: {error}"
             ) from error
-    if thing is None or type(thing) is bytes:
-        return thing
-    if isinstance(thing, bytes | bytearray | memoryview):
-        return bytes(thing)
+    if serialized is None or type(serialized) is bytes:
+        return serialized
+    if isinstance(serialized, bytes | bytearray | memoryview):
+        return bytes(serialized)
     if serializer is not None:
-        raise SerializationFailed(f"the {what} serializer gave {type(thing).__name__}, not bytes")
+        raise SerializationFailed(f"the {what} serializer returned {type(serialized).__name__}, not bytes")
     raise TypeError(
-        f"the {what} is {type(thing).__name__}, not bytes: encode it, or give {what}_serializer=…"
+        f"the {what} is {type(serialized).__name__}, not bytes: encode it, or give {what}_serializer=…"
     )

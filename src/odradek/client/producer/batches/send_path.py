@@ -1,5 +1,5 @@
 # cython: annotation_typing=False
-"""The path of a record that needs nothing special, from the user's call into its batch.
+"""The usual path of a record, from the user's call into its batch.
 
 Compiled by Cython (send_path.pxd has the C types), or interpreted as is. A base class of the producer, so
 that nothing lies between a user's `send` and this one.
@@ -11,9 +11,9 @@ from odradek.client.producer.batches.record_preparation import ProducerRecord
 
 
 class SendPath:
-    """`send`, for records of bytes; everything else goes to `_send_with_care` of the class that inherits.
+    """`send`, for records of bytes; other cases are handled by `_send_general` of the subclass.
 
-    What need not wait for other records goes by `_single_batch_sender`.
+    A record that need not wait for others is sent by `_single_batch_sender`.
     """
 
     def __init__(self, accumulator, is_plain):
@@ -40,10 +40,10 @@ class SendPath:
         timestamp=None,
         on_delivery=None,
     ):
-        """Take a record; blocks only for the first metadata of a topic, and while `buffer_memory` is full.
+        """Add a record; blocks only for the first metadata of a topic, and while `buffer_memory` is full.
 
-        `timestamp` is in milliseconds since 1970. What is wrong with the record is raised here; what
-        happens to it later is in the future, and to `on_delivery(error, metadata)`.
+        `timestamp` is in milliseconds since 1970. An invalid record raises here; the result of its delivery
+        goes to the future and to `on_delivery(error, metadata)`.
         """
         if self._is_plain and headers is None:
             future = self._accumulator.send(topic, value, key, partition, None, timestamp, on_delivery)
@@ -51,6 +51,6 @@ class SendPath:
                 if self._accumulator.is_wake_due:
                     self._send_now()
                 return future
-        return self._send_with_care(
+        return self._send_general(
             ProducerRecord(topic, value, key, partition, headers, timestamp), on_delivery
         )

@@ -1,24 +1,24 @@
-"""A batch that a broker finds too large, as two batches: the same records in the same order, no I/O.
+"""Splits a batch that a broker finds too large into two with the same records in the same order. No I/O.
 
-Halves are halved again until they fit, so that nobody must know the limit of the topic. A batch of one
+Halves are halved again until they fit, so that the limit of the topic need not be known. A batch of one
 record cannot be split: that record has failed.
 """
 
 from __future__ import annotations
 
-from odradek.client.producer.batches.batch import ProducerBatch, smallest_room
+from odradek.client.producer.batches.batch import ProducerBatch, smallest_batch_size
 from odradek.client.producer.batches.idempotence import next_sequence
 from odradek.records.batch import NO_SEQUENCE
 from odradek.records.kernels.layout import HEADER_SIZE
 from odradek.records.record import Record, read_records
 
 MAX_DECOMPRESSED_BYTES = 2**31 - 1
-# Distances in time and offset are written anew, and may take more bytes than in a batch of one record.
+# Deltas of time and offset are encoded again, and may take more bytes than in a batch of one record.
 MOST_EXTRA_BYTES = 20
 
 
 def split_batch(batch: ProducerBatch) -> list[ProducerBatch]:
-    """Two batches of about the same size, numbered like the one; whoever waits for it waits for them."""
+    """Two batches of about the same size, with its sequences; threads that wait for it wait for them."""
     assert batch.payload is not None
     records = read_records(batch.payload, max_bytes=MAX_DECOMPRESSED_BYTES)
     middle = _middle(records)
@@ -40,7 +40,7 @@ def _middle(records: list[Record]) -> int:
 
 
 def _size(record: Record) -> int:
-    return smallest_room(record.key, record.value, record.headers) - HEADER_SIZE
+    return smallest_batch_size(record.key, record.value, record.headers) - HEADER_SIZE
 
 
 def _part(batch: ProducerBatch, records: list[Record]) -> ProducerBatch:
@@ -53,7 +53,7 @@ def _part(batch: ProducerBatch, records: list[Record]) -> ProducerBatch:
 
 
 def _share(batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
-    """What the batch had of numbers and of the buffer memory goes to its parts."""
+    """The sequences and the buffer memory of the batch go to its parts."""
     first, second = parts
     first.reserved = batch.reserved // 2
     second.reserved = batch.reserved - first.reserved

@@ -1,1 +1,1 @@
-"""Batches on their way to brokers: the sender, idempotence, failures."""
+"""The sender: sends batches to brokers, and keeps their last failures."""

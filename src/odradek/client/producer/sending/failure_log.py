@@ -1,4 +1,4 @@
-"""What stands between batches and their brokers, so that a batch that times out can say why. No I/O."""
+"""The last failures, to report why a batch timed out. No I/O."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _log = logging.getLogger("odradek.producer")
 
 
 class FailureLog:
-    """The last failure of each thing that can fail: a broker (its id), a partition (its queue), metadata…
+    """The last failure of each source: a broker (its id), a partition (its queue), metadata…
 
     Owned by the sender.
     """
@@ -26,7 +26,7 @@ class FailureLog:
         self._known: dict[object, BaseException] = {}
 
     def note(self, what: object, error: BaseException) -> None:
-        """It failed. A mistake in a broker's settings is worth a word at once: waiting will not mend it."""
+        """Record a failure. A mistake in a broker's settings is logged at once: retries do not help."""
         if isinstance(error, AdvertisedListenerUnreachable) and what not in self._known:
             _log.warning("%s", error)
         else:
@@ -34,16 +34,16 @@ class FailureLog:
         self._known[what] = error
 
     def over(self, what: object) -> None:
-        """It works again."""
+        """Record a success."""
         if self._known:
             self._known.pop(what, None)
 
     def why(self, queue: PartitionQueue, metadata: Metadata) -> BaseException | None:
-        """Why batches of a partition do not get through, as far as known: what lies nearest to the cause."""
+        """Why batches of a partition are not delivered, as far as known."""
         known = self._known
         topic = metadata.topics.get(queue.topic)
         view = topic.partitions.get(queue.partition) if topic is not None else None
         if view is not None and view.leader_id not in metadata.nodes:
-            return broker_error(ErrorCode.LEADER_NOT_AVAILABLE, "nobody leads the partition at present")
+            return broker_error(ErrorCode.LEADER_NOT_AVAILABLE, "the partition has no leader")
         leader = view.leader_id if view is not None else None
         return known.get(leader) or known.get(METADATA) or known.get(PRODUCER_ID) or known.get(queue)

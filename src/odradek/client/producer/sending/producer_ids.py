@@ -1,4 +1,4 @@
-"""Asks for the producer id that makes idempotence possible."""
+"""Requests the producer id for idempotence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from odradek.protocol.messages import InitProducerIdRequest, InitProducerIdRespo
 NO_TRANSACTION_TIMEOUT = 2**31 - 1
 
 
-async def ask_producer_id(brokers: Brokers) -> ProducerId:
+async def request_producer_id(brokers: Brokers) -> ProducerId:
     """A new id with its first epoch, from any broker."""
     request = InitProducerIdRequest(
         transactional_id=None,
@@ -18,6 +18,6 @@ async def ask_producer_id(brokers: Brokers) -> ProducerId:
         producer_id=-1,
         producer_epoch=-1,
     )
-    answer = await brokers.ask_any(request, InitProducerIdResponse)
-    check(answer.error_code)
-    return ProducerId(answer.producer_id, answer.producer_epoch)
+    response = await brokers.send_to_any(request, InitProducerIdResponse)
+    check(response.error_code)
+    return ProducerId(response.producer_id, response.producer_epoch)

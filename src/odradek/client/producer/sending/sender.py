@@ -21,7 +21,7 @@ from odradek.client.errors import BrokerError, ClientError, is_retriable
 from odradek.client.metadata import Node
 from odradek.client.network.background_tasks import BackgroundTasks
 from odradek.client.network.backoff import Backoff
-from odradek.client.network.brokers import STALE_VIEW, Brokers
+from odradek.client.network.brokers import STALE_METADATA_ERRORS, Brokers
 from odradek.client.network.connection import BrokerConnection
 from odradek.client.network.in_flight import CallbackHandler
 from odradek.client.producer.batches.accumulator import Accumulator, PartitionQueue
@@ -31,7 +31,7 @@ from odradek.client.producer.batches.splitting import split_batch
 from odradek.client.producer.config import ProducerConfig
 from odradek.client.producer.errors import DeliveryTimedOut
 from odradek.client.producer.sending.failure_log import METADATA, PRODUCER_ID, FailureLog
-from odradek.client.producer.sending.producer_ids import ask_producer_id
+from odradek.client.producer.sending.producer_ids import request_producer_id
 from odradek.client.producer.statistics import ProducerStatistics
 from odradek.client.producer.transactions.manager import LAST_PRODUCE_OF_V1, TransactionManager
 from odradek.client.producer.transactions.requests import concurrent_pause_ms
@@ -44,7 +44,7 @@ from odradek.protocol.messages import ProduceRequest, ProduceResponse
 from odradek.records.batch import NO_PRODUCER_ID
 from odradek.records.compression import Codec
 
-# The broker does not have the batch, because its number is not the one it waits for.
+# The broker does not have the batch, because it expects another sequence.
 WRONG_NUMBER = frozenset(
     {
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -52,13 +52,13 @@ WRONG_NUMBER = frozenset(
         ErrorCode.INVALID_PRODUCER_EPOCH,
     }
 )
-# The broker does not have the batch, and might take smaller ones.
+# The broker does not have the batch, and may accept smaller ones.
 TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 FIRST_WITH_TOPIC_IDS = 13
 
 
 class Sent(NamedTuple):
-    """One batch in a request that is on its way."""
+    """One batch of a request in flight."""
 
     queue: PartitionQueue
     batch: ProducerBatch
@@ -88,7 +88,7 @@ class Sender:
         """For a producer with a transactional id; set before the first batch is sent."""
         self.first_sequences: dict[TopicPartition, int] = {}
         """Of a transaction that another process began, the sequences where this one continues."""
-        self._answer_waiters: list[asyncio.Future[None]] = []
+        self._in_flight_waiters: list[asyncio.Future[None]] = []
         self.active: dict[PartitionQueue, None] = {}
         self._tasks = BackgroundTasks("sender", self._loop, self.pump)
         self._timer: asyncio.TimerHandle | None = None
@@ -131,7 +131,7 @@ class Sender:
             expires_ms = self._expire(now_ms)
             while self.active and self._send_one_request_each(now_ms):
                 pass
-            sleeps_until_ms = accumulator.fall_asleep(linger_ms)
+            sleeps_until_ms = accumulator.prepare_to_wait(linger_ms)
         retries_ms = min(map(_retry_at_ms, self.active), default=math.inf)
         self._schedule_pump(min(sleeps_until_ms, expires_ms, retries_ms), now_ms)
         if accumulator.topics and self.brokers.metadata.needs_refresh(
@@ -164,7 +164,7 @@ class Sender:
     ) -> None:
         """Handle a response to `SingleBatchSender` that is not a plain success."""
         version = connection.versions.best(ApiKey.PRODUCE)
-        self._answered(connection, version, [Sent(queue, batch)], frame, error)
+        self._on_response(connection, version, [Sent(queue, batch)], frame, error)
 
     def _schedule_pump(self, at_ms: float, now_ms: float) -> None:
         """Pump again at a time. A timer that is too early costs less than setting another."""
@@ -258,10 +258,10 @@ class Sender:
         self.statistics.count_request(len(group), sum(len(batch.payload or b"") for _, batch in group))
         try:
             if acks == 0:
-                connection.send_unanswered(request, version)
+                connection.send_without_response(request, version)
                 self._all_delivered(group)
                 return
-            answered = CallbackHandler(partial(self._answered, connection, version, group))
+            answered = CallbackHandler(partial(self._on_response, connection, version, group))
             connection.send_for(answered, request, version)
         except ClientError as error:
             self._all_retry(group, error)
@@ -271,7 +271,7 @@ class Sender:
         is_v1 = self.transactions is not None and not self.transactions.uses_v2
         return connection.versions.best(ApiKey.PRODUCE, LAST_PRODUCE_OF_V1 if is_v1 else None)
 
-    def _answered(
+    def _on_response(
         self,
         connection: BrokerConnection,
         version: int,
@@ -285,19 +285,19 @@ class Sender:
                 self._all_retry(group, error)
             else:
                 self._handle_frame(version, frame, group)
-        if self._answer_waiters:
-            self._notify_if_all_answered()
+        if self._in_flight_waiters:
+            self._notify_if_none_in_flight()
         # Without batches left the last pump has set the timer.
         if self.active:
             connection.after_responses(self.pump)
 
     def _handle_frame(self, version: int, frame: memoryview, group: list[Sent]) -> None:
         try:
-            answer = decode_response(ApiKey.PRODUCE, version, frame)[1]
+            response = decode_response(ApiKey.PRODUCE, version, frame)[1]
         except ProtocolError as problem:
             self._all_retry(group, problem)
         else:
-            self._handle_response(cast("ProduceResponse", answer), group)
+            self._handle_response(cast("ProduceResponse", response), group)
 
     def _request(self, version: int, group: list[Sent]) -> ProduceRequest:
         topics: dict[str, list[ProduceRequest.TopicData.PartitionData]] = {}
@@ -315,21 +315,21 @@ class Sender:
                 request.topic_data.append(ProduceRequest.TopicData(name=name, partition_data=rows))
         return request
 
-    def _handle_response(self, answer: ProduceResponse, group: list[Sent]) -> None:
+    def _handle_response(self, response: ProduceResponse, group: list[Sent]) -> None:
         names = self.brokers.metadata.names
         rows: dict[tuple[str, int], ProduceResponse.Responses.PartitionResponses] = {}
-        for topic in answer.responses:
+        for topic in response.responses:
             name = topic.name or names.get(topic.topic_id, "")
             for row in topic.partition_responses:
                 rows[name, row.index] = row
-        for endpoint in answer.node_endpoints:
+        for endpoint in response.node_endpoints:
             self.brokers.metadata.add_node(
                 Node(endpoint.node_id, endpoint.host, endpoint.port, endpoint.rack)
             )
         for sent in group:
             result = rows.get((sent.queue.topic, sent.queue.partition))
             if result is None:
-                self._retry(sent, broker_error(ErrorCode.UNKNOWN_TOPIC_ID, "the answer leaves it out"))
+                self._retry(sent, broker_error(ErrorCode.UNKNOWN_TOPIC_ID, "the response lacks it"))
             elif result.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
                 sent.queue.order.delivered(sent.batch)
                 self.failures.over(sent.queue)
@@ -347,7 +347,7 @@ class Sender:
         is_news = self.brokers.metadata.take_leader(
             partition, row.current_leader.leader_id, row.current_leader.leader_epoch
         )
-        if row.error_code in STALE_VIEW and not is_news:
+        if row.error_code in STALE_METADATA_ERRORS and not is_news:
             self.brokers.metadata.mark_stale()
         if row.error_code in WRONG_NUMBER and sent.batch.base_sequence >= 0:
             self._renumber(sent, error)
@@ -402,7 +402,7 @@ class Sender:
             self._retry(sent, error)
 
     def _retry(self, sent: Sent, error: BaseException) -> None:
-        """Send it again later, unless its time or its retries are over."""
+        """Send it again later, unless its delivery timeout or its retries are used up."""
         batch, order = sent.batch, sent.queue.order
         if batch.is_done or self._is_over or batch.attempts >= self.config.retries or not is_retriable(error):
             order.failed(batch)
@@ -434,7 +434,7 @@ class Sender:
     # The end of a transaction.
 
     def drop_unsent(self, error: BaseException) -> None:
-        """Fail the batches that are not on their way to a broker."""
+        """Fail the batches that are not in flight."""
         with self.lock:
             unsent = self.accumulator.take_unsent()
             for queue in self._queues():
@@ -450,17 +450,17 @@ class Sender:
                 self.statistics.count_failed(batch.count)
             self.accumulator.complete(batch, NO_OFFSET, -1, error)
 
-    async def wait_until_answered(self) -> None:
-        """Wait until no batch is on its way to a broker."""
+    async def wait_until_none_in_flight(self) -> None:
+        """Wait until no batch is in flight."""
         waiter = self._loop.create_future()
-        self._answer_waiters.append(waiter)
-        self._notify_if_all_answered()
+        self._in_flight_waiters.append(waiter)
+        self._notify_if_none_in_flight()
         await waiter
 
-    def _notify_if_all_answered(self) -> None:
+    def _notify_if_none_in_flight(self) -> None:
         if any(queue.order is not None and queue.order.sent for queue in self._queues()):
             return
-        waiters, self._answer_waiters = self._answer_waiters, []
+        waiters, self._in_flight_waiters = self._in_flight_waiters, []
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
@@ -474,7 +474,7 @@ class Sender:
         return {order.partition: order.sequence for order in orders}
 
     def continue_sequences(self, sequences: Mapping[TopicPartition, int]) -> None:
-        """Number the next batches as another process would; nothing may be on its way."""
+        """Number the next batches as another process would; nothing may be in flight."""
         with self.lock:
             self.first_sequences = dict(sequences)
             for queue in self._queues():
@@ -519,7 +519,7 @@ class Sender:
 
     async def _get_producer_id(self) -> None:
         try:
-            self.producer = await ask_producer_id(self.brokers)
+            self.producer = await request_producer_id(self.brokers)
             self.failures.over(PRODUCER_ID)
         except (ClientError, BrokerError) as error:
             if is_retriable(error):
@@ -527,7 +527,7 @@ class Sender:
                 await asyncio.sleep(self.config.retry_backoff_ms / 1000)
                 return
             # A fatal error: all batches and all later sends fail.
-            self.accumulator.refuse(error)
+            self.accumulator.fail_sends(error)
             self.accumulator.fail_all(error)
 
 

@@ -45,7 +45,7 @@ cdef class SingleBatchSender:
     cdef double _max_idle_ms
     cdef DirectRead _direct_read
     cdef long long _in_a_row
-    cdef double _answered_at_s
+    cdef double _responded_at_s
 
     @cython.locals(is_sent=bint)
     cpdef bint send(self) except -1
@@ -59,7 +59,7 @@ cdef class SingleBatchSender:
     cdef ProducerBatch _next_batch(self, Route route, double now_ms)
     cdef Route _find_route(self, PartitionQueue queue)
     @cython.locals(base_offset="long long")
-    cdef answered(self, Route route, ProducerBatch batch, frame)
+    cdef on_response(self, Route route, ProducerBatch batch, frame)
     @cython.locals(now_s=double)
     cdef _start_direct_read_if_frequent(self, BrokerConnection connection)
     @cython.locals(base_offset="long long")

@@ -77,7 +77,7 @@ class SingleBatchResponse(ResponseHandler):
 
     def set_result(self, frame: memoryview, /) -> None:
         """On the loop: the response arrived."""
-        self._owner.answered(self._route, self._batch, frame)
+        self._owner.on_response(self._route, self._batch, frame)
 
     def handle(self, frame: memoryview) -> bool:
         """On a thread that reads directly: the response arrived."""
@@ -98,7 +98,6 @@ class SingleBatchSender:
     __slots__ = (
         "_accumulator",
         "_active",
-        "_answered_at_s",
         "_direct_read",
         "_failures",
         "_in_a_row",
@@ -108,6 +107,7 @@ class SingleBatchSender:
         "_max_idle_ms",
         "_may_follow",
         "_metadata",
+        "_responded_at_s",
         "_routes",
         "_sender",
         "_statistics",
@@ -124,7 +124,7 @@ class SingleBatchSender:
         self._routes: dict[PartitionQueue, Route] = {}
         self._direct_read: DirectRead | None = None
         self._in_a_row = 0
-        self._answered_at_s = 0.0
+        self._responded_at_s = 0.0
         # Their requests have a transactional id, which templates have not.
         self._is_transactional = sender.config.transactional_id is not None
         self._is_idempotent = sender.config.enable_idempotence
@@ -161,7 +161,7 @@ class SingleBatchSender:
             route = None  # nobody waits for the response: the loop must read it
         batch = None if route is None else self._next_batch(route, now_ms)
         if route is None or batch is None:
-            self._accumulator.list_again(queue)
+            self._accumulator.add_ready(queue)
             return False
         payload = batch.payload
         assert payload is not None
@@ -223,7 +223,7 @@ class SingleBatchSender:
         )
         return Route(metadata.edition, queue, order, connection, template)
 
-    def answered(self, route: Route, batch: ProducerBatch, frame: memoryview) -> None:
+    def on_response(self, route: Route, batch: ProducerBatch, frame: memoryview) -> None:
         """On the loop: the response arrived."""
         base_offset: int = route.template.base_offset(frame)
         if base_offset < 0:
@@ -244,8 +244,8 @@ class SingleBatchSender:
 
     def _start_direct_read_if_frequent(self, connection: BrokerConnection) -> None:
         now_s = monotonic_seconds()
-        self._in_a_row = self._in_a_row + 1 if now_s - self._answered_at_s < _SOON_S else 0
-        self._answered_at_s = now_s
+        self._in_a_row = self._in_a_row + 1 if now_s - self._responded_at_s < _SOON_S else 0
+        self._responded_at_s = now_s
         if self._in_a_row >= _DIRECT_READ_AFTER:
             self._direct_read = connection.start_direct_read(_MAX_IDLE_S)
 

@@ -1,10 +1,10 @@
-"""What can go wrong in a transaction, by what can be done about it.
+"""Errors of transactions, by what can be done about them.
 
     TransactionError
-      TransactionStateError        a call that does not fit the present state; nothing has changed
+      TransactionStateError        a call that is not allowed in the present state; nothing has changed
       TransactionAborted           a record that was not sent because its transaction was aborted
       AbortableTransactionError    the transaction can only be aborted; after that a new one may begin
-      FatalTransactionError        this producer cannot go on: close it
+      FatalTransactionError        this producer must be closed
         ProducerFencedError        another producer with the same transactional id has taken over
 
 The last three have the error of the broker or the client as their `__cause__`, if there was one.
@@ -29,11 +29,11 @@ _FATAL = _FENCED | {
 
 
 class TransactionError(ClientError):
-    """A transaction did not go as its caller wanted."""
+    """The base of all errors of transactions."""
 
 
 class TransactionStateError(TransactionError):
-    """A call that does not fit the present state of the producer; nothing has changed."""
+    """A call that is not allowed in the present state of the producer; nothing has changed."""
 
 
 class TransactionAborted(TransactionError):
@@ -45,7 +45,7 @@ class AbortableTransactionError(TransactionError):
 
 
 class FatalTransactionError(TransactionError):
-    """This producer can have no more transactions: close it, and make a new one."""
+    """This producer can have no more transactions: close it, and create a new one."""
 
 
 class ProducerFencedError(FatalTransactionError):
@@ -55,8 +55,8 @@ class ProducerFencedError(FatalTransactionError):
 def transaction_error(error: BaseException, *, from_partition: bool = False) -> TransactionError:
     """The error of the transaction in which a request or a batch failed with `error`.
 
-    `from_partition`: the leader of a partition said so. Only the coordinator knows that a producer is fenced
-    or has no transaction: it is asked by the abort that follows.
+    `from_partition`: reported by the leader of a partition. Only the coordinator knows that a producer is
+    fenced or has no transaction: the abort that follows reports that.
     """
     if isinstance(error, TransactionError):
         return error

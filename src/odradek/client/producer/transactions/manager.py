@@ -1,7 +1,7 @@
 """The transactions of one producer: begins and ends them, and decides what the sender may send.
 
-Lives on the producer's loop. A transaction that fails takes no more records, and what was not sent of it
-fails; requests that are on their way are waited for before the transaction is ended.
+Lives on the producer's loop. A transaction that fails accepts no more records, and its unsent records fail;
+the transaction is ended when no request is in flight.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class BatchSender(Protocol):
     producer: ProducerId | None
 
     def drop_unsent(self, error: BaseException) -> None:
-        """Fail the batches that are not on their way to a broker."""
+        """Fail the batches that are not in flight."""
 
-    async def wait_until_answered(self) -> None:
-        """Wait until no batch is on its way to a broker."""
+    async def wait_until_none_in_flight(self) -> None:
+        """Wait until no batch is in flight."""
 
     def continue_sequences(self, sequences: Mapping[TopicPartition, int]) -> None:
         """Number the next batches as another process would."""
@@ -118,7 +118,7 @@ class TransactionManager:
 
     def _refuse_records(self) -> None:
         phase = self._state.phase
-        self._accumulator.hold(self._state.error or TransactionStateError(f"send: {phase.value}"))
+        self._accumulator.reject_records(self._state.error or TransactionStateError(f"send: {phase.value}"))
 
     # For users.
 
@@ -126,11 +126,11 @@ class TransactionManager:
         """Get an id and an epoch; earlier producers with this transactional id are fenced."""
         state = self._state
         state.require("init_transactions", Phase.UNINITIALIZED)
-        state.initialized(await self._ask_for_id())
+        state.initialized(await self._request_id())
         self._sender.producer = state.producer
         self._refuse_records()
 
-    async def _ask_for_id(self, current: ProducerId | None = None) -> ProducerId:
+    async def _request_id(self, current: ProducerId | None = None) -> ProducerId:
         try:
             if current is None:
                 return await self._requests.init_producer_id(self._timeout_ms)
@@ -139,10 +139,10 @@ class TransactionManager:
             raise self._failure(error) from error
 
     def begin(self) -> None:
-        """Open a transaction: records are taken from now on."""
+        """Open a transaction: records are accepted from now on."""
         self._state.require("begin_transaction", Phase.READY)
         self._state.begun()
-        self._accumulator.release()
+        self._accumulator.accept_records()
 
     async def send_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: ConsumerGroupMetadata
@@ -162,7 +162,7 @@ class TransactionManager:
             raise self._failure(error) from error
 
     def begin_commit(self) -> None:
-        """Take no more records; `commit` follows when all are delivered. Allowed again after a time-out."""
+        """Accept no more records; `commit` follows when all are delivered. Allowed again after a time-out."""
         self._state.require("commit_transaction", Phase.IN_TRANSACTION, Phase.COMMITTING)
         self._state.phase = Phase.COMMITTING
         self._refuse_records()
@@ -178,7 +178,7 @@ class TransactionManager:
         state.begin_abort()
         self._refuse_records()
         self._sender.drop_unsent(state.error or TransactionAborted("the transaction was aborted"))
-        await self._sender.wait_until_answered()
+        await self._sender.wait_until_none_in_flight()
         async with self._adding:
             await self._end(commits=False)
 
@@ -229,9 +229,9 @@ class TransactionManager:
     async def join(self, producer: ProducerId, sequences: Mapping[TopicPartition, int]) -> None:
         """Send records in a transaction that another process began and will end."""
         self._state.require("join_transaction", Phase.UNINITIALIZED, Phase.JOINED, Phase.JOINED_ERROR)
-        await self._sender.wait_until_answered()
+        await self._sender.wait_until_none_in_flight()
         await self._requests.connect()
         self._state.joined(producer)
         self._sender.producer = producer
         self._sender.continue_sequences(sequences)
-        self._accumulator.release()
+        self._accumulator.accept_records()

@@ -1,4 +1,4 @@
-"""The requests of a transaction, each to the broker that coordinates it, repeated until the time is over.
+"""The requests of a transaction, each to its coordinator, repeated until the timeout.
 
 In transactions v1 a client adds partitions (AddPartitionsToTxn) and groups (AddOffsetsToTxn) before it uses
 them. In v2 (KIP-890, the finalized feature `transaction.version` is 2) brokers add them, and EndTxn returns
@@ -51,7 +51,7 @@ Result = TypeVar("Result")
 
 
 def concurrent_pause_ms(attempts: int) -> int:
-    """The pause while the coordinator still writes the markers of the transaction before: 1 ms to 16 ms."""
+    """The pause while the coordinator still writes the markers of the previous transaction: 1 ms to 16 ms."""
     return 1 << min(attempts, 4)
 
 
@@ -71,43 +71,43 @@ class TransactionRequests:
     async def connect(self) -> None:
         """Find the coordinator, and which version of transactions it has."""
 
-        async def nothing(_: BrokerConnection) -> None:
+        async def no_result(_: BrokerConnection) -> None:
             return None
 
-        await self._at_coordinator("finding the transaction coordinator", nothing)
+        await self._at_coordinator("finding the transaction coordinator", no_result)
         self._choose_version()
 
     async def ensure_version(self) -> None:
-        """Find out the version of the present transaction, unless an earlier request has told it."""
+        """Find out the version of the present transaction, unless an earlier request has done so."""
         if not self._is_chosen:
             await self.connect()
 
     def _choose_version(self) -> None:
         """The next transaction has the version that the cluster had at the last request.
 
-        An end whose answer was lost must be repeated in its version: that of v2 has raised the epoch.
+        An EndTxn whose response was lost must be repeated in its version: that of v2 has raised the epoch.
         """
         self.uses_v2, self._is_chosen = self._has_v2, True
 
     async def init_producer_id(
         self, transaction_timeout_ms: int, current: ProducerId = NO_PRODUCER
     ) -> ProducerId:
-        """An id and an epoch that fence every earlier producer; an open transaction of theirs is aborted.
+        """A new id and epoch; earlier producers are fenced, and their open transaction is aborted.
 
         With `current` only its epoch is raised (KIP-360): PRODUCER_FENCED if another one has taken over.
         """
 
-        async def ask(connection: BrokerConnection) -> ProducerId:
+        async def call(connection: BrokerConnection) -> ProducerId:
             request = InitProducerIdRequest(
                 transactional_id=self.transactional_id, transaction_timeout_ms=transaction_timeout_ms
             )
             if connection.versions.best(ApiKey.INIT_PRODUCER_ID) >= _FIRST_INIT_WITH_EPOCH:
                 request.producer_id, request.producer_epoch = current
-            answer = await connection.ask(request, InitProducerIdResponse)
-            check(answer.error_code)
-            return ProducerId(answer.producer_id, answer.producer_epoch)
+            response = await connection.send_request(request, InitProducerIdResponse)
+            check(response.error_code)
+            return ProducerId(response.producer_id, response.producer_epoch)
 
-        producer = await self._at_coordinator("initializing transactions", ask)
+        producer = await self._at_coordinator("initializing transactions", call)
         self._choose_version()
         return producer
 
@@ -118,7 +118,7 @@ class TransactionRequests:
             by_topic.setdefault(partition.topic, []).append(partition.partition)
         topic_class = AddPartitionsToTxnRequest.V3AndBelowTopics
 
-        async def ask(connection: BrokerConnection) -> None:
+        async def call(connection: BrokerConnection) -> None:
             request = AddPartitionsToTxnRequest(
                 v3_and_below_transactional_id=self.transactional_id,
                 v3_and_below_producer_id=producer.producer_id,
@@ -127,31 +127,31 @@ class TransactionRequests:
                     topic_class(name=name, partitions=numbers) for name, numbers in by_topic.items()
                 ],
             )
-            answer = await connection.ask(
+            response = await connection.send_request(
                 request, AddPartitionsToTxnResponse, max_version=_LAST_ADD_PARTITIONS_OF_CLIENTS
             )
             codes = {
                 TopicPartition(topic.name, row.partition_index): row.partition_error_code
-                for topic in answer.results_by_topic_v3_and_below
+                for topic in response.results_by_topic_v3_and_below
                 for row in topic.results_by_partition
             }
             _check_all(codes)
 
-        await self._at_coordinator("adding partitions to the transaction", ask)
+        await self._at_coordinator("adding partitions to the transaction", call)
 
     async def add_offsets(self, producer: ProducerId, group_id: str) -> None:
         """Add the offsets of a group to the transaction (v1)."""
 
-        async def ask(connection: BrokerConnection) -> None:
+        async def call(connection: BrokerConnection) -> None:
             request = AddOffsetsToTxnRequest(
                 transactional_id=self.transactional_id,
                 producer_id=producer.producer_id,
                 producer_epoch=producer.epoch,
                 group_id=group_id,
             )
-            check((await connection.ask(request, AddOffsetsToTxnResponse)).error_code)
+            check((await connection.send_request(request, AddOffsetsToTxnResponse)).error_code)
 
-        await self._at_coordinator("adding a group to the transaction", ask)
+        await self._at_coordinator("adding a group to the transaction", call)
 
     async def commit_offsets(
         self,
@@ -161,20 +161,20 @@ class TransactionRequests:
     ) -> None:
         """Write offsets of a group that count when the transaction is committed."""
 
-        async def ask(connection: BrokerConnection) -> None:
+        async def call(connection: BrokerConnection) -> None:
             highest = None if self.uses_v2 else _LAST_OFFSET_COMMIT_OF_V1
             version = connection.versions.best(ApiKey.TXN_OFFSET_COMMIT, highest)
             request = self._offset_commit(version, producer, group, offsets)
-            answer = await connection.ask(request, TxnOffsetCommitResponse, max_version=highest)
+            response = await connection.send_request(request, TxnOffsetCommitResponse, max_version=highest)
             codes = {
                 TopicPartition(topic.name, row.partition_index): row.error_code
-                for topic in answer.topics
+                for topic in response.topics
                 for row in topic.partitions
             }
             _check_all(codes)
 
         await self._retry(
-            "committing offsets in the transaction", ask, group.group_id, KeyType.GROUP, self._timeout_ms
+            "committing offsets in the transaction", call, group.group_id, KeyType.GROUP, self._timeout_ms
         )
 
     def _offset_commit(
@@ -211,40 +211,42 @@ class TransactionRequests:
     async def end(self, producer: ProducerId, *, commits: bool) -> ProducerId:
         """Commit or abort; returns the id and the epoch of the next transaction."""
 
-        async def ask(connection: BrokerConnection) -> ProducerId:
+        async def call(connection: BrokerConnection) -> ProducerId:
             request = EndTxnRequest(
                 transactional_id=self.transactional_id,
                 producer_id=producer.producer_id,
                 producer_epoch=producer.epoch,
                 committed=commits,
             )
-            answer = await connection.ask(
+            response = await connection.send_request(
                 request, EndTxnResponse, max_version=None if self.uses_v2 else _LAST_END_OF_V1
             )
-            check(answer.error_code)
+            check(response.error_code)
             return (
-                producer if answer.producer_id < 0 else ProducerId(answer.producer_id, answer.producer_epoch)
+                producer
+                if response.producer_id < 0
+                else ProducerId(response.producer_id, response.producer_epoch)
             )
 
-        following = await self._at_coordinator("committing" if commits else "aborting the transaction", ask)
+        following = await self._at_coordinator("committing" if commits else "aborting the transaction", call)
         self._choose_version()
         return following
 
     async def _at_coordinator(
-        self, what: str, ask: Callable[[BrokerConnection], Awaitable[Result]]
+        self, what: str, call: Callable[[BrokerConnection], Awaitable[Result]]
     ) -> Result:
-        def ask_coordinator(connection: BrokerConnection) -> Awaitable[Result]:
+        def call_coordinator(connection: BrokerConnection) -> Awaitable[Result]:
             self._has_v2 = connection.versions.features.get(FEATURE, 0) >= _FIRST_WITH_V2
-            return ask(connection)
+            return call(connection)
 
         return await self._retry(
-            what, ask_coordinator, self.transactional_id, KeyType.TRANSACTION, self._timeout_ms
+            what, call_coordinator, self.transactional_id, KeyType.TRANSACTION, self._timeout_ms
         )
 
     async def _retry(
         self,
         what: str,
-        ask: Callable[[BrokerConnection], Awaitable[Result]],
+        call: Callable[[BrokerConnection], Awaitable[Result]],
         key: str,
         key_type: KeyType,
         timeout_ms: int,
@@ -256,7 +258,7 @@ class TransactionRequests:
             node_id = await coordinators.find(key, key_type)
             try:
                 connection = await brokers.connection(node_id, _PURPOSE)
-                return await _ask_patiently(ask, connection)
+                return await _call_until_completed(call, connection)
             except ClientError:
                 coordinators.forget(key, key_type)
                 raise
@@ -268,14 +270,14 @@ class TransactionRequests:
         return await brokers.retry(what, attempt, timeout_ms=timeout_ms)
 
 
-async def _ask_patiently(
-    ask: Callable[[BrokerConnection], Awaitable[Result]], connection: BrokerConnection
+async def _call_until_completed(
+    call: Callable[[BrokerConnection], Awaitable[Result]], connection: BrokerConnection
 ) -> Result:
-    """Ask again soon while the transaction before is being completed; the caller has a time-out."""
+    """Repeat the request while the previous transaction is being completed; the caller has a time-out."""
     attempts = 0
     while True:
         try:
-            return await ask(connection)
+            return await call(connection)
         except BrokerError as error:
             if error.error_code != ErrorCode.CONCURRENT_TRANSACTIONS:
                 raise
@@ -284,7 +286,7 @@ async def _ask_patiently(
 
 
 def _check_all(codes: Mapping[TopicPartition, int]) -> None:
-    """Raise the error of a partition; one that does not pass with time goes first."""
+    """Raise the error of a partition; one that is not retriable goes first."""
     errors = [broker_error(code, str(partition)) for partition, code in codes.items() if code]
     for error in sorted(errors, key=_order):
         raise error

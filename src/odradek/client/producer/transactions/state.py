@@ -24,7 +24,7 @@ from odradek.common.ids import TopicPartition
 
 
 class Phase(Enum):
-    """Where a producer is between two transactions."""
+    """The phase of a producer's transaction."""
 
     UNINITIALIZED = "init_transactions() was not called"
     READY = "no transaction was begun"
@@ -38,7 +38,7 @@ class Phase(Enum):
 
 
 class TransactionState:
-    """What one producer knows of its transaction. Owned by the manager."""
+    """The transaction of one producer. Owned by the manager."""
 
     def __init__(self) -> None:
         self.phase = Phase.UNINITIALIZED
@@ -51,7 +51,7 @@ class TransactionState:
         self.is_started = False
         """Whether the coordinator may know of the transaction, so that it must be ended there."""
         self.is_end_sent = False
-        """Whether the coordinator was asked to end it, so that the other end is not possible any more."""
+        """Whether EndTxn was sent, so that the other outcome is not possible any more."""
         self.needs_new_epoch = False
         """Whether a numbered batch failed, so that its sequence must not be continued."""
 
@@ -64,7 +64,7 @@ class TransactionState:
         raise TransactionStateError(f"{call}: {self.phase.value}")
 
     def initialized(self, producer: ProducerId) -> None:
-        """The coordinator gave an id and an epoch."""
+        """The coordinator has returned an id and an epoch."""
         self.phase, self.producer = Phase.READY, producer
         self._clear()
 

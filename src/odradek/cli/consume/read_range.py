@@ -15,7 +15,7 @@ from odradek.common.ids import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class ReadRange:
     """The start offset of each partition, and the exclusive stop offset if a stop time was given."""
 
     starts: Mapping[TopicPartition, int]
@@ -36,9 +36,9 @@ async def wanted_partitions(
     return [TopicPartition(topic, number) for number in dict.fromkeys(partitions) or range(count)]
 
 
-async def find_places(
+async def find_read_range(
     admin: AsyncAdmin, wanted: list[TopicPartition], span: Span, isolation_level: IsolationLevel
-) -> Places:
+) -> ReadRange:
     """The offsets of a span; partitions with nothing to read are left out."""
 
     async def offsets(at: int) -> dict[TopicPartition, int]:
@@ -60,4 +60,4 @@ async def find_places(
     # No record has a timestamp that late: stop at the current end.
     stops = {partition: offset if offset >= 0 else latest[partition] for partition, offset in stops.items()}
     left = {one: start for one, start in starts.items() if one not in stops or start < stops[one]}
-    return Places(left, stops)
+    return ReadRange(left, stops)

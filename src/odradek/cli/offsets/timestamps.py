@@ -1,4 +1,4 @@
-"""Moments on the command line: a word, milliseconds since 1970, or a date."""
+"""Timestamps on the command line: a word, milliseconds since 1970, or a date."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from odradek.cli.options import UsageProblem
 WORDS = {"latest": -1, "earliest": -2, "max-timestamp": -3, "earliest-local": -4, "latest-tiered": -5}
 
 
-def parse_moment(text: str) -> int:
-    """What ListOffsets takes: a negative number for a word, else milliseconds since 1970.
+def parse_timestamp(text: str) -> int:
+    """The timestamp of ListOffsets: a negative number for a word, else milliseconds since 1970.
 
     A date without a time zone is in local time.
     """
@@ -32,6 +32,6 @@ def parse_date_ms(text: str) -> int:
     except ValueError:
         words = ", ".join(WORDS)
         raise UsageProblem(
-            f"{text!r} is no moment; give {words}, milliseconds since 1970, "
+            f"{text!r} is not a timestamp; give {words}, milliseconds since 1970, "
             "or a date such as 2026-01-31T12:00"
         ) from None

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _OWN = ("key", "topic", "partition", "offset", "timestamp")
 _OWN_DDL = "`_key` binary, `_topic` string, `_partition` int, `_offset` bigint, `_timestamp` timestamp"
+_WITH_END = "array<struct<_odradek_end: int>>"
 BAD_RECORD = "odradek: bad record"
 """Begins the error of a query that stops at a bad record."""
 
@@ -29,16 +30,16 @@ def decoded(raw: DataFrame, source: TopicSource) -> DataFrame:
     if schema.format == "text":
         text = F.col("value").cast("string").alias("value")
         return raw.select(text, *_own_columns())
-    found = _parsed(raw, schema)
-    good = F.col("_error").isNull()
+    otherwise = F.lit(False)
     if source.bad_records == "stop":
-        good = F.when(good, F.lit(True)).otherwise(F.raise_error(_place_and_reason(schema)).cast("boolean"))
-    return found.filter(good).drop("_error", "_value")
+        otherwise = F.raise_error(_place_and_reason(schema)).cast("boolean")
+    good = F.when(F.col("_error").isNull(), _here()).otherwise(otherwise)
+    return _parsed(raw, schema).filter(good).drop("_error", "_value")
 
 
 def dead_letters(raw: DataFrame, source: TopicSource) -> DataFrame:
     """The records that do not fit: key and value as they were, and where they were as headers."""
-    bad = _parsed(raw, source.schema).filter(F.col("_error").isNotNull())
+    bad = _parsed(raw, source.schema).filter(F.when(F.col("_error").isNotNull(), _here()))
     headers = {
         "odradek.topic": F.col("_topic"),
         "odradek.partition": F.col("_partition"),
@@ -52,6 +53,16 @@ def dead_letters(raw: DataFrame, source: TopicSource) -> DataFrame:
     ]
     key, value = F.col("_key").alias("key"), F.col("_value").alias("value")
     return bad.select(key, value, F.array(*rows).alias("headers"))
+
+
+def _here() -> Column:
+    """True, by an expression that Spark takes for one that changes from call to call.
+
+    A filter that has it stays alone. Otherwise Spark may join it with conditions of later steps, and ask some
+    of them first: a bad record has no id, so that `id > 0` would pass over it. A column that has it keeps
+    filters above it. Otherwise Spark moves them below, and decodes again for each mention of a column.
+    """
+    return F.spark_partition_id() >= 0
 
 
 def _own_columns() -> list[Column]:
@@ -72,19 +83,36 @@ def _parsed(raw: DataFrame, schema: Schema) -> DataFrame:
 
 def _parsed_json(raw: DataFrame, schema: Schema) -> DataFrame:
     fields = StructType.fromDDL(f"{ddl(schema.fields)}, `_corrupt` string")
-    payload = F.col("value")
-    if schema.skip_bytes:
-        payload = F.substring(payload, schema.skip_bytes + 1, 2**31 - 1)
-    parsed = F.from_json(payload.cast("string"), fields, {"columnNameOfCorruptRecord": "_corrupt"})
+    parsed = F.from_json(_text(F.col("value"), schema), fields, {"columnNameOfCorruptRecord": "_corrupt"})
     rows = raw.select(parsed.alias("_parsed"), F.col("value").alias("_value"), *_own_columns())
+    text = _text(F.col("_value"), schema)
     misfits = F.col("_parsed").isNull() | F.col("_parsed._corrupt").isNotNull()
+    misfits = misfits | ~F.is_valid_utf8(text) | ~_is_one_value(text)
     for field in schema.fields:
         if not field.nullable:
             misfits = misfits | F.col("_parsed")[field.name].isNull()
-    error = F.when(F.col("_value").isNotNull() & misfits, F.lit("does not fit"))
+    error = F.when(F.col("_value").isNotNull() & _here() & misfits, F.lit("does not fit"))
     columns = [F.col("_parsed")[field.name].alias(field.name) for field in schema.fields]
     own = [F.col(f"_{name}") for name in _OWN]
     return rows.select(*columns, *own, error.alias("_error"), "_value")
+
+
+def _text(value: Column, schema: Schema) -> Column:
+    if schema.skip_bytes:
+        value = F.substring(value, schema.skip_bytes + 1, 2**31 - 1)
+    return value.cast("string")
+
+
+def _is_one_value(text: Column) -> Column:
+    """Whether nothing comes after the object that a text begins with: Spark reads no further than its end.
+
+    It does if the first closing brace is the last character. Other texts are read a second time, as the first
+    element of an array with one more.
+    """
+    trimmed = F.rtrim(text, F.lit(" \t\r\n"))
+    elements = F.from_json(F.concat(F.lit("["), text, F.lit(',{"_odradek_end":0}]')), _WITH_END)
+    has_two = elements.getField("_odradek_end").eqNullSafe(F.array(F.lit(None).cast("int"), F.lit(0)))
+    return (F.instr(trimmed, "}") == F.length(trimmed)) | has_two
 
 
 def _reason(schema: Schema) -> Column:

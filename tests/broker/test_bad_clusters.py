@@ -19,7 +19,7 @@ from odradek.coordination.errors import NodeExists
 from odradek.coordination.store import Store
 from odradek.coordination.urls import open_store
 from odradek.protocol.api_key import ApiKey
-from odradek.protocol.messages import CreateTopicsRequest, FetchRequest
+from odradek.protocol.messages import AlterPartitionReassignmentsRequest, CreateTopicsRequest, FetchRequest
 
 from .on_this_loop import run, until
 from .together import Brokers, brokers_together
@@ -119,6 +119,93 @@ def test_a_damaged_state_of_a_partition_keeps_only_that_one_offline(
 
     run(main)
     assert "the state of orders-0 cannot be read" in caplog.text
+
+
+def test_a_damaged_topic_keeps_its_records_and_is_served_again_when_it_is_repaired(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with brokers_together(tmp_path, 3) as brokers:
+            await brokers.create_topic("orders", {0: [1, 2, 3]})
+            await brokers.create_topic("others", {0: [1, 2, 3]})
+            assert await produce(brokers, "orders", b"before") == ErrorCode.NONE
+            store = await a_session(tmp_path)
+            intact = (await store.get(f"{paths.TOPICS}/orders")).payload
+            await store.set(f"{paths.TOPICS}/orders", b"{}")
+            await brokers.stop(1)
+            await until(lambda: any(one.node.controller.is_active for one in brokers.running.values()))
+            await until(lambda: brokers.leader("others") == 2)
+            assert await produce(brokers, "others", b"goes on") == ErrorCode.NONE
+            assert brokers.leader("orders") == 2
+            assert await produce(brokers, "orders", b"goes on") == ErrorCode.NONE
+            await brokers.start(1)
+
+            await store.set(f"{paths.TOPICS}/orders", intact)
+            await until(lambda: len(isr_of(brokers, "orders", seen_by=1)) == 3)
+            assert await produce(brokers, "orders", b"after") == ErrorCode.NONE
+            for server in brokers.running.values():
+                assert server.services.replicas.get("orders", 0).log.log_end_offset == 3
+            await store.close()
+
+    run(main)
+    assert "topic orders in the store is ignored" in caplog.text
+    assert not list(tmp_path.glob("broker-*/*-stray"))
+
+
+def test_a_reassignment_of_a_damaged_topic_is_refused(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with brokers_together(tmp_path, 2) as brokers:
+            await brokers.create_topic("orders", {0: [1]})
+            epoch = brokers.running[1].node.controller.context.epoch  # type: ignore[union-attr]
+            store = await a_session(tmp_path)
+            await store.set(f"{paths.TOPICS}/orders", b"{}")
+            row = AlterPartitionReassignmentsRequest.Topics.Partitions(partition_index=0, replicas=[2])
+            topic = AlterPartitionReassignmentsRequest.Topics(name="orders", partitions=[row])
+            request = AlterPartitionReassignmentsRequest(topics=[topic], timeout_ms=20_000)
+            answer = await brokers.ask(1, ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, request)
+            (refused,) = answer.responses[0].partitions
+            assert refused.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+            assert "is damaged" in refused.error_message
+            assert brokers.running[1].node.controller.context.epoch == epoch  # type: ignore[union-attr]
+            assert await produce(brokers, "orders", b"goes on") == ErrorCode.NONE
+            await store.close()
+
+    run(main)
+
+
+def test_a_state_that_is_damaged_while_its_leader_dies_loses_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with brokers_together(tmp_path, 2, "controlled.shutdown.enable=false") as brokers:
+            await brokers.create_topic("orders", {0: [2, 1]})
+            assert await produce(brokers, "orders", b"before") == ErrorCode.NONE
+            store = await a_session(tmp_path)
+            path = f"{paths.TOPICS}/orders/partitions/0/state"
+            intact = (await store.get(path)).payload
+            await store.set(path, b"no json")
+            await brokers.stop(2)
+            await until(lambda: 2 not in brokers.running[1].services.image.brokers)
+            await brokers.start(2)
+            context = brokers.running[1].node.controller.context
+            assert context is not None
+            assert len(context.unreadable) == 1
+            assert not list(tmp_path.glob("broker-*/*-stray"))
+
+            await store.set(path, intact)
+            await until(lambda: len(isr_of(brokers, "orders", seen_by=1)) == 2)
+            assert await produce(brokers, "orders", b"after") == ErrorCode.NONE
+            for server in brokers.running.values():
+                assert server.services.replicas.get("orders", 0).log.log_end_offset == 2
+            await store.close()
+
+    run(main)
+    assert "the state of orders-0 cannot be read" in caplog.text
+
+
+def isr_of(brokers: Brokers, topic: str, *, seen_by: int) -> list[int]:
+    known = brokers.running[seen_by].services.image.partition(topic, 0)
+    return [] if known is None or known.leader < 0 else list(known.isr)
 
 
 def test_a_replica_on_a_disk_that_is_offline_at_the_start_waits_for_the_disk(tmp_path: Path) -> None:

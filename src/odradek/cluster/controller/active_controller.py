@@ -22,7 +22,7 @@ from odradek.cluster.controller.state.context import PartitionReplica, Partition
 from odradek.cluster.controller.state.election import Election
 from odradek.cluster.controller.state.rebalance import imbalanced_partitions
 from odradek.cluster.controller.state.restarts import replicas_of_restarted_brokers
-from odradek.cluster.controller.state.state_nodes import ReadState, existing_states, read_state_nodes
+from odradek.cluster.controller.state.state_nodes import ReadState, read_state_nodes
 from odradek.cluster.membership.brokers import Broker
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
@@ -71,9 +71,7 @@ class ActiveController:
         partitions = await self._topics.load_topics(await self._topics.read_names())
         nodes = await read_state_nodes(self.session.store, partitions)
         self.context.leadership.update((one, node.state) for one, node in nodes.items())
-        self.context.unreadable |= await existing_states(
-            self.session.store, [one for one in partitions if one not in nodes]
-        )
+        await self.session.transitions.watch_damaged(one for one in partitions if one not in nodes)
         restarted = await self._restarted_replicas(nodes)
         self._set_initial_states()
         self.session.batch.add_full_state(self.context.brokers)
@@ -156,6 +154,9 @@ class ActiveController:
                 await self._topics.topics_changed()
             case events.PartitionsChanged():
                 await self._topics.partitions_changed(event.topic)
+            case events.DamagedStatesChanged():
+                await self.session.transitions.read_repaired()
+                await self._brokers.elect_where_possible()
             case events.DeletionsChanged():
                 await self._deleting.deletions_changed()
             case events.PreferredElectionChanged():

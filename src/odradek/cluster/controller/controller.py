@@ -313,7 +313,13 @@ class Controller:
         fenced = FencedStore(self._store, context.epoch_version)
         batch = RequestBatch(self._broker_id, settings.inter_broker_listener)
         transitions = Transitions(
-            context, fenced, batch, self._allows_unclean, self._load_settings, self._elections
+            context,
+            fenced,
+            batch,
+            self._allows_unclean,
+            self._load_settings,
+            self._elections,
+            self._on_damaged_state,
         )
         channels = Channels(self._connect, self._on_response)
         session = ControllerSession(context, fenced, batch, channels, transitions, self._events.put_nowait)
@@ -365,6 +371,9 @@ class Controller:
 
     def _on_controller(self, _: WatchEvent) -> None:
         self._events.put_nowait(events.ElectController())
+
+    def _on_damaged_state(self, _: WatchEvent) -> None:
+        self._events.put_nowait(events.DamagedStatesChanged())
 
     def _on_response(self, broker_id: int, request: ControlRequest, response: events.ControlResponse) -> None:
         self._events.put_nowait(events.ResponseReceived(broker_id, request, response))

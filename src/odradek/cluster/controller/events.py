@@ -77,6 +77,10 @@ class PartitionsChanged:
     topic: str
 
 
+class DamagedStatesChanged(_SignalEvent):
+    """A damaged state node of a partition was written or removed."""
+
+
 class DeletionsChanged(_SignalEvent):
     """A deletion was requested below /admin/delete_topics."""
 
@@ -159,6 +163,7 @@ Event = (
     | BrokerChanged
     | TopicsChanged
     | PartitionsChanged
+    | DamagedStatesChanged
     | DeletionsChanged
     | PreferredElectionChanged
     | ReassignmentsChanged

@@ -56,7 +56,10 @@ class RequestBatch:
     _everything: set[int] = field(default_factory=set)
 
     def add_full_state(self, broker_ids: Iterable[int]) -> None:
-        """Send the full state to these brokers; they may remove everything else."""
+        """Send the full state to these brokers; they may remove everything else.
+
+        While topics are damaged the request is incremental, because their partitions cannot be named in it.
+        """
         self._everything.update(broker_ids)
 
     def add_leader_and_isr(
@@ -127,7 +130,7 @@ class RequestBatch:
             controller_id=self.controller_id,
             controller_epoch=context.epoch,
             broker_epoch=context.broker_epoch(broker_id),
-            type=UPDATE_TYPE_FULL if is_full else UPDATE_TYPE_INCREMENTAL,
+            type=_update_type(is_full and not context.damaged_topics),
             topic_states=list(topics.values()),
             live_leaders=self._live_leaders(context, leaders),
         )
@@ -170,7 +173,7 @@ class RequestBatch:
             topic.partition_states.append(state)
         return UpdateMetadataRequest(
             controller_id=self.controller_id,
-            type=UPDATE_TYPE_FULL if is_full else UPDATE_TYPE_INCREMENTAL,
+            type=_update_type(is_full and not (context.damaged_topics or context.unreadable)),
             controller_epoch=context.epoch,
             broker_epoch=context.broker_epoch(broker_id),
             topic_states=list(topics.values()),
@@ -194,6 +197,10 @@ class RequestBatch:
             broker_epoch=context.broker_epoch(broker_id),
             topic_states=sorted(topics.values(), key=attrgetter("topic_name")),
         )
+
+
+def _update_type(is_full: bool) -> int:
+    return UPDATE_TYPE_FULL if is_full else UPDATE_TYPE_INCREMENTAL
 
 
 def _leader_state(

@@ -19,9 +19,16 @@ from odradek.cluster.controller.state.context import (
     ReplicaState,
 )
 from odradek.cluster.controller.state.election import Election
-from odradek.cluster.controller.state.state_nodes import States, change_states, create_states, read_states
+from odradek.cluster.controller.state.state_nodes import (
+    States,
+    change_states,
+    create_states,
+    existing_states,
+    read_states,
+)
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
+from odradek.coordination.store import Watcher
 
 logger = logging.getLogger(__name__)
 
@@ -42,14 +49,19 @@ class Transitions:
         allows_unclean: Callable[[str], bool],
         load_settings: Callable[[str], Awaitable[None]],
         elections: ElectionCounters | None = None,
+        on_damaged_state: Watcher = lambda _: None,
     ) -> None:
-        """`load_settings` reads the settings of a topic, so that `allows_unclean` knows them."""
+        """`load_settings` reads the settings of a topic, so that `allows_unclean` knows them.
+
+        `on_damaged_state` is called when a damaged state node was written or removed.
+        """
         self._context = context
         self._fenced = fenced
         self._batch = batch
         self._allows_unclean = allows_unclean
         self._load_settings = load_settings
         self._elections = elections or ElectionCounters()
+        self._on_damaged_state = on_damaged_state
 
     # Partitions
 
@@ -86,7 +98,9 @@ class Transitions:
             self._note_online(created.states, is_new=True)
             self._note_online(changed.states, is_new=False)
             remaining = created.conflicts + changed.conflicts
-            await self._read_again(remaining)
+            await self.read_again(remaining)
+            refused.update((one, ErrorCode.LEADER_NOT_AVAILABLE) for one in remaining if one in unreadable)
+            remaining = [one for one in remaining if one not in unreadable]
         refused.update(dict.fromkeys(remaining, ErrorCode.UNKNOWN_SERVER_ERROR))
         return refused
 
@@ -115,7 +129,7 @@ class Transitions:
                 self._batch.add_leader_and_isr(replicas, partition)
                 self._batch.add_update_metadata(self._context.brokers, [partition])
                 return
-            await self._read_again(written.conflicts)
+            await self.read_again(written.conflicts)
 
     def _set_partitions(self, partitions: Iterable[TopicPartition], target: PartitionState) -> None:
         for partition in list(partitions):
@@ -142,16 +156,36 @@ class Transitions:
             topic for topic in {one.topic for one in partitions} if any(one in led for one in siblings(topic))
         }
 
-    async def _read_again(self, partitions: Iterable[TopicPartition]) -> None:
+    async def read_again(self, partitions: Iterable[TopicPartition]) -> None:
         """Read what others wrote; a partition that has a state is no longer new."""
         touched = list(partitions)
         found = await read_states(self._fenced.store, touched)
+        await self.watch_damaged(one for one in touched if one not in found)
         for partition in touched:
             if partition not in found:
                 self._context.leadership.pop(partition, None)
                 continue
+            self._context.unreadable.discard(partition)
             self._context.leadership[partition] = found[partition]
             if self._context.partition_state(partition) is PartitionState.NEW:
+                self._context.set_partition_state(partition, PartitionState.OFFLINE)
+
+    async def watch_damaged(self, partitions: Iterable[TopicPartition]) -> None:
+        """Partitions whose state was not read: one that has a node is not elected until that is repaired."""
+        asked = set(partitions)
+        damaged = await existing_states(self._fenced.store, asked, self._on_damaged_state)
+        self._context.unreadable.difference_update(asked)
+        self._context.unreadable.update(damaged)
+
+    async def read_repaired(self) -> None:
+        """A damaged state node was written: bring what can be read again to its replicas."""
+        damaged = set(self._context.unreadable)
+        await self.read_again(damaged)
+        for partition in sorted(damaged & self._context.leadership.keys()):
+            if self._context.has_live_leader(partition):
+                self._context.set_partition_state(partition, PartitionState.ONLINE)
+                await self.raise_leader_epoch(partition)
+            else:
                 self._context.set_partition_state(partition, PartitionState.OFFLINE)
 
     # Replicas
@@ -198,6 +232,6 @@ class Transitions:
                 )
             if not written.conflicts:
                 return
-            await self._read_again(written.conflicts)
+            await self.read_again(written.conflicts)
             again = [replica for replica in moved if replica.partition in set(written.conflicts)]
             changed = replica_states.plan_move(self._context, again, ReplicaState.OFFLINE).changed

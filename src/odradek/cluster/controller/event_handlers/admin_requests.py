@@ -14,7 +14,7 @@ from odradek.cluster.controller.state.context import (
     ReplicaState,
 )
 from odradek.cluster.controller.state.election import Election
-from odradek.cluster.controller.state.state_nodes import change_states, read_states
+from odradek.cluster.controller.state.state_nodes import change_states
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 from odradek.protocol.messages import (
@@ -92,7 +92,7 @@ class AdminRequests:
         for partition, state in written.states.items():
             self._context.leadership[partition] = state
             decisions[partition] = IsrDecision(ErrorCode.NONE, state)
-        self._context.leadership.update(await read_states(self._session.store, written.conflicts))
+        await self._session.transitions.read_again(written.conflicts)
         for partition in written.conflicts:
             decisions[partition] = IsrDecision(ErrorCode.INVALID_UPDATE_VERSION)
         self._session.batch.add_update_metadata(self._context.brokers, written.states)

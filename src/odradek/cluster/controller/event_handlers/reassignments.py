@@ -21,7 +21,7 @@ from odradek.coordination.payloads import (
     decode_reassignment,
     encode_reassignment,
 )
-from odradek.coordination.store import Delete, SetData
+from odradek.coordination.store import Delete, Node, SetData
 
 logger = logging.getLogger(__name__)
 
@@ -53,9 +53,12 @@ class Reassignments:
             plan = plan_reassignment(
                 self._context, partition, target, allows_other_factor=allows_other_factor
             )
-            if plan.assignment is not None:
-                await self._begin(partition, plan.assignment)
             results[partition] = ReassignmentResult(plan.error, plan.message)
+            if plan.assignment is not None:
+                try:
+                    await self._begin(partition, plan.assignment)
+                except DamagedPayload as damage:
+                    results[partition] = ReassignmentResult(ErrorCode.UNKNOWN_SERVER_ERROR, str(damage))
         return results
 
     def in_progress(
@@ -124,6 +127,11 @@ class Reassignments:
         """
         transitions = self._session.transitions
         assignment = self._context.assignment(partition)
+        try:
+            await self._read_topic(partition.topic)
+        except DamagedPayload as damage:
+            logger.error("%s: the reassignment waits until its topic is repaired: %s", partition, damage)
+            return
         if not await self._ensure_leader_stays(partition, assignment.target):
             return  # it is tried again when a broker starts
         added = [PartitionReplica(partition, id_) for id_ in assignment.adding]
@@ -139,7 +147,9 @@ class Reassignments:
 
     async def _ensure_leader_stays(self, partition: TopicPartition, target: tuple[int, ...]) -> bool:
         """Whether a live replica of the target leads, after an election if need be."""
-        state = self._context.leadership[partition]
+        state = self._context.leadership.get(partition)
+        if state is None:
+            return False  # its node was damaged meanwhile
         if state.leader in target and self._context.has_live_leader(partition):
             return True
         refused = await self._session.transitions.bring_online([partition], Election.REASSIGNED)
@@ -164,8 +174,7 @@ class Reassignments:
         """Write the assignment into the topic's node, whatever else others change there."""
         path = paths.topic(partition.topic)
         for _ in range(WRITE_ROUNDS):
-            node = await self._session.store.get(path)
-            written = TopicAssignment.decode(node.payload)
+            node, written = await self._read_topic(partition.topic)
             partitions = {**written.partitions, partition.partition: Replicas(*assignment)}
             payload = written._replace(partitions=partitions).encode()
             try:
@@ -174,6 +183,10 @@ class Reassignments:
             except OperationRefused as refusal:
                 last = refusal
         raise last
+
+    async def _read_topic(self, topic: str) -> tuple[Node, TopicAssignment]:
+        node = await self._session.store.get(paths.topic(topic))
+        return node, TopicAssignment.decode(node.payload)
 
     async def _read_node(self) -> dict[TopicPartition, tuple[int, ...]] | None:
         """What the node asks for; None, and the node is removed, if it cannot be read."""

@@ -32,6 +32,8 @@ class TopicChanges:
         self._context = session.context
         self._deleting = deleting
         self._new_topic_id = new_topic_id
+        # Topics whose node was damaged, or changed while it was read: read again when it is written.
+        self._unread: set[str] = set()
 
     async def read_names(self) -> set[str]:
         """Every topic in the store; each later change becomes an event."""
@@ -40,15 +42,24 @@ class TopicChanges:
     async def topics_changed(self) -> None:
         """Load new topics; remove those whose nodes were removed by others."""
         names = await self.read_names()
+        damaged = set(self._context.damaged_topics)
+        self._context.damaged_topics &= names
+        self._unread &= names
         for topic in sorted(self._context.assignments.keys() - names):
             self._remove(topic)
         added = await self.load_topics(names - self._context.assignments.keys())
         await self.start_partitions(added)
+        if damaged and not self._context.damaged_topics:
+            # They were kept from the full state by the damaged topics.
+            self._session.batch.add_full_state(self._context.brokers)
         if added:
             await self._deleting.deletions_changed()
 
     async def partitions_changed(self, topic: str) -> None:
-        """A topic's node was written: start its new partitions."""
+        """A topic's node was written: start its new partitions, or all of a topic that was damaged."""
+        if topic in self._unread and topic not in self._context.assignments:
+            await self.topics_changed()
+            return
         if topic not in self._context.assignments or self._context.is_queued_for_deletion(topic):
             return
         written = await self._read(topic)
@@ -66,7 +77,10 @@ class TopicChanges:
         await self.start_partitions(added)
 
     async def load_topics(self, topics: Iterable[str]) -> list[TopicPartition]:
-        """Read topics into the context; returns their partitions. Damaged topics are left out."""
+        """Read topics into the context; returns their partitions. Damaged topics are left out.
+
+        A damaged topic that has partitions is one of ours: its logs are kept until it can be read.
+        """
         names = sorted(topics)
         partitions: list[TopicPartition] = []
         for start in range(0, len(names), READS_AT_ONCE):
@@ -116,15 +130,25 @@ class TopicChanges:
             logger.error("a topic in the store is ignored: %s", problem)
             return None
         watcher = self._session.watcher(PartitionsChanged(topic))
+        self._unread.add(topic)
         try:
             node = await self._session.store.get(paths.topic(topic), watcher)
             written = TopicAssignment.decode(node.payload)
-            return written if written.topic_id is not None else await self._give_id(topic, node, written)
+            if written.topic_id is None:
+                written = await self._give_id(topic, node, written)
         except (NoNode, OperationRefused):
             return None  # changed concurrently: its watch has fired already
         except DamagedPayload as damage:
             logger.error("topic %s in the store is ignored: %s", topic, damage)
+            if topic not in self._context.assignments and await self._has_partitions(topic):
+                self._context.damaged_topics.add(topic)
             return None
+        self._unread.discard(topic)
+        self._context.damaged_topics.discard(topic)
+        return written
+
+    async def _has_partitions(self, topic: str) -> bool:
+        return await self._session.store.exists(paths.topic_partitions(topic)) is not None
 
     async def _give_id(self, topic: str, node: Node, written: TopicAssignment) -> TopicAssignment:
         """Give an id to a topic that a tool created without one (KIP-516)."""

@@ -107,6 +107,8 @@ class ControllerContext:
     brokers: dict[int, Broker] = field(default_factory=dict)
     shutting_down: set[int] = field(default_factory=set)
     topic_ids: dict[str, bytes] = field(default_factory=dict)
+    # Topics with partitions whose own node is damaged: their assignment is unknown, their logs must stay.
+    damaged_topics: set[str] = field(default_factory=set)
     assignments: dict[str, dict[int, ReplicaAssignment]] = field(default_factory=dict)
     leadership: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
     # Partitions whose state node is damaged: nobody can be elected, and their replicas stay as they are.
@@ -157,6 +159,7 @@ class ControllerContext:
         for partition in list(self.partitions_of(topic)):
             self.partition_states.pop(partition, None)
             self.leadership.pop(partition, None)
+            self.unreadable.discard(partition)
             for failed in self.offline_directories.values():
                 failed.discard(partition)
         self.assignments.pop(topic, None)

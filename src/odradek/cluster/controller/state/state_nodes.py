@@ -18,7 +18,7 @@ from odradek.common.ids import TopicPartition
 from odradek.coordination import paths
 from odradek.coordination.errors import DamagedPayload, NoNode, OperationRefused
 from odradek.coordination.payloads import PartitionStateNode
-from odradek.coordination.store import Create, NodeStat, Operation, SetData, Store
+from odradek.coordination.store import Create, NodeStat, Operation, SetData, Store, Watcher
 
 logger = logging.getLogger(__name__)
 
@@ -59,11 +59,13 @@ async def read_state_nodes(
     return found
 
 
-async def existing_states(store: Store, partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
-    """Those of the partitions that have a state node."""
+async def existing_states(
+    store: Store, partitions: Iterable[TopicPartition], watcher: Watcher
+) -> set[TopicPartition]:
+    """Those of the partitions that have a state node; the watcher is called when one of them is written."""
     found: set[TopicPartition] = set()
     for chunk in _chunks(partitions, READS_AT_ONCE):
-        stats = await asyncio.gather(*(store.exists(paths.partition_state(one)) for one in chunk))
+        stats = await asyncio.gather(*(store.exists(paths.partition_state(one), watcher) for one in chunk))
         found.update(one for one, stat in zip(chunk, stats, strict=True) if stat is not None)
     return found
 

@@ -38,10 +38,11 @@ fuzz: $(DEV) ## one hour of random bytes over every decoder
 	$(BIN)/python tests/fuzz/run.py --target protocol --minutes 30
 	$(BIN)/python tests/fuzz/run.py --target records --minutes 30
 
-faults: $(DEV) ## kill, stop and wipe brokers of clusters under load for an hour; FAULTS="--seed 1 --store embedded" and COPIER="--records 10000" choose
+faults: $(DEV) ## kill, stop and wipe brokers of clusters under load for an hour; FAULTS="--seed 1 --store embedded" and COPIER="--records 10000", KILLS="--runs 1" choose
 	bench/peers/setup > /dev/null
 	cd tests && ../$(BIN)/python -m faults.cluster.main $(FAULTS)
 	cd tests && ../$(BIN)/python -m faults.copier.main $(COPIER)
+	cd tests && ../$(BIN)/python -m faults.transactions.main $(KILLS)
 
 long: $(DEV) $(SPARK) ## the longest comparisons with Apache Kafka: transactions, reassignments, pipelines on Spark
 	bench/peers/setup > /dev/null

@@ -5,21 +5,14 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat.committed_readers import librdkafka
-from faults.transaction_client import PATIENCE_SECONDS, TRANSACTION, TransactionClient
+from faults.transaction_client import PATIENCE_SECONDS, ClientWithOffsets
 from odradek.common.error_codes import ErrorCode
-from odradek.protocol.api_key import ApiKey
-from odradek.protocol.messages import (
-    AddOffsetsToTxnRequest,
-    FindCoordinatorRequest,
-    TxnOffsetCommitRequest,
-)
 from odradek.testing import Cluster
 
 pytestmark = pytest.mark.slow
@@ -35,43 +28,6 @@ SETTINGS = {
 }
 
 
-class ClientWithOffsets(TransactionClient):
-    """Adds an offset of a group to the transaction."""
-
-    def group_coordinator(self) -> int:
-        request = FindCoordinatorRequest(key=GROUP, key_type=1 - TRANSACTION)
-        found = self._anywhere(ApiKey.FIND_COORDINATOR, 2, request)
-        return -1 if found.error_code else int(found.node_id)
-
-    def _producer(self) -> dict[str, Any]:
-        return {
-            "transactional_id": self.transactional_id,
-            "producer_id": self.producer_id,
-            "producer_epoch": self.epoch,
-            "group_id": GROUP,
-        }
-
-    def add_offsets(self) -> ErrorCode:
-        request = AddOffsetsToTxnRequest(**self._producer())
-        _, code = self._until_answered(
-            self.coordinator, ApiKey.ADD_OFFSETS_TO_TXN, 3, request, lambda answer: answer.error_code
-        )
-        return code
-
-    def commit_offset(self, offset: int) -> ErrorCode:
-        row = TxnOffsetCommitRequest.Topics
-        partition = row.Partitions(partition_index=0, committed_offset=offset, committed_metadata="")
-        request = TxnOffsetCommitRequest(topics=[row(name=TOPIC, partitions=[partition])], **self._producer())
-        _, code = self._until_answered(
-            self.group_coordinator,
-            ApiKey.TXN_OFFSET_COMMIT,
-            5 if self.is_v2 else 4,
-            request,
-            lambda answer: answer.topics[0].partitions[0].error_code,
-        )
-        return code
-
-
 Step = Callable[[ClientWithOffsets, int], ErrorCode]
 
 
@@ -84,7 +40,7 @@ STEPS: dict[str, Step] = {
     "AddPartitionsToTxn": lambda client, _: client.add(TOPIC, *PARTITIONS),
     "Produce": produce,
     "AddOffsetsToTxn": lambda client, _: client.add_offsets(),
-    "TxnOffsetCommit": lambda client, number: client.commit_offset(number),
+    "TxnOffsetCommit": lambda client, number: client.commit_offset(TOPIC, number),
     "EndTxn": lambda client, _: client.end(commit=True),
 }
 OF_V1_ONLY = ("AddPartitionsToTxn", "AddOffsetsToTxn")
@@ -104,7 +60,7 @@ def test_a_coordinator_that_dies_at_any_request_loses_and_tears_nothing(
     cluster: Cluster, is_v2: bool
 ) -> None:
     chance = random.Random(SEED)
-    client = ClientWithOffsets(cluster, "id", is_v2=is_v2)
+    client = ClientWithOffsets(cluster, "id", GROUP, is_v2=is_v2)
     steps = {name: step for name, step in STEPS.items() if not (is_v2 and name in OF_V1_ONLY)}
     client.init()
     for number, dies_at in enumerate(steps):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from broker.wire import ClosedByBroker, WireClient, a_batch
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import (
+    AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     DescribeTransactionsRequest,
     EndTxnRequest,
@@ -17,12 +18,21 @@ from odradek.protocol.messages import (
     InitProducerIdRequest,
     MetadataRequest,
     ProduceRequest,
+    TxnOffsetCommitRequest,
 )
 from odradek.protocol.structs import Message
-from odradek.testing import Cluster
 
 PATIENCE_SECONDS = 60
 TRANSACTION = 1
+
+
+class Brokers(Protocol):
+    """Where the brokers are; a Cluster, or what another process was told of it."""
+
+    @property
+    def broker_ids(self) -> Sequence[int]: ...
+
+    def address(self, broker_id: int) -> str: ...
 
 
 class TransactionClient:
@@ -32,7 +42,7 @@ class TransactionClient:
     """
 
     def __init__(
-        self, cluster: Cluster, transactional_id: str, *, is_v2: bool, timeout_ms: int = 60_000
+        self, cluster: Brokers, transactional_id: str, *, is_v2: bool, timeout_ms: int = 60_000
     ) -> None:
         self.cluster = cluster
         self.transactional_id = transactional_id
@@ -40,6 +50,8 @@ class TransactionClient:
         self.timeout_ms = timeout_ms
         self.producer_id, self.epoch = -1, -1
         self.sequences: dict[int, int] = {}
+        self.last_offset = -1
+        """The offset of the last batch that was acknowledged."""
 
     # Where requests go
 
@@ -142,7 +154,7 @@ class TransactionClient:
             timeout_ms=5000,
             topic_data=[row(name=topic, partition_data=[row.PartitionData(index=partition, records=batch)])],
         )
-        _, code = self._until_answered(
+        answer, code = self._until_answered(
             lambda: self.leader(topic, partition),
             ApiKey.PRODUCE,
             12 if self.is_v2 else 11,
@@ -151,6 +163,7 @@ class TransactionClient:
         )
         if code is ErrorCode.NONE:
             self.sequences[partition] = sequence + 1
+            self.last_offset = answer.responses[0].partition_responses[0].base_offset
         return code
 
     def write(self, topic: str, partitions: range, value: bytes) -> None:
@@ -202,3 +215,44 @@ class TransactionClient:
             assert time.monotonic() < deadline, f"{self.transactional_id} remains in {state}"
             time.sleep(0.02)
         return state
+
+
+class ClientWithOffsets(TransactionClient):
+    """Adds an offset of a group to the transaction."""
+
+    def __init__(self, cluster: Brokers, transactional_id: str, group: str, **given: Any) -> None:
+        super().__init__(cluster, transactional_id, **given)
+        self.group = group
+
+    def group_coordinator(self) -> int:
+        request = FindCoordinatorRequest(key=self.group, key_type=1 - TRANSACTION)
+        found = self._anywhere(ApiKey.FIND_COORDINATOR, 2, request)
+        return -1 if found.error_code else int(found.node_id)
+
+    def _producer(self) -> dict[str, Any]:
+        return {
+            "transactional_id": self.transactional_id,
+            "producer_id": self.producer_id,
+            "producer_epoch": self.epoch,
+            "group_id": self.group,
+        }
+
+    def add_offsets(self) -> ErrorCode:
+        request = AddOffsetsToTxnRequest(**self._producer())
+        _, code = self._until_answered(
+            self.coordinator, ApiKey.ADD_OFFSETS_TO_TXN, 3, request, lambda answer: answer.error_code
+        )
+        return code
+
+    def commit_offset(self, topic: str, offset: int) -> ErrorCode:
+        row = TxnOffsetCommitRequest.Topics
+        partition = row.Partitions(partition_index=0, committed_offset=offset, committed_metadata="")
+        request = TxnOffsetCommitRequest(topics=[row(name=topic, partitions=[partition])], **self._producer())
+        _, code = self._until_answered(
+            self.group_coordinator,
+            ApiKey.TXN_OFFSET_COMMIT,
+            5 if self.is_v2 else 4,
+            request,
+            lambda answer: answer.topics[0].partitions[0].error_code,
+        )
+        return code

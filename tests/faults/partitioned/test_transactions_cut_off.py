@@ -12,14 +12,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 
 from broker.wire import WireClient
-from faults.cluster.brokers import Brokers, wait_for
+from faults.cluster.brokers import Brokers
 from faults.cluster.worker import SILENT, Work, Worker
 from faults.partitioned.brokers import brokers_in_network
 from faults.partitioned.network import CLIENTS, Network
 from faults.partitioned.transactional_workers import PRODUCERS, CommittedReader, FinalCommittedReader
+from faults.undecided import wait_until_decided
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import FindCoordinatorRequest
 from odradek.testing.history.operations import End, Fault, Outcome, Send, TransactionEnd
@@ -149,13 +150,13 @@ def test_no_history_is_broken_and_readers_get_on_again(scene: Scene, seed: int) 
                 started = now_ms()
                 target = fault(scene)
                 recorder.record(Fault(fault.__name__, target, started, now_ms()))
-                wait_until_decided(bootstrap)
+                wait_until_decided(bootstrap, TOPIC, PARTITIONS)
     finally:
         for worker in workers:
             worker.stopping.set()
         for worker in workers:
             worker.stop(PATIENCE_SECONDS)
-    wait_until_decided(bootstrap)
+    wait_until_decided(bootstrap, TOPIC, PARTITIONS)
     last = FinalCommittedReader(Work("", "last", bootstrap, TOPIC, PARTITIONS), scene.directory)
     last.start()
     last.stop(PATIENCE_SECONDS)
@@ -166,25 +167,3 @@ def test_no_history_is_broken_and_readers_get_on_again(scene: Scene, seed: int) 
     assert not failures, failures
     assert verdict.counts.transactions > LEAST_TRANSACTIONS, "\n".join(verdict.lines())
     assert verdict.counts.faults == {fault.__name__: 1 for fault in FAULTS}
-
-
-def wait_until_decided(bootstrap: str) -> None:
-    """Until whatever is in the log now is committed or aborted, by its producer or by its time-out."""
-    settings = {"bootstrap.servers": bootstrap, "group.id": "ends"}
-    places = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
-    everything = Consumer({**settings, "isolation.level": "read_uncommitted"}, logger=SILENT)
-    decided = Consumer({**settings, "isolation.level": "read_committed"}, logger=SILENT)
-    ends: list[int] = []
-
-    def have_ends() -> bool:
-        ends[:] = [everything.get_watermark_offsets(place, PATIENCE_SECONDS)[1] for place in places]
-        return True
-
-    def are_reached() -> bool:
-        stable = [decided.get_watermark_offsets(place, PATIENCE_SECONDS)[1] for place in places]
-        return all(offset >= end for offset, end in zip(stable, ends, strict=True))
-
-    wait_for(have_ends, "the partitions have leaders", PATIENCE_SECONDS)
-    wait_for(are_reached, f"the last stable offsets are {ends}", PATIENCE_SECONDS)
-    everything.close()
-    decided.close()

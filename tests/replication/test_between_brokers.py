@@ -8,7 +8,6 @@ from uuid import UUID
 
 import pytest
 
-from broker.replicated import PATIENCE_S, Replicated, run_replicated, until
 from broker.wire import a_batch
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
@@ -26,6 +25,7 @@ from odradek.protocol.messages import (
 )
 from odradek.replication.leader_throttle import LeaderThrottle
 from odradek.replication.partition import Partition
+from replication.replicated import PATIENCE_S, Replicated, run_replicated, until
 
 ALL = (0, 1, 2)
 

@@ -62,7 +62,8 @@ def test_every_format_streams_through_spark_and_bad_values_are_dead_letters(spar
     librdkafka = Librdkafka(bootstrap)
 
     def write(name: str, *values: bytes) -> None:
-        librdkafka.produce(f"{topic}-{name}", [Record(value) for value in values])
+        records = [Record(value, headers=(("place", b"%d" % place),)) for place, value in enumerate(values)]
+        librdkafka.produce(f"{topic}-{name}", records)
 
     for name in ("avro", "proto", "arrow", "text", "names", "out", "dead"):
         librdkafka.create_topic(f"{topic}-{name}")
@@ -87,6 +88,9 @@ def test_every_format_streams_through_spark_and_bad_values_are_dead_letters(spar
     ]
     bad = [b"\0\0\0\0\1", b"no stream", b"\xff\xff"]
     assert sorted(committed_values(spark, bootstrap, f"{topic}-dead")) == bad
+    letters = runner.records(bootstrap, f"{topic}-dead")
+    headers = [{one.key: bytes(one.value).decode() for one in row.headers} for row in letters if row.headers]
+    assert [(one["place"], one["odradek.offset"]) for one in headers] == [("1", "1")] * 3
     read = [event for event in runner.events if event["event"] == "progress"]
     assert sum(row["rows_in"] for row in read) == 8
 

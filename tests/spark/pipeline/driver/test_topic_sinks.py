@@ -37,7 +37,8 @@ def orders(bootstrap, topic):
     for name in ("orders", "even", "dead"):
         librdkafka.create_topic(f"{topic}-{name}", partitions=2)
     good = [Record(json.dumps({"id": number}).encode()) for number in range(50)]
-    librdkafka.produce(f"{topic}-orders", good + [Record(b"bad %d" % number) for number in range(6)])
+    bad = [Record(b"bad %d" % number, headers=(("from", b"here"),)) for number in range(6)]
+    librdkafka.produce(f"{topic}-orders", good + bad)
     return topic
 
 
@@ -65,6 +66,8 @@ def test_rows_and_dead_letters_of_a_repeated_micro_batch_are_there_once(spark, r
     run(runner, bootstrap, orders)
     assert written(spark, bootstrap, orders) == EXPECTED
 
+    for row in runner.records(bootstrap, f"{orders}-dead"):
+        assert [one.key for one in row.headers][:2] == ["from", "odradek.topic"]
     first = [event for event in runner.events if event["event"] == "progress"][:6]
     assert sum(row["rows_out"] for row in first if row["query"] == "even") == 25
     assert sum(row["rows_out"] for row in first if row["query"] == "dead_letters_orders") == 6

@@ -115,6 +115,9 @@ def test_latest_value_per_key(runner, fresh):
         Librdkafka(fresh).produce("customers", [Record(value or None, key) for key, value in part])
         runner.run("latest.yaml")
 
+    # Without a name this is a bad record, and no deletion.
+    Librdkafka(fresh).produce("customers", [Record(b'{"name": null, "city": "Graz"}', b"c3")])
+    runner.run("latest.yaml")
     rows = runner.parquet("output/customers/current")
     assert {(row.customer, row.city) for row in rows} == {("c1", "Vienna"), ("c3", "Linz")}
 

@@ -51,8 +51,7 @@ def decoder(schema: Schema, output: pa.Schema) -> DecodeBatches:
 def _rows(
     record: Mapping[str, Any], decode: Decode, skip_bytes: int, required: list[str]
 ) -> Iterator[dict[str, Any]]:
-    own = {f"_{name}": record[name] for name in ("key", "topic", "partition", "offset", "timestamp")}
-    own["_value"] = record["value"]
+    own = {f"_{name}": one for name, one in record.items()}
     if record["value"] is None:
         yield {**own, "_error": None}
         return

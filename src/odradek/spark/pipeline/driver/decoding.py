@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812
@@ -16,7 +17,15 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _OWN = ("key", "topic", "partition", "offset", "timestamp")
-_OWN_DDL = "`_key` binary, `_topic` string, `_partition` int, `_offset` bigint, `_timestamp` timestamp"
+_HEADERS = "array<struct<key: string, value: binary>>"
+_OWN_TYPES = {
+    "key": "binary",
+    "topic": "string",
+    "partition": "int",
+    "offset": "bigint",
+    "timestamp": "timestamp",
+    "headers": _HEADERS,
+}
 _WITH_END = "array<struct<_odradek_end: int>>"
 BAD_RECORD = "odradek: bad record"
 """Begins the error of a query that stops at a bad record."""
@@ -34,12 +43,12 @@ def decoded(raw: DataFrame, source: TopicSource) -> DataFrame:
     if source.bad_records == "stop":
         otherwise = F.raise_error(_place_and_reason(schema)).cast("boolean")
     good = F.when(F.col("_error").isNull(), _here()).otherwise(otherwise)
-    return _parsed(raw, schema).filter(good).drop("_error", "_value")
+    return _parsed(raw, schema, _OWN).filter(good).drop("_error", "_value")
 
 
 def dead_letters(raw: DataFrame, source: TopicSource) -> DataFrame:
-    """The records that do not fit: key and value as they were, and where they were as headers."""
-    bad = _parsed(raw, source.schema).filter(F.when(F.col("_error").isNotNull(), _here()))
+    """The records that do not fit: as they were, and with headers that say where they were and why."""
+    bad = _parsed(raw, source.schema, (*_OWN, "headers")).filter(F.when(F.col("_error").isNotNull(), _here()))
     headers = {
         "odradek.topic": F.col("_topic"),
         "odradek.partition": F.col("_partition"),
@@ -52,7 +61,8 @@ def dead_letters(raw: DataFrame, source: TopicSource) -> DataFrame:
         for name, value in headers.items()
     ]
     key, value = F.col("_key").alias("key"), F.col("_value").alias("value")
-    return bad.select(key, value, F.array(*rows).alias("headers"))
+    before = F.coalesce(F.col("_headers"), F.array().cast(_HEADERS))
+    return bad.select(key, value, F.concat(before, F.array(*rows)).alias("headers"))
 
 
 def _here() -> Column:
@@ -65,26 +75,27 @@ def _here() -> Column:
     return F.spark_partition_id() >= 0
 
 
-def _own_columns() -> list[Column]:
-    return [F.col(name).alias(f"_{name}") for name in _OWN]
+def _own_columns(own: Sequence[str] = _OWN) -> list[Column]:
+    return [F.col(name).alias(f"_{name}") for name in own]
 
 
-def _parsed(raw: DataFrame, schema: Schema) -> DataFrame:
+def _parsed(raw: DataFrame, schema: Schema, own: Sequence[str]) -> DataFrame:
     """All records: fields, own columns, `_value`, and `_error` where a record does not fit."""
     if schema.format == "json":
-        return _parsed_json(raw, schema)
-    output = f"{ddl(schema.fields)}, {_OWN_DDL}, `_error` string, `_value` binary"
+        return _parsed_json(raw, schema, own)
+    own_ddl = ", ".join(f"`_{name}` {_OWN_TYPES[name]}" for name in own)
+    output = f"{ddl(schema.fields)}, {own_ddl}, `_error` string, `_value` binary"
     wanted = StructType.fromDDL(output.replace(" NOT NULL", ""))
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
 
     function = decoder(schema, to_arrow_schema(wanted, timezone="UTC"))
-    return raw.select("value", *_OWN).mapInArrow(function, wanted)
+    return raw.select("value", *own).mapInArrow(function, wanted)
 
 
-def _parsed_json(raw: DataFrame, schema: Schema) -> DataFrame:
+def _parsed_json(raw: DataFrame, schema: Schema, own: Sequence[str]) -> DataFrame:
     fields = StructType.fromDDL(f"{ddl(schema.fields)}, `_corrupt` string")
     parsed = F.from_json(_text(F.col("value"), schema), fields, {"columnNameOfCorruptRecord": "_corrupt"})
-    rows = raw.select(parsed.alias("_parsed"), F.col("value").alias("_value"), *_own_columns())
+    rows = raw.select(parsed.alias("_parsed"), F.col("value").alias("_value"), *_own_columns(own))
     text = _text(F.col("_value"), schema)
     misfits = F.col("_parsed").isNull() | F.col("_parsed._corrupt").isNotNull()
     misfits = misfits | ~F.is_valid_utf8(text) | ~_is_one_value(text)
@@ -93,8 +104,7 @@ def _parsed_json(raw: DataFrame, schema: Schema) -> DataFrame:
             misfits = misfits | F.col("_parsed")[field.name].isNull()
     error = F.when(F.col("_value").isNotNull() & _here() & misfits, F.lit("does not fit"))
     columns = [F.col("_parsed")[field.name].alias(field.name) for field in schema.fields]
-    own = [F.col(f"_{name}") for name in _OWN]
-    return rows.select(*columns, *own, error.alias("_error"), "_value")
+    return rows.select(*columns, *(f"_{name}" for name in own), error.alias("_error"), "_value")
 
 
 def _text(value: Column, schema: Schema) -> Column:

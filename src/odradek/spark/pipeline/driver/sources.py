@@ -45,7 +45,7 @@ def topic_options(pipeline: PipelineModel, source: TopicSource) -> dict[str, str
         options["minOffsetsPerTrigger"] = str(source.min_offsets_per_trigger)
     if source.max_trigger_delay is not None:
         options["maxTriggerDelay"] = f"{milliseconds(source.max_trigger_delay)}ms"
-    if source.schema.format == "none":
+    if source.schema.format == "none" or source.bad_records == "dead-letter":
         options["includeHeaders"] = "true"
     return options | dict(source.options)
 

@@ -4,6 +4,7 @@ option              meaning
 kafka.*             a setting of the producer in Kafka's spelling; kafka.bootstrap.servers must be there
 topic               where all rows go; it wins over a column named topic
 includeTimestamp    whether the column timestamp becomes the time of the records (default: false)
+includeHeaders      for reading, and without effect here: a column named headers is always written
 delivery            exactly-once (the default), or at-least-once
 queryName           the name of a query, which Spark puts here: the transactional id
 checkpointLocation  where the checkpoint of a query is, which is put here as well

@@ -92,6 +92,11 @@ def test_a_file_becomes_a_pipeline():
         ("dead_letters: orders-dead", "dead_letters:", "1: the key 'topic' is missing"),
         (
             "    bad_records: dead-letter\n",
+            "    table: true\n    max_offsets_per_trigger: 5\n",
+            "9: a table is read as a whole: leave out max_offsets_per_trigger, or table",
+        ),
+        (
+            "    bad_records: dead-letter\n",
             "    table: true\n",
             "3: all sources are tables, which are read once: leave out `table` for a topic",
         ),

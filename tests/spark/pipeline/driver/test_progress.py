@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from odradek import Producer
-from odradek.spark.pipeline.driver.progress import LagWatch, QueryWatch
+from odradek.spark.pipeline.definition.declare import topic as topic_source
+from odradek.spark.pipeline.driver.progress import LagWatch, QueryWatch, source_of
 
 
 class Entry:
@@ -75,3 +76,18 @@ def test_lag_counts_records_of_open_transactions_only_for_sources_that_read_them
             assert watch.lag({f"{topic}-0": 0}) == {f"{topic}-0": lag}
             watch.close()
         producer.abort_transaction()
+
+
+def test_the_source_of_a_topic_is_found_by_name_and_by_pattern():
+    sources = [
+        topic_source("orders", bootstrap="a:1"),
+        topic_source(pattern="clicks-.*", name="clicks", bootstrap="b:1"),
+        topic_source(pattern="clicks-.*|visits", name="others", bootstrap="c:1"),
+    ]
+    found = {name: source_of(name, sources) for name in ("orders", "clicks-1", "visits", "dead")}
+    assert {name: one.bootstrap if one else None for name, one in found.items()} == {
+        "orders": "a:1",
+        "clicks-1": "b:1",
+        "visits": "c:1",
+        "dead": None,
+    }

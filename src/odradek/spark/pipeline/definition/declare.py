@@ -93,6 +93,16 @@ def topic(
     for one in topics:
         check_topic(one, place, "topics")
     name = table_name(name, topics[0] if topics else None, place)
+    if table is True:
+        limits = {
+            "start": start if start == "latest" else None,
+            "max_offsets_per_trigger": max_offsets_per_trigger,
+            "min_offsets_per_trigger": min_offsets_per_trigger,
+            "max_trigger_delay": max_trigger_delay,
+        }
+        for key, value in limits.items():
+            if value is not None:
+                raise PipelineError(f"a table is read as a whole: leave out {key}, or table", place, key)
     found = schema_of(format, schema, schema_file, message, skip_bytes, place)
     late = watermark_of(watermark, place)
     columns = [one.name for one in (RAW_FIELDS if found.format == "none" else found.fields)]

@@ -24,7 +24,7 @@ from odradek.spark.pipeline.driver.checkpoints import prepare
 from odradek.spark.pipeline.driver.clusters import cluster_ids
 from odradek.spark.pipeline.driver.failures import failure_of
 from odradek.spark.pipeline.driver.frames import frames_of
-from odradek.spark.pipeline.driver.progress import LagWatch, QueryWatch
+from odradek.spark.pipeline.driver.progress import LagWatch, QueryWatch, source_of
 from odradek.spark.pipeline.driver.session import driver_jvm_pid, new_session
 from odradek.spark.pipeline.driver.sinks import planned_queries, start
 from odradek.spark.pipeline.driver.sources import reads_committed
@@ -239,15 +239,16 @@ class _Run:
 
     def _report_lag(self) -> None:
         topics = [source for source in self._pipeline.sources if isinstance(source, TopicSource)]
-        asked = {topic: self._lag_question(one) for one in topics for topic in one.topics}
-        otherwise = self._lag_question(topics[0]) if topics else (self._pipeline.bootstrap, True)
         watches: dict[tuple[str, bool], LagWatch] = {}
         while not self._is_over.wait(LAG_SECONDS):
             for name, read in list(self._read.items()):
                 lag: dict[str, int] = {}
                 by_question: dict[tuple[str, bool], dict[str, int]] = {}
                 for partition, offset in read.items():
-                    question = asked.get(partition.rpartition("-")[0], otherwise)
+                    source = source_of(partition.rpartition("-")[0], topics)
+                    if source is None:
+                        continue
+                    question = (self._pipeline.bootstrap_of(source), reads_committed(source))
                     by_question.setdefault(question, {})[partition] = offset
                 for question, offsets in by_question.items():
                     if question not in watches:
@@ -255,10 +256,6 @@ class _Run:
                     lag |= watches[question].lag(offsets)
                 if lag:
                     self._report({"event": "lag", "query": name, "lag": lag})
-
-    def _lag_question(self, source: TopicSource) -> tuple[str, bool]:
-        """Whom to ask for the end of a source's partitions, and whether only committed records count."""
-        return self._pipeline.bootstrap_of(source), reads_committed(source)
 
 
 if __name__ == "__main__":

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from odradek.client.admin.admin import Admin
 from odradek.client.admin.offsets import IsolationLevel, OffsetAndTimestamp, OffsetSpec
 from odradek.common.errors import OdradekError
 from odradek.common.ids import TopicPartition
+from odradek.spark.pipeline.definition.model import TopicSource
 from odradek.spark.pipeline.driver.topic_sinks import ROWS_OUT
 
 Offsets = dict[str, int]
@@ -109,6 +111,14 @@ def offsets_in(end_offset: Any) -> Offsets:
                 if isinstance(offset, int) and str(number).isdigit():
                     found[f"{topic}-{number}"] = offset
     return found
+
+
+def source_of(topic: str, sources: Iterable[TopicSource]) -> TopicSource | None:
+    """The source that reads a topic, by its name or else by a pattern."""
+    known = list(sources)
+    named = (one for one in known if topic in one.topics)
+    matching = (one for one in known if one.pattern is not None and re.fullmatch(one.pattern, topic))
+    return next(named, None) or next(matching, None)
 
 
 class LagWatch:

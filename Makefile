@@ -38,11 +38,12 @@ fuzz: $(DEV) ## one hour of random bytes over every decoder
 	$(BIN)/python tests/fuzz/run.py --target protocol --minutes 30
 	$(BIN)/python tests/fuzz/run.py --target records --minutes 30
 
-faults: $(DEV) ## kill, stop and wipe brokers of clusters under load for an hour; FAULTS="--seed 1 --store embedded" and COPIER="--records 10000", KILLS="--runs 1" choose
+faults: $(DEV) $(SPARK) ## kill, stop and wipe brokers of clusters under load for an hour, and queries of Spark; FAULTS="--seed 1 --store embedded" and COPIER="--records 10000", KILLS="--runs 1", SPARK_KILLS="--kills 12" choose
 	bench/peers/setup > /dev/null
 	cd tests && ../$(BIN)/python -m faults.cluster.main $(FAULTS)
 	cd tests && ../$(BIN)/python -m faults.copier.main $(COPIER)
 	cd tests && ../$(BIN)/python -m faults.transactions.main $(KILLS)
+	cd tests && ../$(SPARK_VENV)/bin/python -m spark.kills.main $(SPARK_KILLS)
 
 long: $(DEV) $(SPARK) ## the longest comparisons with Apache Kafka: transactions, reassignments, pipelines on Spark
 	bench/peers/setup > /dev/null

@@ -19,6 +19,11 @@ from odradek.testing import Cluster
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+SETTINGS = {
+    "log.retention.ms": -1,
+    # A transaction that is over its time is seen soon.
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 100,
+}
 SETUP = Path(__file__).resolve().parents[2] / "bench" / "peers" / "setup-spark"
 
 # Without PySpark, which only .venv-spark has, there is nothing to collect here.
@@ -64,7 +69,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    with Cluster({"log.retention.ms": -1}, process=True) as running:
+    with Cluster(SETTINGS, process=True) as running:
         yield running
 
 

@@ -26,6 +26,8 @@ FAULT_SETTINGS = {
     "group_initial_rebalance_delay_ms": "500",
     "log_segment_bytes": "5000000",
 }
+NEWEST, WITH_TRANSACTIONS_V1 = "4.3.1", "3.9.2"
+"""Versions of Apache Kafka."""
 SMALL_HEAP, DEFAULT_HEAP = "400M", "1G"
 
 
@@ -86,10 +88,16 @@ class OdradekNode:
 
 
 class KafkaNode:
-    """Apache Kafka 4.3.1, KRaft in combined mode."""
+    """Apache Kafka, KRaft in combined mode."""
 
     def __init__(
-        self, broker_id: int, directory: Path, ports: dict[int, int], settings: dict[str, str], heap: str
+        self,
+        broker_id: int,
+        directory: Path,
+        ports: dict[int, int],
+        settings: dict[str, str],
+        heap: str,
+        version: str,
     ) -> None:
         self.broker_id = broker_id
         self.settings = settings
@@ -99,6 +107,7 @@ class KafkaNode:
         self.log_dir = directory / "logs"
         voters = ",".join(f"{number}@localhost:{port + 1000}" for number, port in ports.items())
         self._environment = {"NODE_ID": str(broker_id), "VOTERS": voters, "BROKERS": "0"}
+        self._environment["KAFKA_VERSION"] = version
         self._environment["KAFKA_HEAP_OPTS"] = f"-Xmx{heap} -Xms{heap}"
 
     @property
@@ -257,7 +266,9 @@ def odradek_brokers(directory: Path, count: int, coordination: str = "", **setti
     )
 
 
-def kafka_brokers(directory: Path, count: int, *, heap: str = SMALL_HEAP, **settings: str) -> Brokers:
+def kafka_brokers(
+    directory: Path, count: int, *, heap: str = SMALL_HEAP, version: str = NEWEST, **settings: str
+) -> Brokers:
     """With these settings and the defaults, but for the replicas of the offsets."""
     named = {"offsets.topic.replication.factor": str(min(3, count))} | dotted(settings)
     ports: dict[int, int] = {}
@@ -266,7 +277,7 @@ def kafka_brokers(directory: Path, count: int, *, heap: str = SMALL_HEAP, **sett
         if port not in ports.values():
             ports[len(ports) + 1] = port
     return Brokers(
-        [KafkaNode(number, directory / f"broker-{number}", ports, named, heap) for number in ports]
+        [KafkaNode(number, directory / f"broker-{number}", ports, named, heap, version) for number in ports]
     )
 
 

@@ -2,7 +2,8 @@
 
 A kill is a place and a victim: the process that is there, the whole driver, an executor's JVM, the broker
 that coordinates the transaction, or another broker. Kills come in the order of the plan, each at the first
-time that its place is reached after the one before.
+time that its place is reached after the one before. `shuffle` loses the files between two stages, so that
+Spark runs a stage again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,15 +25,20 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from faults.cluster.brokers import Brokers
 from odradek.client.admin.admin import Admin
 from odradek.client.admin.offsets import IsolationLevel, OffsetSpec
+from odradek.client.errors import BrokerError
 from odradek.common.ids import TopicPartition as Place
 from odradek.spark.transactions import hooks
 from spark.kills.hook_server import HookServer
 
+TESTS = Path(__file__).resolve().parents[2]
 PATIENCE_S = 300
 DOWN_S = 0.3
 """How long a killed broker stays away."""
 
 PROCESS, DRIVER, EXECUTOR, COORDINATOR, BROKER = "process", "driver", "executor", "coordinator", "broker"
+SHUFFLE = "shuffle"
+LOCAL_DIRECTORY = "spark-local"
+"""Where Spark keeps the files of shuffles, in the directory of the run."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +60,13 @@ class KillRun:
     command: Sequence[str]
     plan: Sequence[Kill]
     transactional_id: str
+    """What it begins with."""
     directory: Path
     topics: Sequence[str]
     done: list[Kill] = field(default_factory=list)
     starts: int = 0
+    report: Callable[[str], None] = print
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     def run(self) -> None:
         """To the end of the program, which is started again after each kill of it."""
@@ -68,7 +77,8 @@ class KillRun:
                 **os.environ,
                 hooks.VARIABLE: server.address,
                 "PYSPARK_PYTHON": sys.executable,
-                "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
+                "PYTHONPATH": os.pathsep.join((str(TESTS), os.environ.get("PYTHONPATH", ""))),
+                **self.environment,
             }
             while True:
                 assert time.monotonic() < deadline, f"no end; done: {self.done}\n{self.log()[-4000:]}"
@@ -107,19 +117,27 @@ class KillRun:
         if not psutil.pid_exists(pid):
             return
         self.done.append(kill)
+        self.report(f"kill {len(self.done)} of {len(self.plan)}: {kill}")
         if kill.victim == PROCESS:
             os.kill(pid, signal.SIGKILL)
         elif kill.victim == DRIVER:
             kill_tree(self._program.pid)
         elif kill.victim == EXECUTOR:
             os.kill(executor_of(pid), signal.SIGKILL)
+        elif kill.victim == SHUFFLE:
+            for file in (self.directory / LOCAL_DIRECTORY).rglob("shuffle_*.data"):
+                file.unlink()
         else:
             self._kill_broker(kill.victim)
 
     def _kill_broker(self, victim: str) -> None:
         with Admin(bootstrap_servers=self.brokers.bootstrap) as admin:
-            coordinator = admin.describe_transactions([self.transactional_id])[self.transactional_id]
-        chosen = coordinator.coordinator_id
+            names = [listed.transactional_id for listed in admin.list_transactions()]
+            ours = [name for name in names if name.startswith(self.transactional_id)]
+            described = admin.describe_transactions(ours).values()
+        # Before the first transaction nobody knows the name.
+        known = (one.coordinator_id for one in described if not isinstance(one, BrokerError))
+        chosen = next(known, min(self.brokers.nodes))
         if victim == BROKER and len(self.brokers.nodes) > 1:
             chosen = next(one for one in self.brokers.nodes if one != chosen)
         self.brokers.kill(chosen)

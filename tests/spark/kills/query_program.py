@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 ATTEMPTS = 20
@@ -23,7 +24,8 @@ def main(
     settings = {
         "spark.ui.enabled": "false",
         "spark.log.level": "ERROR",
-        "spark.default.parallelism": "2",
+        "spark.default.parallelism": "4",
+        "spark.local.dir": str(Path.cwd() / "spark-local"),
         "spark.executorEnv.ODRADEK_SPARK_HOOK": os.environ["ODRADEK_SPARK_HOOK"],
         "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
     }

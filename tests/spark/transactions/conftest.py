@@ -8,13 +8,14 @@ import pytest
 
 from kafka_peer import running_kafka
 from odradek.testing import Cluster
+from spark.conftest import SETTINGS
 from spark.transactions.versions import set_transaction_version
 
 
 @pytest.fixture(scope="session")
 def bootstrap_v1() -> Iterator[str]:
     """A broker of ours at transaction.version 1."""
-    with Cluster({"log.retention.ms": -1}, process=True) as cluster:
+    with Cluster(SETTINGS, process=True) as cluster:
         set_transaction_version(cluster.bootstrap, 1)
         yield cluster.bootstrap
 

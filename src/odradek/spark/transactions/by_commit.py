@@ -65,7 +65,11 @@ class ExactlyOnceByCommit(Delivery):
         """On the driver: write what the tasks have handed over, in one transaction with the marker."""
         handed = [one for one in written if isinstance(one, HandedOver)]
         query_id = next((one.query_id for one in handed if one.query_id), None)
-        batch = None if batch_id is None or query_id is None else MicroBatch(query_id, batch_id)
+        batch = entry = None
+        if batch_id is not None and query_id is not None:
+            read = source_offsets.reader_of(self.options.checkpoint, batch_id)
+            entry = source_offsets.log_entry(read, batch_id)
+            batch = MicroBatch(query_id, batch_id, source_offsets.checksum(entry))
         if batch is None and not any(one.rows for one in handed):
             return
         name = self.options.name or f"odradek-write-{uuid.uuid4()}"
@@ -75,11 +79,7 @@ class ExactlyOnceByCommit(Delivery):
                 if producer is None:
                     return
                 sequences = self._send(name, producer, handed)
-                ends = {}
-                if batch is not None:
-                    read = source_offsets.reader_of(self.options.checkpoint, batch.batch_id)
-                    ends = source_offsets.of_micro_batch(read, batch.batch_id)
-                transactions.commit(batch, sequences, ends)
+                transactions.commit(batch, sequences, source_offsets.end_offsets(entry))
             except BaseException as error:
                 cause = transactions.abort()
                 if cause is not None and cause is not error:

@@ -51,6 +51,8 @@ class QueryTransactions:
         self._next: ProducerId | None = None
         self._last: MicroBatch | None = None
         self._places: frozenset[TopicPartition] = frozenset()
+        self._known: frozenset[TopicPartition] = frozenset()
+        """Partitions of sources and of markers that this cluster has."""
         self._begun = time.monotonic()
 
     def begin(self, batch: MicroBatch | None = None) -> ProducerId | None:
@@ -86,11 +88,11 @@ class QueryTransactions:
         # A first commit that the group's coordinator is still completing only shows where it is asked for.
         return found or self._driver.committed(self.name, self._partitions())
 
-    def _partitions(self, topics: frozenset[str] | None = None) -> set[TopicPartition]:
+    def _partitions(self) -> set[TopicPartition]:
         known = set(ClientConfig.__dataclass_fields__)
         given: dict[str, Any] = {key: value for key, value in self._settings.items() if key in known}
         with Admin(**given) as admin:
-            names = [topic.name for topic in admin.list_topics() if topics is None or topic.name in topics]
+            names = [topic.name for topic in admin.list_topics()]
             described = admin.describe_topics(names).items() if names else ()
             return {
                 TopicPartition(name, one.partition)
@@ -128,22 +130,17 @@ class QueryTransactions:
     ) -> bool:
         """Whether there was a partition to put the marker on."""
         assert self._producer is not None
-        rows = marker_rows(batch, self._places, written, source_ends)
+        unknown = (source_ends.keys() | self._places) - self._known
+        if unknown:
+            self._known |= self._driver.existing(unknown)
+        # The source may be in another cluster, or a topic of it gone.
+        ends = {partition: offset for partition, offset in source_ends.items() if partition in self._known}
+        rows = marker_rows(batch, self._places & self._known, written, ends)
         if not rows:
             return False
-        try:
-            self._driver.txn_offset_commit(self._producer, rows, self.name)
-        except BrokerError as error:
-            if error.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise
-            # The source is another cluster, or a topic of it is gone.
-            known = self._partitions(frozenset(partition.topic for partition in rows))
-            rows = {partition: row for partition, row in rows.items() if partition in known}
-            rows = rows or marker_rows(batch, (), written, {})
-            if not rows:
-                return False
-            self._driver.txn_offset_commit(self._producer, rows, self.name)
+        self._driver.txn_offset_commit(self._producer, rows, self.name)
         self._places = frozenset(rows)
+        self._known |= self._places
         return True
 
     def abort(self) -> TransactionFailed | None:

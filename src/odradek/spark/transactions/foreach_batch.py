@@ -52,16 +52,16 @@ class ExactlyOnce:
         name = self._name or execution.name()
         if not name:
             raise ConfigError(NO_NAME)
-        micro_batch = MicroBatch(query_id, batch_id)
-        read = _offset_log_reader(spark, execution, batch_id)
-        self._in_transaction(name, batch, micro_batch, read)
+        entry = source_offsets.log_entry(_offset_log_reader(spark, execution, batch_id), batch_id)
+        micro_batch = MicroBatch(query_id, batch_id, source_offsets.checksum(entry))
+        self._in_transaction(name, batch, micro_batch, source_offsets.end_offsets(entry))
 
     def _in_transaction(
         self,
         name: str,
         batch: DataFrame,
         micro_batch: MicroBatch | None,
-        read_offsets: Callable[[], str] | None,
+        source_ends: Mapping[TopicPartition, int],
     ) -> None:
         if self._transactions is None:
             self._transactions = QueryTransactions(name, dict(self._options.producer))
@@ -72,10 +72,7 @@ class ExactlyOnce:
                 return
             written = _Written(batch.sparkSession, self._given, name, producer)
             self._process(batch, written.write)
-            ends = {}
-            if micro_batch is not None and read_offsets is not None:
-                ends = source_offsets.of_micro_batch(read_offsets, micro_batch.batch_id)
-            transactions.commit(micro_batch, written.sequences, ends)
+            transactions.commit(micro_batch, written.sequences, source_ends)
         except BaseException as error:
             # What is known of the transaction is in doubt: the next micro-batch begins from the marker.
             self._transactions = None
@@ -88,7 +85,7 @@ class ExactlyOnce:
     def write_once(self, frame: DataFrame) -> None:
         """Write a DataFrame that is no stream in one transaction."""
         name = self._name or f"odradek-write-{uuid.uuid4()}"
-        self._in_transaction(name, frame, None, None)
+        self._in_transaction(name, frame, None, {})
         if self._transactions is not None:
             self._transactions.close()
             self._transactions = None
@@ -150,22 +147,15 @@ def _run(
     owned = placed.repartitionById(tasks, OWNER)
     joined = Joined(options, name, producer, dict(sequences))
     written = owned.mapInArrow(writing(joined, row_layout(placed_schema, by_column)), "report binary")
-    losses = _lost_outputs(spark)
     reports: list[TaskReport] = [pickle.loads(row.report) for row in written.collect()]
-    is_certain = losses == _lost_outputs(spark)
-    _check(reports, sequences, was_repeated=not is_certain and _was_repeated(spark, reports))
+    _check(reports, sequences, was_repeated=_was_repeated(spark, reports))
     return reports
-
-
-def _lost_outputs(spark: SparkSession) -> int:
-    """Grows when outputs of a map stage get lost; else no stage that reads them is run again."""
-    return int(spark._jsc.sc().env().mapOutputTracker().getEpoch())
 
 
 def _was_repeated(spark: SparkSession, reports: list[TaskReport]) -> bool:
     """Whether the stage that writes was run again, or nobody knows any more.
 
-    The store of stages is filled by a queue of events, which is emptied first.
+    A queue of events fills the store of stages; it is emptied first.
     """
     context = spark.sparkContext
     try:

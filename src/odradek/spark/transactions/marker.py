@@ -18,22 +18,31 @@ _KEY = "odradek.spark"
 
 @dataclass(frozen=True, slots=True)
 class MicroBatch:
-    """One micro-batch: the id of the query, which its checkpoint keeps, and the number of the batch."""
+    """One micro-batch: the id of the query, which its checkpoint keeps, and the number of the batch.
+
+    `plan` is the checksum of what Spark's offset log says about the batch; None where that cannot be read.
+    A repetition has the same one, and an old copy of the checkpoint another one.
+    """
 
     query_id: str
     batch_id: int
+    plan: int | None = None
 
     def metadata(self) -> str:
         """The marker as the metadata of a committed offset."""
-        return json.dumps({_KEY: {"query": self.query_id, "batch": self.batch_id}}, separators=(",", ":"))
+        named: dict[str, str | int] = {"query": self.query_id, "batch": self.batch_id}
+        if self.plan is not None:
+            named["plan"] = self.plan
+        return json.dumps({_KEY: named}, separators=(",", ":"))
 
 
 def micro_batch_in(metadata: str) -> MicroBatch | None:
     """The micro-batch that a marker names; None if this is no marker."""
     try:
         found = json.loads(metadata)[_KEY]
-        return MicroBatch(str(found["query"]), int(found["batch"]))
-    except (ValueError, TypeError, KeyError):
+        plan = found.get("plan")
+        return MicroBatch(str(found["query"]), int(found["batch"]), None if plan is None else int(plan))
+    except (ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
@@ -99,4 +108,11 @@ def is_committed(last: MicroBatch | None, now: MicroBatch, name: str) -> bool:
             f"the checkpoint of {name!r} is at micro-batch {now.batch_id}, but {last.batch_id} is committed: "
             f"it is an old copy, or another driver goes on with it"
         )
-    return last.batch_id == now.batch_id
+    if last.batch_id < now.batch_id:
+        return False
+    if None not in (last.plan, now.plan) and last.plan != now.plan:
+        raise OtherCheckpoint(
+            f"the checkpoint of {name!r} is at micro-batch {now.batch_id}, but another micro-batch of that "
+            f"number is committed: it is an old copy, or another driver goes on with it"
+        )
+    return True

@@ -1,6 +1,6 @@
-"""The end offsets of a micro-batch in Spark's own offset log, so that tools for groups see the query's lag.
+"""A micro-batch in Spark's own offset log: its end offsets, so that tools for groups see the query's lag.
 
-Only for watching: where they cannot be read, the marker is committed without them.
+Where the log cannot be read, the marker is committed without them.
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote, urlparse
+from zlib import crc32
 
 from odradek.common.ids import TopicPartition
 
 _log = logging.getLogger("odradek.spark")
 
 
-def end_offsets(log_entry: str) -> dict[TopicPartition, int]:
+def end_offsets(entry: str | None) -> dict[TopicPartition, int]:
     """The offsets of topics in one file of the log, of all sources; Spark's and our source write the same."""
     found: dict[TopicPartition, int] = {}
-    for line in log_entry.splitlines():
+    for line in (entry or "").splitlines():
         try:
             source = json.loads(line)
         except ValueError:
@@ -42,13 +43,18 @@ def _of_topics(source: dict[str, object]) -> dict[TopicPartition, int]:
     return found
 
 
-def of_micro_batch(read: Callable[[], str], batch_id: int) -> dict[TopicPartition, int]:
-    """The end offsets, or nothing if the log cannot be read."""
+def log_entry(read: Callable[[], str], batch_id: int) -> str | None:
+    """What the log says about a micro-batch, or None if it cannot be read."""
     try:
-        return end_offsets(read())
+        return read()
     except Exception as error:  # whatever a file system raises: the marker does without
         _log.debug("the offsets of micro-batch %d cannot be read: %s", batch_id, error)
-        return {}
+        return None
+
+
+def checksum(entry: str | None) -> int | None:
+    """Another one for each entry."""
+    return None if entry is None else crc32(entry.strip().encode())
 
 
 def reader_of(checkpoint: str | None, batch_id: int) -> Callable[[], str]:

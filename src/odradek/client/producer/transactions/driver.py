@@ -114,6 +114,24 @@ class TransactionDriver:
             require_stable=require_stable,
         )
 
+    def existing(self, partitions: Collection[TopicPartition]) -> frozenset[TopicPartition]:
+        """Those of the partitions that the cluster has; offsets of others cannot be committed."""
+        return self._background.call(self._existing(topic_partitions(partitions)))
+
+    async def _existing(self, partitions: list[TopicPartition]) -> frozenset[TopicPartition]:
+        metadata = self._brokers.metadata
+
+        async def ask() -> None:
+            metadata.want({partition.topic for partition in partitions})
+            metadata.mark_stale()
+            await self._brokers.ensure_fresh()
+
+        await self._brokers.retry("finding partitions", ask, timeout_ms=self.config.max_block_ms)
+        topics = metadata.topics
+        return frozenset(
+            one for one in partitions if one.topic in topics and one.partition in topics[one.topic].partitions
+        )
+
     def close(self) -> None:
         """Close the connections; an open transaction stays open until it times out."""
         self._background.close(self._brokers.close())

@@ -1,0 +1,192 @@
+"""What a user can get wrong about exactly once: one clear sentence, and nothing is committed by halves."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from client.eventually import eventually
+from compat.clients.face import Record
+from compat.clients.librdkafka import Librdkafka
+from odradek.client.admin.admin import Admin
+from odradek.client.admin.base import require
+from odradek.common.acls import (
+    AccessControlEntry,
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePattern,
+    ResourcePatternFilter,
+    ResourceType,
+)
+from odradek.common.ids import TopicPartition
+from odradek.spark import exactly_once
+from odradek.spark.errors import sentence_of
+from odradek.spark.transactions.errors import TransactionFailed
+from odradek.testing import Cluster
+from spark.transactions import test_data_source as data_source
+from spark.transactions import test_foreach_batch as foreach_batch
+from spark.transactions.test_foreach_batch import committed_values, sink
+from spark.transactions.test_query_transactions import (
+    a_driver,
+    micro_batch,
+    rows,
+    wait_until_aborted,
+    write,
+    write_batch,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+RECORDS = [Record(b"%d" % number) for number in range(60)]
+OLD_COPY = "the checkpoint of '{}' is at micro-batch 1, but another micro-batch of that number is committed"
+
+
+def run_form(form: str, spark: Any, bootstrap: str, topic: str, checkpoint: Any) -> Any:
+    """From the topic's source into the topic; the error if the query failed."""
+    if form == "data source":
+        return data_source.run(spark, bootstrap, topic, checkpoint)
+    function = exactly_once(sink(bootstrap, topic=topic))
+    return foreach_batch.run(spark, bootstrap, f"{topic}-source", topic, checkpoint, function)
+
+
+@pytest.fixture(params=["foreachBatch", "data source"])
+def form(request: pytest.FixtureRequest, librdkafka: Any, topic: str) -> str:
+    """The way to write, and its topics."""
+    librdkafka.create_topic(f"{topic}-source")
+    librdkafka.create_topic(topic)
+    librdkafka.produce(f"{topic}-source", RECORDS[:20])
+    return str(request.param)
+
+
+def test_an_old_copy_of_a_checkpoint_is_refused(form, spark, bootstrap, librdkafka, topic, tmp_path):
+    """Its next micro-batch has the number of one that is committed, and other rows."""
+    assert run_form(form, spark, bootstrap, topic, tmp_path / "used") is None
+    shutil.copytree(tmp_path / "used", tmp_path / "copy")
+    for last, checkpoint in ((40, "used"), (60, "copy")):
+        librdkafka.produce(f"{topic}-source", RECORDS[last - 20 : last])
+        error = run_form(form, spark, bootstrap, topic, tmp_path / checkpoint)
+        assert (error is None) == (checkpoint == "used")
+    assert sentence_of(error).startswith(OLD_COPY.format(topic))
+    assert len(committed_values(spark, bootstrap, topic)) == 40
+
+
+def test_a_name_belongs_to_one_checkpoint_by_the_data_source(spark, bootstrap, librdkafka, topic, tmp_path):
+    librdkafka.create_topic(f"{topic}-source")
+    librdkafka.create_topic(topic)
+    librdkafka.produce(f"{topic}-source", RECORDS)
+    assert data_source.run(spark, bootstrap, topic, tmp_path / "one") is None
+    error = data_source.run(spark, bootstrap, topic, tmp_path / "two")
+    assert sentence_of(error).startswith(f"the name '{topic}' belongs to a query with another checkpoint")
+    assert len(committed_values(spark, bootstrap, topic)) == 60
+
+
+def test_a_second_driver_fences_the_first_which_says_so_and_stops(
+    spark, bootstrap, librdkafka, topic, tmp_path
+):
+    librdkafka.create_topic(f"{topic}-source")
+    librdkafka.create_topic(topic)
+    librdkafka.produce(f"{topic}-source", RECORDS)
+
+    def process(batch: DataFrame, write_rows: Any) -> None:
+        write_rows(batch)
+        with a_driver(bootstrap, topic) as second:
+            write_batch(second, bootstrap, 0)
+
+    function = exactly_once(sink(bootstrap, topic=topic), process)
+    error = foreach_batch.run(spark, bootstrap, f"{topic}-source", topic, tmp_path, function)
+    assert sentence_of(error).startswith(f"another driver has begun under the name '{topic}' and has fenced")
+    assert foreach_batch.failure_of(error).is_permanent
+    assert committed_values(spark, bootstrap, topic) == [b"row"]
+
+
+def test_a_transaction_shorter_than_its_micro_batch_is_told(spark, bootstrap, librdkafka, topic, tmp_path):
+    librdkafka.create_topic(f"{topic}-source")
+    librdkafka.create_topic(topic)
+    librdkafka.produce(f"{topic}-source", RECORDS)
+
+    def process(batch: DataFrame, write_rows: Any) -> None:
+        write_rows(batch)
+        wait_until_aborted(bootstrap, topic)
+
+    options = {"topic": topic, "kafka.transaction.timeout.ms": "100"}
+    function = exactly_once(sink(bootstrap, **options), process)
+    error = foreach_batch.run(spark, bootstrap, f"{topic}-source", topic, tmp_path, function)
+    assert "and the brokers abort it after 100 ms: raise kafka.transaction.timeout.ms" in sentence_of(error)
+    assert committed_values(spark, bootstrap, topic) == []
+    with Admin(bootstrap_servers=bootstrap) as admin:
+        assert admin.list_group_offsets(topic) == {}
+
+
+def test_a_source_that_is_gone_leaves_the_marker_with_the_rows(bootstrap, librdkafka, topic):
+    librdkafka.create_topic(topic)
+    with a_driver(bootstrap, topic) as driver:
+        producer = driver.begin(micro_batch(0))
+        assert producer is not None
+        driver.commit(micro_batch(0), write(bootstrap, topic, producer), {TopicPartition("gone", 0): 7})
+    with a_driver(bootstrap, topic) as again:
+        assert again.begin(micro_batch(0)) is None
+    assert rows(bootstrap, topic) == ["row"]
+
+
+STRICT = {
+    "auto.create.topics.enable": "false",
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
+
+
+@pytest.fixture(scope="module")
+def strict() -> Iterator[str]:
+    """A broker that obeys ACLs and creates no topic by itself."""
+    with Cluster(STRICT, process=True) as cluster:
+        yield cluster.bootstrap
+
+
+def test_a_target_that_is_gone_is_named_and_the_micro_batch_is_not_marked(spark, strict, topic, tmp_path):
+    librdkafka = Librdkafka(strict)
+    first, second = f"{topic}-first", f"{topic}-second"
+    for name in (f"{topic}-source", first, second):
+        librdkafka.create_topic(name)
+    librdkafka.produce(f"{topic}-source", RECORDS)
+    librdkafka.delete_topic(second)
+
+    def process(batch: DataFrame, write_rows: Any) -> None:
+        write_rows(batch, topic=first)
+        write_rows(batch, topic=second)
+
+    function = exactly_once(sink(strict, **{"kafka.max.block.ms": "2000"}), process)
+    error = foreach_batch.run(spark, strict, f"{topic}-source", topic, tmp_path, function)
+    assert sentence_of(error).startswith(f"cannot write into topic '{second}':")
+    assert committed_values(spark, strict, first) == []
+    with Admin(bootstrap_servers=strict) as admin:
+        assert admin.list_group_offsets(topic) == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "operation", "sentence"),
+    [
+        (ResourceType.TRANSACTIONAL_ID, AclOperation.WRITE, "no permission for the transactional id"),
+        (ResourceType.GROUP, AclOperation.READ, "no permission for the group"),
+    ],
+)
+def test_a_missing_permission_is_named(strict, topic, kind, operation, sentence):
+    with Admin(bootstrap_servers=strict) as admin:
+        admin.create_topic(topic)
+        denied = AccessControlEntry("User:ANONYMOUS", "*", operation, AclPermissionType.DENY)
+        binding = AclBinding(ResourcePattern(kind, topic), denied)
+        require(admin.create_acls([binding])[binding])
+        eventually(lambda: binding in set(admin.describe_acls()))
+        with a_driver(strict, topic) as driver:
+            with pytest.raises(TransactionFailed, match=sentence):
+                write_batch(driver, strict, 0)
+            driver.abort()
+        admin.delete_acls([AclBindingFilter(ResourcePatternFilter(kind, topic))])
+        eventually(lambda: binding not in set(admin.describe_acls()))
+        assert admin.list_group_offsets(topic) == {}
+    assert rows(strict, topic) == []

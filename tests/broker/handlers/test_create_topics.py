@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from confluent_kafka import KafkaException
@@ -8,7 +10,9 @@ from confluent_kafka.admin import NewTopic
 from kafka.admin import NewTopic as PythonNewTopic
 
 from broker.running import RunningBroker
+from odradek.broker.requests.services import Services
 from odradek.broker.settings.sources import Source
+from odradek.cluster.metadata import PartitionMetadata
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import CreateTopicsRequest
@@ -37,6 +41,31 @@ def test_a_topic_can_be_found_with_its_leaders_once_the_answer_is_there(broker, 
 
     partitions = admin.list_topics("orders", timeout=10).topics["orders"].partitions
     assert {index: one.leader for index, one in partitions.items()} == dict.fromkeys(range(6), 0)
+
+
+def test_the_response_waits_for_a_change_of_the_metadata_and_polls_nothing(broker, monkeypatch):
+    checks: list[str] = []
+    has_leaders = threading.Event()
+    is_led = Services.is_led
+
+    def counted(services: Services, name: str, index: int, partition: PartitionMetadata) -> bool:
+        checks.append(name)
+        return has_leaders.is_set() and is_led(services, name, index, partition)
+
+    monkeypatch.setattr(Services, "is_led", counted)
+    with ThreadPoolExecutor(1) as pool:
+        creating = pool.submit(create, broker, topic("orders"))
+        while broker.look(lambda server: server.services.replicas.find("orders", 0)) is None or not checks:
+            time.sleep(0.001)
+        before = len(checks)
+        time.sleep(0.05)
+        assert len(checks) - before < 5  # one for each request of the controller
+        assert not creating.done()
+
+        has_leaders.set()
+        broker.look(lambda server: server.services.state_changes.notify())
+        (row,) = creating.result(20)
+    assert row.error_code == 0
 
 
 def test_kafka_python_makes_a_topic_with_settings(broker, python_admin):

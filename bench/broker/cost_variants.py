@@ -28,7 +28,9 @@ from odradek.protocol.messages import FetchRequest
 from odradek.records.builder import build_batch_from_columns
 from odradek.replication.partition import LeaderAndIsrState, Partition
 
-REPLICATED_TOPIC, OPEN_TOPIC = "replicated", "open"
+REPLICATED_TOPIC, OPEN_TOPIC, ABORTED_TOPIC = "replicated", "open", "aborted"
+TRANSACTIONAL_TOPIC, TRANSACTIONAL_ID = "transactional", "bench"
+PRODUCER_ID = 7
 FOLLOWERS = (1, 2)
 ACL_COUNT = 1_000
 
@@ -37,11 +39,24 @@ OPEN_LOADS = tuple(
     for load in FETCH_LOADS
     if load.version == LIBRDKAFKA_VERSION
 )
+# A fetch of 64 KiB has four batches, so that it brings one aborted transaction, and one of 1 MiB sixteen.
+ABORTED_EVERY = 4
+ABORTED_LOADS = tuple(
+    replace(
+        load,
+        name=f"{load.name}, {load.max_bytes >> 16} aborted",
+        topic=f"{ABORTED_TOPIC}-{load.topic}",
+        aborted_every=ABORTED_EVERY,
+    )
+    for load in FETCH_LOADS
+    if load.version == LIBRDKAFKA_VERSION and load.records_per_batch > 1
+)
 
 
 def topics() -> set[str]:
     """The topics that these requests need, each of one partition."""
-    return {REPLICATED_TOPIC, *(load.topic for load in OPEN_LOADS)}
+    loads = (*OPEN_LOADS, *ABORTED_LOADS)
+    return {REPLICATED_TOPIC, TRANSACTIONAL_TOPIC, *(load.topic for load in loads)}
 
 
 def replicate(server: BrokerServer) -> Partition:
@@ -98,20 +113,27 @@ def _follower_fetch(partition: Partition, follower: int, offset: int) -> memoryv
 def open_transaction(server: BrokerServer, load: FetchLoad) -> Reader:
     """A log as the plain row has it, with a batch of a transaction that has not ended behind it."""
     reader = Reader(server, load)
+    begin_transaction(server, load.topic)
+    return reader
+
+
+def begin_transaction(server: BrokerServer, topic: str) -> Partition:
+    """Have a transaction open in a partition, of one record, without its coordinator."""
     now_ms = time.time_ns() // 1_000_000
     batch = build_batch_from_columns(
         [None],
         [b"uncommitted"],
         [now_ms],
-        producer_id=7,
+        producer_id=PRODUCER_ID,
         producer_epoch=0,
         base_sequence=0,
         is_transactional=True,
     )
-    partition = server.services.replicas.get(load.topic, 0)
-    partition.append(memoryview(bytearray(batch)), 1, now_ms)
+    partition = server.services.replicas.get(topic, 0)
+    if partition.log.last_stable_offset == partition.log.high_watermark:
+        partition.append(memoryview(bytearray(batch)), 1, now_ms)
     assert partition.log.last_stable_offset < partition.log.high_watermark
-    return reader
+    return partition
 
 
 def authorizer_with_acls() -> AclAuthorizer:

@@ -9,10 +9,12 @@ from itertools import count
 from pathlib import Path
 
 from odradek.broker.server import BrokerServer
+from odradek.log.partition.leader_batches import Origin
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.headers import encode_request
 from odradek.protocol.messages import FetchRequest, FetchResponse
 from odradek.records.builder import build_batch_from_columns
+from odradek.records.control import ControlType, EndTransactionMarker, build_end_transaction_marker
 
 LIBRDKAFKA_VERSION, JAVA_VERSION = 16, 18
 LOG_BYTES = 32 << 20
@@ -33,6 +35,8 @@ class FetchLoad:
     record_bytes: int
     max_bytes: int
     version: int = LIBRDKAFKA_VERSION
+    aborted_every: int = 0
+    """Each so many-th batch is a transaction of its own that was aborted; none if 0."""
 
     @property
     def has_session(self) -> bool:
@@ -68,11 +72,26 @@ class Reader:
         load, now_ms = self.load, time.time_ns() // 1_000_000
         values: list[bytes | None] = [bytes(load.record_bytes)] * load.records_per_batch
         keys: list[bytes | None] = [None] * load.records_per_batch
-        batch = bytes(build_batch_from_columns(keys, values, [now_ms] * load.records_per_batch))
+        times = [now_ms] * load.records_per_batch
+        batch = bytes(build_batch_from_columns(keys, values, times))
         self.batch_count = min(LOG_BYTES // len(batch), MAX_BATCHES)
         self.batches_per_fetch = max(load.max_bytes // len(batch), 1)
+        appended = 0
         while self._partition.log.log_end_offset < self.batch_count * load.records_per_batch:
-            self._partition.append(memoryview(bytearray(batch)), 1, now_ms)
+            appended += 1
+            if not load.aborted_every or appended % load.aborted_every != 1:
+                self._partition.append(memoryview(bytearray(batch)), 1, now_ms)
+                continue
+            transaction = {"producer_id": appended, "producer_epoch": 0, "base_sequence": 0}
+            aborted = build_batch_from_columns(keys, values, times, **transaction, is_transactional=True)
+            self._partition.append(memoryview(aborted), 1, now_ms)
+            marker = build_end_transaction_marker(
+                EndTransactionMarker(ControlType.ABORT, 0),
+                producer_id=appended,
+                producer_epoch=0,
+                timestamp_ms=now_ms,
+            )
+            self._partition.append(marker, 1, now_ms, Origin.COORDINATOR)
 
     def begin(self, ask: Ask) -> None:
         """Have a session, if this client has one; its first answer has records, or there is no figure.
@@ -86,6 +105,7 @@ class Reader:
         row = response.responses[0].partitions[0]
         assert row.error_code == 0
         assert row.records
+        assert bool(row.aborted_transactions) == bool(self.load.aborted_every)
         self._session_id = response.session_id
         self._epochs = count(1)
 

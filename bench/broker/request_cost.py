@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
@@ -90,14 +91,26 @@ class NoConnection:
 class Frame:
     """One produce request as it comes from the socket, and the place in it that the broker stamps."""
 
-    def __init__(self, load: Load, topic: str = TOPIC, acks: int = 1) -> None:
-        count, now_ms = load.records, time.time_ns() // 1_000_000
-        values: list[bytes | None] = [os.urandom(load.record_bytes // 2).hex().encode() for _ in range(count)]
-        batch = build_batch_from_columns([None] * count, values, [now_ms] * count, codec=load.codec)
+    def __init__(self, load: Load, topic: str = TOPIC, acks: int = 1, sequence: int | None = None) -> None:
+        """With a `sequence` it is part of the open transaction."""
+        record_count, now_ms = load.records, time.time_ns() // 1_000_000
+        values: list[bytes | None] = [
+            os.urandom(load.record_bytes // 2).hex().encode() for _ in range(record_count)
+        ]
+        producer: dict[str, Any] = {}
+        if sequence is not None:
+            producer = {"producer_id": variants.PRODUCER_ID, "producer_epoch": 0, "is_transactional": True}
+            producer["base_sequence"] = sequence
+        batch = build_batch_from_columns(
+            [None] * record_count, values, [now_ms] * record_count, codec=load.codec, **producer
+        )
         row = ProduceRequest.TopicData
         partition = row.PartitionData(index=0, records=bytes(batch))
         request = ProduceRequest(
-            acks=acks, timeout_ms=30_000, topic_data=[row(name=topic, partition_data=[partition])]
+            transactional_id=None if sequence is None else variants.TRANSACTIONAL_ID,
+            acks=acks,
+            timeout_ms=30_000,
+            topic_data=[row(name=topic, partition_data=[partition])],
         )
         parts = encode_request(ApiKey.PRODUCE, PRODUCE_VERSION, 1, "producer", request)
         self.bytes = memoryview(bytearray(b"".join(bytes(part) for part in parts)[4:]))
@@ -259,6 +272,35 @@ class Costs:
             self._fetch_all(variants.fetches_of_followers(partition, log.log_end_offset))
         return compared(f"{load.name}, {'busy' if is_busy else 'alone'}", *costs)
 
+    def begin_transaction(self) -> Iterator[int]:
+        """The sequences of the records that follow the first one of a transaction."""
+        variants.begin_transaction(self._server, variants.TRANSACTIONAL_TOPIC)
+        return count(1)
+
+    def transactional_produce_row(self, load: Load, sequences: Iterator[int]) -> list[str]:
+        """A produce without a producer id beside one of a transaction that is open in the partition.
+
+        A batch of a producer can be sent but once, so that both have new frames all the time.
+        """
+        made: list[Frame] = []
+
+        def make(is_transactional: bool) -> None:
+            chosen = sequences if is_transactional else None
+            made[:] = reversed([self._next_frame(load, chosen) for _ in range(CALLS)])
+
+        self.check(self._next_frame(load, None))
+        self.check(self._next_frame(load, sequences))
+        costs = least_of_both(*[lambda: self.handle(made.pop())] * 2, make)
+        self._check_answer(self._answer)
+        return compared(f"produce {load.name}", *costs)
+
+    def _next_frame(self, load: Load, sequences: Iterator[int] | None) -> Frame:
+        """With `sequences` the next batch of the producer whose transaction is open."""
+        if sequences is None:
+            return Frame(load, variants.TRANSACTIONAL_TOPIC)
+        sequence, *_ = [next(sequences) for _ in range(load.records)]
+        return Frame(load, variants.TRANSACTIONAL_TOPIC, sequence=sequence)
+
     def authorized_produce_row(self, load: Load) -> list[str]:
         """A produce without an authorizer beside the same with one that has 1,000 ACLs."""
         frame = Frame(load)
@@ -291,6 +333,16 @@ class Costs:
             frames = reader.frames(PAIR_REPETITIONS * CALLS)
             calls.append(partial(self._fetch_next, frames))
         return compared(plain_load.name, *least_of_both(*calls))
+
+    @again_if_late
+    def aborted_row(self, load: FetchLoad, plain_load: FetchLoad) -> list[str]:
+        """Reading committed records beside the same with aborted transactions in what is read."""
+        calls = []
+        for one in (plain_load, load):
+            reader = Reader(self._server, one)
+            reader.begin(self.ask_to_fetch)
+            calls.append(partial(self._fetch_next, reader.frames(PAIR_REPETITIONS * CALLS)))
+        return compared(load.name, *least_of_both(*calls))
 
     def _fetch_next(self, frames: Iterator[memoryview]) -> None:
         self._fetch(next(frames))
@@ -358,10 +410,18 @@ def report_authorized(costs: Costs) -> None:
 
 
 def report_transactions(costs: Costs) -> None:
-    """Print fetches from a log with an open transaction beside the same without one."""
+    """Print requests with transactions beside the same without."""
+    sequences = costs.begin_transaction()
+    rows = [costs.transactional_produce_row(load, sequences) for load in VARIANT_LOADS]
+    print(markdown_table(["us of CPU", "no producer id", "in a transaction", "more"], rows), end="\n\n")
     pairs = zip(variants.OPEN_LOADS, FETCH_LOADS, strict=False)
     rows = [costs.open_transaction_row(*pair) for pair in pairs]
-    print(markdown_table(["read_committed, us of CPU", "none", "a transaction open", "more"], rows))
+    print(
+        markdown_table(["read_committed, us of CPU", "none", "a transaction open", "more"], rows), end="\n\n"
+    )
+    plain = [load for load in FETCH_LOADS if load.records_per_batch > 1]
+    rows = [costs.aborted_row(*pair) for pair in zip(variants.ABORTED_LOADS, plain, strict=False)]
+    print(markdown_table(["read_committed, us of CPU", "none", "aborted transactions", "more"], rows))
 
 
 TABLES = {

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from odradek import Admin
 from odradek.spark.pipeline.definition.errors import PipelineError
 from odradek.spark.pipeline.definition.yaml_file import parse
-from odradek.spark.pipeline.running.preflight import CannotRun, check_java, check_options
+from odradek.spark.pipeline.running.preflight import CannotRun, check_java, check_options, check_topics
+from odradek.testing import Cluster
 
 TEXT = """\
 name: copy
@@ -70,3 +72,24 @@ def test_java_17_and_later_are_taken_and_none_is_a_sentence(tmp_path):
         check_java({"PATH": str(tmp_path)})
     with pytest.raises(CannotRun, match="which has no bin/java"):
         check_java({"JAVA_HOME": str(tmp_path)})
+
+
+def test_a_topic_that_is_written_must_be_there_unless_the_brokers_make_it():
+    letters = "    bad_records: dead-letter\n    format: json\n    schema: id bigint\n"
+    text = TEXT.replace("    options: {maxR", f"{letters}    options: {{maxR") + "dead_letters: dead\n"
+    with Cluster({"auto.create.topics.enable": "false"}) as cluster:
+        pipeline = parse(f"bootstrap: {cluster.bootstrap}\n{text}", "copy.yaml", {})
+        with Admin(bootstrap_servers=cluster.bootstrap) as admin:
+            for missing, line in (("orders", 5), ("copies", 13), ("dead", 16)):
+                with pytest.raises(PipelineError) as raised:
+                    check_topics(pipeline)
+                said = (
+                    f"copy.yaml:{line}: there is no topic {missing!r} at {cluster.bootstrap}; `odradek topics"
+                )
+                assert str(raised.value).startswith(said)
+                admin.create_topic(missing)
+        check_topics(pipeline)
+    with Cluster() as cluster:
+        with Admin(bootstrap_servers=cluster.bootstrap) as admin:
+            admin.create_topic("orders")
+        check_topics(parse(f"bootstrap: {cluster.bootstrap}\n{text}", "copy.yaml", {}))

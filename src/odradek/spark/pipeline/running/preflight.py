@@ -11,8 +11,10 @@ import subprocess
 from collections.abc import Mapping
 
 from odradek.client.admin.admin import Admin
+from odradek.client.admin.configs import ConfigResource, ResourceType
+from odradek.client.errors import BrokerError
 from odradek.common.errors import ConfigError, OdradekError
-from odradek.spark.pipeline.definition.errors import PipelineError
+from odradek.spark.pipeline.definition.errors import PipelineError, Place
 from odradek.spark.pipeline.definition.model import PipelineModel, TopicSink, TopicSource
 from odradek.spark.pipeline.driver.sources import topic_options
 from odradek.spark.sink.options import sink_options
@@ -20,6 +22,7 @@ from odradek.spark.source.options import source_options
 
 _OURS = "odradek"
 _LEAST_JAVA = 17
+_MAKES_TOPICS = "auto.create.topics.enable"
 
 
 class CannotRun(OdradekError):
@@ -74,7 +77,7 @@ def check_options(pipeline: PipelineModel) -> None:
 
 
 def check_topics(pipeline: PipelineModel) -> None:
-    """PipelineError for a topic that is read and does not exist; a client's error without brokers."""
+    """PipelineError for a topic that is not there nor would be made; a client's error without brokers."""
     known: dict[str, list[str]] = {}
     for source in pipeline.sources:
         if not isinstance(source, TopicSource):
@@ -83,9 +86,14 @@ def check_topics(pipeline: PipelineModel) -> None:
         if servers not in known:
             known[servers] = topic_names(servers)
         _check_source(source, known[servers], servers)
-    for sink in pipeline.sinks:
-        if isinstance(sink, TopicSink) and pipeline.bootstrap_of(sink) not in known:
-            known[pipeline.bootstrap_of(sink)] = topic_names(pipeline.bootstrap_of(sink))
+    written = [(sink, sink.topic, "topic") for sink in pipeline.sinks if isinstance(sink, TopicSink)]
+    letters = pipeline.dead_letters
+    for part, topic, key in [*written, *([(letters, letters.topic, "dead_letters")] if letters else [])]:
+        servers = pipeline.bootstrap_of(part)
+        if servers not in known:
+            known[servers] = topic_names(servers)
+        if topic is not None and topic not in known[servers] and not makes_topics(servers):
+            raise _missing(topic, known[servers], servers, part.place, key)
 
 
 def topic_names(servers: str) -> list[str]:
@@ -98,6 +106,21 @@ def topic_names(servers: str) -> list[str]:
         admin.close()
 
 
+def makes_topics(servers: str) -> bool:
+    """Whether the brokers make a topic when records are sent to it; also if they do not tell."""
+    with Admin(bootstrap_servers=servers, client_id="odradek-pipeline") as admin:
+        broker = ConfigResource(ResourceType.BROKER, str(admin.describe_cluster().brokers[0].broker_id))
+        found = admin.describe_configs([broker], names=[_MAKES_TOPICS])[broker]
+    setting = None if isinstance(found, BrokerError) else found.get(_MAKES_TOPICS)
+    return setting is None or setting.value != "false"
+
+
+def _missing(topic: str, names: list[str], servers: str, place: Place, key: str) -> PipelineError:
+    near = difflib.get_close_matches(topic, names, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"`odradek topics create {topic}` makes it"
+    return PipelineError(f"there is no topic {topic!r} at {servers}; {hint}", place, key)
+
+
 def _check_source(source: TopicSource, names: list[str], servers: str) -> None:
     if source.pattern is not None:
         if not any(re.fullmatch(source.pattern, name) for name in names):
@@ -105,7 +128,5 @@ def _check_source(source: TopicSource, names: list[str], servers: str) -> None:
         return
     for topic in source.topics:
         if topic not in names:
-            near = difflib.get_close_matches(topic, names, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"`odradek topics create {topic}` makes it"
             key = "topic" if "topic" in source.place.key_lines else "topics"
-            raise PipelineError(f"there is no topic {topic!r} at {servers}; {hint}", source.place, key)
+            raise _missing(topic, names, servers, source.place, key)

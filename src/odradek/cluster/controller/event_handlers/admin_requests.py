@@ -95,7 +95,9 @@ class AdminRequests:
         await self._session.transitions.read_again(written.conflicts)
         for partition in written.conflicts:
             decisions[partition] = IsrDecision(ErrorCode.INVALID_UPDATE_VERSION)
-        self._session.batch.add_update_metadata(self._context.brokers, written.states)
+            # Its leader waits for the state that was written by others.
+            self._session.batch.add_leader_and_isr(self._replicas(partition), partition)
+        self._session.batch.add_update_metadata(self._context.brokers, [*written.states, *written.conflicts])
 
     async def controlled_shutdown(self, request: ControlledShutdownRequest) -> ControlledShutdownResponse:
         """Move leaders from a broker and remove it from ISRs, except where it is the only replica."""

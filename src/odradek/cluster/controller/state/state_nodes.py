@@ -1,7 +1,7 @@
 """Reads and writes the state node of each partition, many in one transaction.
 
-A write has the version that the controller knows (the partition epoch). After a concurrent write nothing of
-that transaction is written, and its partitions are returned to be read and decided again.
+A write has the version that the controller knows (the partition epoch). A partition with a concurrent write
+is returned, to be read and decided again; the others of its transaction are written without it.
 """
 
 from __future__ import annotations
@@ -97,19 +97,22 @@ async def change_states(fenced: FencedStore, states: States) -> Written:
     """Replace the states that the controller knows."""
     written = Written({}, [])
     for chunk in _chunks(states, STATES_PER_WRITE):
-        operations = [
-            SetData(paths.partition_state(one), _encode(states[one]), states[one].partition_epoch)
-            for one in chunk
-        ]
-        try:
-            results = await fenced.write(operations)
-        except OperationRefused as refusal:
-            logger.warning("a state node was changed concurrently: %s", refusal)
-            written.conflicts.extend(chunk)
-            continue
-        for partition, stat in zip(chunk, results, strict=True):
-            assert isinstance(stat, NodeStat)
-            written.states[partition] = states[partition]._replace(partition_epoch=stat.version)
+        remaining = list(chunk)
+        while remaining:
+            operations = [
+                SetData(paths.partition_state(one), _encode(states[one]), states[one].partition_epoch)
+                for one in remaining
+            ]
+            try:
+                results = await fenced.write(operations)
+            except OperationRefused as refusal:
+                logger.warning("a state node was changed concurrently: %s", refusal)
+                written.conflicts.append(remaining.pop(refusal.operation_index))
+                continue
+            for partition, stat in zip(remaining, results, strict=True):
+                assert isinstance(stat, NodeStat)
+                written.states[partition] = states[partition]._replace(partition_epoch=stat.version)
+            break
     return written
 
 

@@ -242,6 +242,7 @@ def make_node(
         reserved_broker_max_id=config.reserved_broker_max_id,
         rack=config.broker_rack,
         session_timeout_ms=config.zookeeper_session_timeout_ms,
+        connection_timeout_ms=config.zookeeper_connection_timeout_ms or config.zookeeper_session_timeout_ms,
         controller=ControllerSettings(
             inter_broker_listener=config.inter_broker_listener,
             is_auto_leader_rebalance_enabled=config.auto_leader_rebalance_enable,

@@ -113,7 +113,7 @@ class BrokerServer:
         listeners.open(loaded.services)
         await self._start_metrics(loaded.services)
         await node.join(tuple(listeners.advertised()))
-        await components.features.finalize()
+        await node.repeat_when_lost(components.features.finalize)
         # The controller may be another broker: its requests come by these connections.
         listeners.start_accepting()
         await loaded.services.state_changes.wait_until(loaded.control.knows_the_cluster)

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from odradek.cluster import tasks
 from odradek.cluster.acls import AclChanges, ClusterAcls
 from odradek.cluster.config_changes import ConfigChanges
+from odradek.cluster.connection_losses import Result, repeat_when_lost
 from odradek.cluster.controller.channels import Connect
 from odradek.cluster.controller.controller import (
     Controller,
@@ -55,6 +56,8 @@ class NodeSettings(NamedTuple):
     reserved_broker_max_id: int = 1000
     rack: str | None = None
     session_timeout_ms: int = 18_000
+    # How long steps of a start are repeated whose connection was lost.
+    connection_timeout_ms: int = 18_000
     controller: ControllerSettings = ControllerSettings()
 
 
@@ -140,19 +143,25 @@ class ClusterNode:
         has precedence, so that log directories of another broker are refused. A store without a cluster
         id gets `known_cluster_id`.
         """
-        self._store = await self._open_store()
-        await ensure_persistent_paths(self._store)
-        self.cluster_id = await ensure_cluster_id(self._store, known_cluster_id)
+        store = self._store = await self._open_store()
         settings = self._settings
+        await self.repeat_when_lost(lambda: ensure_persistent_paths(store))
+        self.cluster_id = await self.repeat_when_lost(lambda: ensure_cluster_id(store, known_cluster_id))
         broker_id = known_broker_id if settings.broker_id is None else settings.broker_id
         if broker_id is None:
-            broker_id = await generate_broker_id(self._store, settings.reserved_broker_max_id)
+            broker_id = await self.repeat_when_lost(
+                lambda: generate_broker_id(store, settings.reserved_broker_max_id)
+            )
         self.broker_id = broker_id
 
     async def join(self, listeners: tuple[Listener, ...]) -> None:
         """Register and start the parts; BrokerIdInUse if a live broker has this id."""
         self._listeners = listeners
         await self._join(self.store)
+
+    async def repeat_when_lost(self, step: Callable[[], Awaitable[Result]]) -> Result:
+        """The result of a step at the store that may be done twice, over lost connections."""
+        return await repeat_when_lost(step, self._settings.connection_timeout_ms / 1000)
 
     async def leave(self) -> None:
         """Stop the parts; the session ends, and with it the registration and the controllership."""
@@ -165,8 +174,10 @@ class ClusterNode:
         registration = BrokerRegistration(
             self._listeners, self._clock.now_ms(), self._settings.rack, features=SUPPORTED
         )
-        self.broker_epoch = await register_broker(
-            store, self.broker_id, registration, wait_s=store.crash_detection_ms / 1000
+        self.broker_epoch = await self.repeat_when_lost(
+            lambda: register_broker(
+                store, self.broker_id, registration, wait_s=store.crash_detection_ms / 1000
+            )
         )
         self._hooks.on_registered(self.broker_epoch)
         self._parts = _Parts.of(
@@ -174,6 +185,8 @@ class ClusterNode:
         )
         await self._parts.start()
         store.add_listener(self._on_session)
+        if store.state is SessionState.EXPIRED:
+            self._on_session(store.state)
 
     async def _stop_parts(self) -> None:
         if self._parts is not None:
@@ -197,7 +210,9 @@ class ClusterNode:
                 return
             except StoreError as error:
                 logger.warning("cannot join again yet: %s", error)
-                await asyncio.sleep(REJOIN_BACKOFF_S)
+            except Exception:  # a task root: without another attempt the broker would be away for good
+                logger.exception("cannot join again yet")
+            await asyncio.sleep(REJOIN_BACKOFF_S)
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -8,6 +8,7 @@ import pytest
 
 from cluster.simulated import SimulatedBroker, SimulatedCluster
 from cluster.virtual_time import run_in_virtual_time
+from odradek.cluster.controller.active_controller import ActiveController
 from odradek.cluster.controller.fenced_store import ControllerMoved, FencedStore
 from odradek.cluster.controller.state.context import ReplicaState
 from odradek.cluster.controller.state.election import Election
@@ -16,6 +17,7 @@ from odradek.cluster.topics.new_topics import NewTopic
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 from odradek.coordination import paths
+from odradek.coordination.errors import ConnectionLoss
 from odradek.coordination.payloads import (
     ControllerRegistration,
     PartitionStateNode,
@@ -245,6 +247,26 @@ def test_a_controller_resigns_though_its_store_has_noticed_nothing():
         old.store.resume()
         await cluster.settle()
         assert controller_of(cluster).node.controller.context.epoch == 2
+        await cluster.stop()
+
+    run_in_virtual_time(scenario())
+
+
+@pytest.mark.parametrize("error", [ControllerMoved("by another"), ConnectionLoss("lost")], ids=repr)
+def test_a_controller_that_cannot_begin_takes_part_in_the_next_election(monkeypatch, error):
+    begin, failures = ActiveController.begin, [error]
+
+    async def begin_or_fail(self: ActiveController) -> None:
+        if failures:
+            raise failures.pop()
+        await begin(self)
+
+    monkeypatch.setattr(ActiveController, "begin", begin_or_fail)
+
+    async def scenario() -> None:
+        cluster = await a_cluster(1, NewTopic("t", 1, 1))
+        assert controller_of(cluster) is cluster.brokers[0]
+        assert cluster.brokers[0].image.partition("t", 0).leader == 0
         await cluster.stop()
 
     run_in_virtual_time(scenario())
@@ -557,7 +579,16 @@ def test_preferred_leaders_return_on_demand_by_node_and_by_themselves():
         assert (await state_of(cluster)).leader == 1
         await cluster.stop()
 
-    for scenario in (on_demand, by_node, by_themselves):
+    async def soon_after_an_election() -> None:
+        cluster = await strayed()
+        await cluster.settle(60)
+        assert (await state_of(cluster)).leader == 0
+        await cluster.brokers[0].store.delete(paths.CONTROLLER)
+        await cluster.settle(6)
+        assert (await state_of(cluster)).leader == 1
+        await cluster.stop()
+
+    for scenario in (on_demand, by_node, by_themselves, soon_after_an_election):
         run_in_virtual_time(scenario())
 
 

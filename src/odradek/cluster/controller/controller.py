@@ -35,6 +35,7 @@ from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 from odradek.coordination import paths
 from odradek.coordination.errors import (
+    AccessDenied,
     BadVersion,
     DamagedPayload,
     NodeExists,
@@ -59,6 +60,8 @@ from odradek.protocol.messages import (
 logger = logging.getLogger(__name__)
 
 RETRY_BACKOFF_S = 0.1
+# As in Kafka 3.9: a new controller does not wait for the whole interval.
+FIRST_REBALANCE_S = 5.0
 
 Answer = TypeVar("Answer")
 
@@ -140,9 +143,18 @@ class Controller:
         return None if self._term is None else self._term.context
 
     async def start(self) -> None:
-        """Take part in the election; returns once a controller is elected."""
+        """Take part in the election; returns once a controller is elected, or the first attempt has failed.
+
+        Only AccessDenied is raised: without access no other attempt would succeed.
+        """
         self._store.add_listener(self._on_session)
-        await self._elect()
+        try:
+            await self._elect()
+        except AccessDenied:
+            raise
+        except (ControllerMoved, StoreUnavailable) as error:
+            self._give_up(str(error))
+            self._events.put_nowait(events.ElectController())
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
@@ -326,7 +338,8 @@ class Controller:
         self._term = ActiveController(session, settings.term, self._new_topic_id)
         self._check_contact()
         await self._term.begin()
-        self._schedule_rebalance()
+        interval_s = self._settings.leader_imbalance_check_interval_s
+        self._schedule_rebalance(min(FIRST_REBALANCE_S, interval_s))
 
     def _give_up(self, reason: str) -> None:
         """Stop acting at once: no write and no request of this term can follow."""
@@ -341,14 +354,13 @@ class Controller:
         self._term.session.channels.abandon()
         self._term = None
 
-    def _schedule_rebalance(self) -> None:
+    def _schedule_rebalance(self, delay_s: float) -> None:
         if self._settings.is_auto_leader_rebalance_enabled:
-            delay_s = self._settings.leader_imbalance_check_interval_s
             self._rebalance_timer = asyncio.get_running_loop().call_later(delay_s, self._rebalance_due)
 
     def _rebalance_due(self) -> None:
         self._events.put_nowait(events.RebalanceDue())
-        self._schedule_rebalance()
+        self._schedule_rebalance(self._settings.leader_imbalance_check_interval_s)
 
     def _check_contact(self) -> None:
         """Resign before the session can have expired: its time-out counts from the last contact.

@@ -18,7 +18,8 @@ TOUCHED = PARTITIONS[1]
 def test_a_state_written_by_others_refuses_the_isr_of_that_partition_only():
     async def scenario() -> None:
         cluster = await SimulatedCluster.start(2)
-        await cluster.admin().create_topic(NewTopic("t", assignment=dict.fromkeys(range(4), [0, 1])))
+        assignment = {one.partition: [0, 1] for one in PARTITIONS}
+        await cluster.admin().create_topic(NewTopic("t", assignment=assignment))
         await cluster.settle()
         leader = cluster.brokers[0]
         foreign = cluster.ensemble.open_session()

@@ -15,7 +15,7 @@ from odradek.client.admin.configs import ConfigResource, ResourceType
 from odradek.client.errors import BrokerError
 from odradek.common.errors import ConfigError, OdradekError
 from odradek.spark.pipeline.definition.errors import PipelineError, Place
-from odradek.spark.pipeline.definition.model import PipelineModel, TopicSink, TopicSource
+from odradek.spark.pipeline.definition.model import DeadLetters, PipelineModel, TopicSink, TopicSource
 from odradek.spark.pipeline.driver.sources import topic_options
 from odradek.spark.sink.options import sink_options
 from odradek.spark.source.options import source_options
@@ -86,9 +86,12 @@ def check_topics(pipeline: PipelineModel) -> None:
         if servers not in known:
             known[servers] = topic_names(servers)
         _check_source(source, known[servers], servers)
-    written = [(sink, sink.topic, "topic") for sink in pipeline.sinks if isinstance(sink, TopicSink)]
-    letters = pipeline.dead_letters
-    for part, topic, key in [*written, *([(letters, letters.topic, "dead_letters")] if letters else [])]:
+    written: list[tuple[TopicSink | DeadLetters, str | None, str]] = [
+        (sink, sink.topic, "topic") for sink in pipeline.sinks if isinstance(sink, TopicSink)
+    ]
+    if pipeline.dead_letters is not None:
+        written.append((pipeline.dead_letters, pipeline.dead_letters.topic, "dead_letters"))
+    for part, topic, key in written:
         servers = pipeline.bootstrap_of(part)
         if servers not in known:
             known[servers] = topic_names(servers)

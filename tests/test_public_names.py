@@ -14,10 +14,10 @@ def test_every_public_name_is_there(name):
     assert getattr(odradek, name).__name__.rpartition(".")[2] == name
 
 
-def test_type_checkers_are_told_the_same_names():
+def test_type_checkers_see_the_same_names():
     stub = Path(odradek.__file__).with_suffix(".pyi").read_text()
-    told = {line.rpartition(" as ")[2] for line in stub.splitlines() if " as " in line}
-    assert told == set(odradek.__all__) - {"__version__"}
+    reported = {line.rpartition(" as ")[2] for line in stub.splitlines() if " as " in line}
+    assert reported == set(odradek.__all__) - {"__version__"}
 
 
 def test_an_unknown_name_is_an_error_as_of_any_module():
@@ -27,5 +27,5 @@ def test_an_unknown_name_is_an_error_as_of_any_module():
 
 def test_importing_the_package_loads_no_room():
     check = "import sys, odradek; print([name for name in sys.modules if name.startswith('odradek.')])"
-    told = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
-    assert told.stdout == "[]\n"
+    reported = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert reported.stdout == "[]\n"

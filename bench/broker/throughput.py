@@ -207,7 +207,7 @@ def markdown(outcome: Outcome) -> str:
     consume_rows.append(_mean_row(reads, read_cpus, []))
     return "\n".join(
         [
-            f"Produce, ProducerPerformance, acks 1; medians of {_rounds_told(outcome)}:\n",
+            f"Produce, ProducerPerformance, acks 1; medians of {_rounds_text(outcome)}:\n",
             markdown_table([*COLUMNS, "bare loop s/GB", "odradek / bare loop"], produce_rows),
             "\nConsume, confluent-kafka with `assign`:\n",
             markdown_table(COLUMNS, consume_rows),
@@ -217,7 +217,7 @@ def markdown(outcome: Outcome) -> str:
     )
 
 
-def _rounds_told(outcome: Outcome) -> str:
+def _rounds_text(outcome: Outcome) -> str:
     """How many rounds the rows have, and which of them have more than the rest."""
     names: dict[int, list[str]] = {}
     for row in outcome["rows"]:

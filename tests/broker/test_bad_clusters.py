@@ -257,7 +257,7 @@ def test_more_replicas_than_brokers_are_refused_and_say_how_many_there_are(tmp_p
     run(main)
 
 
-def test_a_second_broker_under_a_live_id_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+def test_a_second_broker_under_a_live_id_is_refused_and_the_first_continues(tmp_path: Path) -> None:
     async def main() -> None:
         async with brokers_together(tmp_path, 2) as brokers:
             await brokers.create_topic("orders", {0: [2, 1]})

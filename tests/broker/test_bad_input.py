@@ -113,7 +113,7 @@ def framed(payload: bytes) -> bytes:
         (framed(struct.pack(">hhihB", 3, 9, 1, -1, 0) + b"\xff" * 12), "sent a bad request"),
     ],
 )
-def test_what_is_no_request_ends_the_connection_and_is_told(client, logged, sent, line):
+def test_what_is_no_request_ends_the_connection_and_is_reported(client, logged, sent, line):
     client.send_bytes(sent)
     assert client.is_closed_by_broker()
     logged(line)
@@ -131,7 +131,7 @@ def test_random_bytes_end_their_connections(broker):
             assert client.is_closed_by_broker()
 
 
-def test_a_tls_client_is_told_apart(broker, logged):
+def test_a_tls_client_is_distinguished(broker, logged):
     context = ssl.create_default_context()
     with (
         socket.create_connection(("127.0.0.1", broker.port)) as plain,
@@ -356,7 +356,7 @@ def test_clients_that_vanish_while_they_wait_leave_nothing_behind(broker):
     assert broker.resident_bytes() - before < 5 * MEGABYTE
 
 
-def test_a_closed_connection_is_told_to_its_client(client):
+def test_a_closed_connection_is_reported_to_its_client(client):
     client.send_bytes(b"\xff\xff\xff\xff")
     with pytest.raises(ClosedByBroker):
         client.receive_frame()

@@ -157,13 +157,13 @@ def test_the_controller_elects_and_reassigns_on_request_and_others_name_it(tmp_p
 def test_an_election_is_answered_late_or_as_timed_out_if_the_metadata_is_late(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    is_told = asyncio.Event()
-    is_told.set()
+    is_reported = asyncio.Event()
+    is_reported.set()
     apply = ControlRequestHandler.apply
 
     async def apply_late(self: ControlRequestHandler, request: Any) -> Any:
         if isinstance(request, UpdateMetadataRequest):
-            await is_told.wait()
+            await is_reported.wait()
         return await apply(self, request)
 
     async def main() -> None:
@@ -175,13 +175,13 @@ def test_an_election_is_answered_late_or_as_timed_out_if_the_metadata_is_late(
             await brokers.start(2)
             await until(lambda: set(isr_of(brokers, "late")) == set(isr_of(brokers, "later")) == {1, 2})
 
-            is_told.clear()
+            is_reported.clear()
             assert await elected(brokers, "late", timeout_ms=50) == ErrorCode.REQUEST_TIMED_OUT
             answer = asyncio.create_task(elected(brokers, "later", timeout_ms=60_000))
             node = brokers.controller().node
             await until(lambda: node.controller.context.leadership[TopicPartition("later", 0)].leader == 2)
             assert not answer.done()
-            is_told.set()
+            is_reported.set()
             assert await answer == ErrorCode.NONE
             assert brokers.leader("later") == 2
 

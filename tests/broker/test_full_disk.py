@@ -47,7 +47,7 @@ def test_a_full_disk_refuses_writes_serves_reads_and_comes_back(tmp_path: Path) 
     run(main)
 
 
-def test_a_full_disk_is_told_once_and_so_is_its_room(
+def test_a_full_disk_is_reported_once_and_so_is_free_space(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     files = FaultyFiles()
@@ -63,9 +63,9 @@ def test_a_full_disk_is_told_once_and_so_is_its_room(
             files.free_bytes = None
             for _ in range(2):
                 directory.notice_room()
-            told = [f"{record.levelname}: {record.message}" for record in caplog.records]
-            assert [line for line in told if "is full, writes are rejected" in line] == told[:1]
-            assert [line for line in told if "has space again" in line] == told[1:2]
+            reported = [f"{record.levelname}: {record.message}" for record in caplog.records]
+            assert [line for line in reported if "is full, writes are rejected" in line] == reported[:1]
+            assert [line for line in reported if "has space again" in line] == reported[1:2]
 
     run(main)
 
@@ -87,7 +87,7 @@ async def ask_for_late(wire: Wire) -> tuple[int, str | None]:
 
 
 async def errors_in_metadata(wire: Wire) -> list[int]:
-    """What clients are told of the topic, and of each partition."""
+    """What clients get about the topic, and of each partition."""
     asked = MetadataRequest(topics=[MetadataRequest.Topics(name="late")], allow_auto_topic_creation=False)
     (topic,) = (await wire.ask(ApiKey.METADATA, 9, asked)).topics
     return [topic.error_code, *(row.error_code for row in topic.partitions)]
@@ -100,10 +100,10 @@ def test_a_partition_that_found_no_room_is_made_when_there_is_some(tmp_path: Pat
     async def main() -> None:
         async with a_broker(tmp_path, files=files) as (server, wire):
             no_room_for(files, part)
-            told = f"not all its partitions have leaders yet: the disk of {tmp_path} is full."
+            reported = f"not all its partitions have leaders yet: the disk of {tmp_path} is full."
             code, message = await ask_for_late(wire)
             assert code == ErrorCode.REQUEST_TIMED_OUT
-            assert told in (message or "")
+            assert reported in (message or "")
             assert await produce(wire, b"there", topic="late", partition=0) == 0
             assert await produce(wire, b"lost", topic="late", partition=1) == ErrorCode.KAFKA_STORAGE_ERROR
             assert await errors_in_metadata(wire) == [0, 0, ErrorCode.LEADER_NOT_AVAILABLE]

@@ -43,12 +43,12 @@ def test_nobody_is_answered_before_the_broker_knows_the_cluster(
     async def main() -> None:
         async with a_broker(tmp_path) as (_, wire):
             await create_topic(wire, "orders")
-        is_told = asyncio.Event()
+        is_reported = asyncio.Event()
         apply = ControlRequestHandler.apply
 
         async def apply_late(self: ControlRequestHandler, request: Any) -> Any:
             if isinstance(request, UpdateMetadataRequest):
-                await is_told.wait()
+                await is_reported.wait()
             return await apply(self, request)
 
         monkeypatch.setattr(ControlRequestHandler, "apply", apply_late)
@@ -61,7 +61,7 @@ def test_nobody_is_answered_before_the_broker_knows_the_cluster(
         await asyncio.wait({asking}, timeout=0.2)
         assert not asking.done()
 
-        is_told.set()
+        is_reported.set()
         answer = await asking
         await starting
         assert [broker.node_id for broker in answer.brokers] == [0]

@@ -37,9 +37,9 @@ NOT_NEEDED = {
 
 
 def test_a_start_imports_nothing_that_it_can_be_ready_without() -> None:
-    told = subprocess.run([sys.executable, "-c", A_START], check=True, capture_output=True, text=True)
+    reported = subprocess.run([sys.executable, "-c", A_START], check=True, capture_output=True, text=True)
 
-    assert NOT_NEEDED & set(told.stdout.split()) == set()
+    assert NOT_NEEDED & set(reported.stdout.split()) == set()
 
 
 def test_the_rest_is_there_once_it_has_been_loaded(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def value(text: str, name: str, **labels: str) -> float:
     raise AssertionError(f"{name} {labels} is not in\n{text}")
 
 
-def test_the_numbers_tell_what_happened(tmp_path: Path) -> None:
+def test_the_numbers_report_what_happened(tmp_path: Path) -> None:
     async def main() -> None:
         async with a_broker(tmp_path, ON) as (server, wire):
             await create_topic(wire, "orders")
@@ -94,7 +94,7 @@ def test_other_requests_have_an_answer_as_well(tmp_path: Path) -> None:
     run(main)
 
 
-def test_it_is_off_unless_asked_for_and_tells_of_an_address_that_is_taken(tmp_path: Path) -> None:
+def test_it_is_off_by_default_and_reports_an_address_in_use(tmp_path: Path) -> None:
     async def main() -> None:
         async with a_broker(tmp_path / "first", ON) as (first, _):
             assert first.metrics is not None

@@ -220,7 +220,7 @@ def test_too_few_replicas_in_sync_refuse_acks_all_only(run):
     run(scenario)
 
 
-def test_an_offset_outside_of_the_log_is_told(run):
+def test_an_offset_outside_of_the_log_is_reported(run):
     async def scenario(broker, wire):
         broker.host()
         row = the_row(await wire.ask(ApiKey.FETCH, 12, a_fetch(99, max_wait_ms=5000)))

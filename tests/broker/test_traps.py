@@ -166,7 +166,7 @@ def test_a_time_too_far_away_is_refused_and_the_record_named(client, codec):
         assert [error.batch_index for error in row.record_errors] == ([] if is_good else [1])
 
 
-def test_a_topic_with_log_append_time_takes_any_time_and_tells_its_own(client):
+def test_a_topic_with_log_append_time_takes_any_time_and_reports_its_own(client):
     topic = create(client, "stamped", message_timestamp_type="LogAppendTime")
     before_ms = time.time_ns() // 1_000_000
     row = produce(client, topic, a_batch(b"a", timestamp_ms=1))

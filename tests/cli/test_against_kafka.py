@@ -67,9 +67,9 @@ def test_the_cluster_is_described(kafka):
     assert document["brokers"][0]["logDirs"]
 
 
-def test_a_refusal_is_told_in_kafkas_words(kafka):
-    told = kafka.error("topics", "create", "wide", "--replication-factor", "3")
-    assert "replication" in told.lower()
+def test_a_refusal_is_reported_in_kafkas_words(kafka):
+    reported = kafka.error("topics", "create", "wide", "--replication-factor", "3")
+    assert "replication" in reported.lower()
 
 
 @pytest.mark.parametrize("flags", [[], ["--table"]], ids=["records", "tables"])

@@ -1,4 +1,4 @@
-"""What a person is told when the cluster cannot be reached, and how the cluster is named."""
+"""The messages when the cluster cannot be reached, and how the cluster is named."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def nobody() -> str:
         return f"127.0.0.1:{unused.getsockname()[1]}"
 
 
-def test_nobody_there_is_told_at_once_with_the_next_step():
+def test_an_unreachable_cluster_is_reported_at_once_with_the_next_step():
     address = nobody()
-    told = Cli(address).error("topics", "list")
-    assert told.startswith(
+    reported = Cli(address).error("topics", "list")
+    assert reported.startswith(
         f"Error: no bootstrap server can be reached ({address}: the connection was refused).\n"
     )
-    assert "`odradek start` starts one" in told
+    assert "`odradek start` starts one" in reported
 
 
 def test_a_flag_wins_over_the_environment(cli):
@@ -33,8 +33,8 @@ def test_a_flag_wins_over_the_environment(cli):
 
 
 def test_an_address_that_is_none_is_a_mistake(cli):
-    told = cli.error("topics", "list", "-b", "localhost:ninety", exit_code=2)
-    assert told == "Error: bootstrap_servers: 'localhost:ninety' is not host:port\n"
+    reported = cli.error("topics", "list", "-b", "localhost:ninety", exit_code=2)
+    assert reported == "Error: bootstrap_servers: 'localhost:ninety' is not host:port\n"
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def web_server():
         thread.join(20)
 
 
-def test_a_web_server_is_told_from_a_broker(web_server):
+def test_a_web_server_is_distinguished_from_a_broker(web_server):
     assert "does not respond like a Kafka broker: it uses HTTP" in Cli(web_server).error("topics", "list")
 
 
@@ -64,7 +64,7 @@ def test_an_advertised_listener_out_of_reach_is_explained_at_once():
         "advertised.listeners": "PLAINTEXT://inside.invalid:9092",
     }
     with Cluster(listeners):
-        told = Cli(address).error("topics", "create", "orders")
-    assert "cannot connect to broker 0 at inside.invalid:9092: the name is not known." in told
-    assert f"The cluster was reached through {address}" in told
-    assert "advertised.listeners" in told
+        reported = Cli(address).error("topics", "create", "orders")
+    assert "cannot connect to broker 0 at inside.invalid:9092: the name is not known." in reported
+    assert f"The cluster was reached through {address}" in reported
+    assert "advertised.listeners" in reported

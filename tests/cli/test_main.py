@@ -17,7 +17,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_the_version_is_told() -> None:
+def test_the_version_is_reported() -> None:
     assert run("--version").stdout == f"odradek {__version__}\n"
 
 
@@ -66,7 +66,7 @@ def test_start_loads_no_client_and_clients_load_no_broker() -> None:
         assert not [name for name in loaded if name.startswith(("odradek.broker", "odradek.log", "rich"))]
 
 
-def test_help_tells_of_tab_completion() -> None:
+def test_help_mentions_tab_completion() -> None:
     assert "odradek completion bash" in run("--help").stdout
 
 

@@ -96,7 +96,7 @@ def test_a_second_broker_on_the_same_data_is_refused(tmp_path):
     assert "in use by another process" in message
 
 
-def test_a_port_in_use_is_told(tmp_path):
+def test_a_port_in_use_is_reported(tmp_path):
     with running(tmp_path / "one") as (_, address):
         message = refusal("--data-dir", str(tmp_path / "two"), "--listener", f"PLAINTEXT://{address}")
     assert "another process has that port" in message

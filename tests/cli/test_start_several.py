@@ -66,7 +66,7 @@ def test_a_signal_to_all_processes_at_once_is_a_clean_shutdown(tmp_path):
         assert (tmp_path / f"broker-{broker_id}" / ".kafka_cleanshutdown").exists()
 
 
-def test_a_broker_that_is_killed_is_not_restarted_and_the_others_go_on(tmp_path):
+def test_a_broker_that_is_killed_is_not_restarted_and_the_others_continue(tmp_path):
     with running(tmp_path, 3) as (process, addresses):
         killed = psutil.Process(process.pid).children()[1]
         killed.kill()

@@ -46,9 +46,9 @@ async def _read_partition(brokers: Brokers, partition: TopicPartition) -> list[R
         assert leader is not None
         connection = await brokers.connection(leader.leader_id)
         answer = await connection.send_request(request, FetchResponse, max_version=12)
-        (told,) = answer.responses[0].partitions
-        assert told.error_code == 0
-        if not told.records:
+        (reported,) = answer.responses[0].partitions
+        assert reported.error_code == 0
+        if not reported.records:
             return records
-        for position, _ in iterate_headers(told.records):
-            records += read_records(told.records, position, max_bytes=LIMIT)
+        for position, _ in iterate_headers(reported.records):
+            records += read_records(reported.records, position, max_bytes=LIMIT)

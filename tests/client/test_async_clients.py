@@ -103,7 +103,7 @@ def test_waiting_for_memory_does_not_block_the_loop(cluster: Cluster, topic: str
     run(scenario())
 
 
-def test_memory_that_stays_full_is_told(topic: str) -> None:
+def test_memory_that_stays_full_is_reported(topic: str) -> None:
     async def scenario() -> None:
         async with await asyncio.to_thread(Cluster, num_partitions=1) as cluster:
             producer = AsyncProducer(

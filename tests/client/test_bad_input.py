@@ -22,25 +22,25 @@ QUICK = {"retry_backoff_ms": 5, "reconnect_backoff_ms": 5, "default_api_timeout_
 Use = Callable[[Consumer[bytes, bytes]], object]
 
 
-def poll_until_told(consumer: Consumer[bytes, bytes]) -> None:
+def poll_until_reported(consumer: Consumer[bytes, bytes]) -> None:
     for _ in range(100):
         consumer.poll(0.3)
 
 
 def assign(consumer: Consumer[bytes, bytes]) -> None:
     consumer.assign([PLACE])
-    poll_until_told(consumer)
+    poll_until_reported(consumer)
 
 
 def assign_and_seek(consumer: Consumer[bytes, bytes]) -> None:
     consumer.assign([PLACE])
     consumer.seek(PLACE, 5)
-    poll_until_told(consumer)
+    poll_until_reported(consumer)
 
 
 def subscribe(consumer: Consumer[bytes, bytes]) -> None:
     consumer.subscribe(["t"])
-    poll_until_told(consumer)
+    poll_until_reported(consumer)
 
 
 def position(consumer: Consumer[bytes, bytes]) -> None:
@@ -103,7 +103,7 @@ def test_a_producer_explains_a_wrong_advertised_listener(
         assert isinstance(caught.value.why, AdvertisedListenerUnreachable)
         assert producer.flush(20)
     warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
-    assert len(warnings) == 1, "told at once, and not again and again"
+    assert len(warnings) == 1, "logged at once, and not again and again"
     assert "advertised.listeners" in warnings[0].getMessage()
 
 

@@ -19,7 +19,7 @@ def test_no_error_is_no_exception():
     broker_errors.check(ErrorCode.NONE, None)
 
 
-def test_a_code_of_a_later_kafka_is_told_by_its_number():
+def test_a_code_of_a_later_kafka_is_reported_by_its_number():
     with pytest.raises(BrokerError, match="error code 3000: news"):
         broker_errors.check(3000, "news")
 

@@ -45,8 +45,8 @@ def test_what_is_committed_is_read_from_every_version(version):
         kind.Topics.Partitions(partition_index=0, committed_offset=5, metadata="noted"),
         kind.Topics.Partitions(partition_index=1, committed_offset=-1, error_code=3),
     ]
-    told = kind(topics=[kind.Topics(name="orders", partitions=rows)])
-    answer = OffsetFetchResponse(groups=[told]) if version >= 8 else told
+    reported = kind(topics=[kind.Topics(name="orders", partitions=rows)])
+    answer = OffsetFetchResponse(groups=[reported]) if version >= 8 else reported
     decoded, _ = OffsetFetchResponse.decode(answer.encode(version), version, 0)
     first, second = committed_rows(response_of_group(version, decoded))
     assert (first.partition, first.committed, first.error_code) == (FIRST, OffsetAndMetadata(5, "noted"), 0)

@@ -45,7 +45,7 @@ def test_a_view_never_goes_back_to_an_earlier_leader():
     assert leader_of(metadata) == (1, 6)
 
 
-def test_a_topic_made_anew_begins_its_epochs_again():
+def test_a_topic_created_again_begins_its_epochs_again():
     metadata = after(an_answer(a_topic(epoch=6)), an_answer(a_topic(leader=1, epoch=0, topic_id=TWO)))
     assert leader_of(metadata) == (1, 0)
     assert metadata.names == {TWO: "orders"}
@@ -65,7 +65,7 @@ def test_nobody_leads_when_the_leader_is_not_among_the_brokers():
     assert after(an_answer(a_topic(leader=7))).leader(ORDERS) is None
 
 
-def test_a_leader_told_in_passing_is_taken_if_it_is_newer():
+def test_a_leader_named_in_another_response_is_used_if_it_is_newer():
     metadata = after(an_answer(a_topic(leader=0, epoch=5)))
     assert not metadata.take_leader(ORDERS, 1, 5)
     assert metadata.take_leader(ORDERS, 1, 6)

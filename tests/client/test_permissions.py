@@ -76,8 +76,8 @@ class Refusing:
             row = ProduceResponse.Responses.PartitionResponses(index=0, base_offset=0)
             if topic.topic_id == IDS["secret"]:
                 row.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            told = ProduceResponse.Responses(topic_id=topic.topic_id, partition_responses=[row])
-            answer.responses.append(told)
+            reported = ProduceResponse.Responses(topic_id=topic.topic_id, partition_responses=[row])
+            answer.responses.append(reported)
         return answer
 
     async def fetch(self, _: Message) -> FetchResponse:
@@ -118,7 +118,7 @@ def test_sending_to_a_topic_that_may_not_be_seen_raises_at_once() -> None:
     run(scenario())
 
 
-def test_a_record_that_may_not_be_written_fails_and_the_others_go_on() -> None:
+def test_a_record_that_may_not_be_written_fails_and_the_others_continue() -> None:
     async def scenario() -> None:
         async with refusing() as settings, AsyncProducer(**settings, acks=1) as producer:
             refused = await producer.send("secret", b"v")

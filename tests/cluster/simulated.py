@@ -37,7 +37,7 @@ _Told = LeaderAndIsrRequest.TopicStates.PartitionStates
 
 @dataclass
 class Hosted:
-    """A replica as its broker was told last."""
+    """A replica as of the last request to its broker."""
 
     topic_id: bytes
     state: _Told
@@ -53,7 +53,7 @@ class SimulatedBroker:
         self.is_alive = False
         self.changed_configs: list[ConfigEntity] = []
         self.fatal: Exception | None = None
-        # What replicas have been told over all lives; a leader epoch must never go back.
+        # What replicas have got over all restarts; a leader epoch must never go back.
         self.seen_epochs: dict[tuple[bytes, int], int] = {}
 
     async def start(self) -> None:
@@ -123,18 +123,18 @@ class SimulatedBroker:
         return StopReplicaResponse(error_code=refused)
 
     def _host(self, request: LeaderAndIsrRequest) -> list[LeaderAndIsrResponse.Topics]:
-        told: set[TopicPartition] = set()
+        reported: set[TopicPartition] = set()
         for topic in request.topic_states:
             for state in topic.partition_states:
                 partition = TopicPartition(topic.topic_name, state.partition_index)
-                told.add(partition)
+                reported.add(partition)
                 key = (topic.topic_id, state.partition_index)
                 assert state.leader_epoch >= self.seen_epochs.get(key, 0), f"{partition}: an epoch went back"
                 assert self.broker_id in state.replicas, f"{partition} does not belong on {self.broker_id}"
                 self.seen_epochs[key] = state.leader_epoch
                 self.hosted[partition] = Hosted(topic.topic_id, state)
         if request.type == UPDATE_TYPE_FULL:
-            for stray in self.hosted.keys() - told:
+            for stray in self.hosted.keys() - reported:
                 del self.hosted[stray]
         return [LeaderAndIsrResponse.Topics(topic_id=topic.topic_id) for topic in request.topic_states]
 

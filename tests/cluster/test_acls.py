@@ -26,7 +26,7 @@ def allow(principal: str, operation: AclOperation = AclOperation.READ) -> Access
 
 
 class Copy:
-    """What a listener was told."""
+    """What a listener was notified of."""
 
     def __init__(self) -> None:
         self.acls: dict[ResourcePattern, Entries] = {}

@@ -88,7 +88,7 @@ def test_a_partition_led_during_delete_goes_and_the_topic_with_its_last():
     assert [change.deleted for change in seen] == [{TopicPartition("a", 0)}, {TopicPartition("a", 1)}]
 
 
-def test_a_topic_made_anew_drops_the_partitions_of_the_old_one():
+def test_a_topic_created_again_drops_the_partitions_of_the_old_one():
     image = MetadataImage("cluster")
     old = [a_partition(index) for index in range(3)]
     image.update(an_update(Topic(topic_name="a", topic_id=ID_A, partition_states=old)))

@@ -48,7 +48,7 @@ def a_topic(name: str, *leaders: int, topic_id: bytes = ID_A, replicas: tuple[in
     )
 
 
-def test_the_answer_tells_brokers_controller_cluster_and_topics():
+def test_the_answer_reports_brokers_controller_cluster_and_topics():
     answers = MetadataAnswers(an_image(a_topic("a", 0, 1)), "PLAINTEXT")
 
     response = answers.metadata(None, 12)
@@ -84,13 +84,13 @@ def test_a_dead_leader_is_not_named():
 @pytest.mark.parametrize(
     ("version", "error"), [(5, ErrorCode.LEADER_NOT_AVAILABLE), (6, ErrorCode.LISTENER_NOT_FOUND)]
 )
-def test_a_leader_without_the_clients_listener_is_told_apart_from_version_six(version, error):
+def test_a_leader_without_the_clients_listener_is_distinguished_from_version_six(version, error):
     answers = MetadataAnswers(an_image(a_topic("a", 1)), "SSL")
     (partition,) = answers.topic("a", version).partitions
     assert (partition.leader_id, partition.error_code) == (-1, error)
 
 
-def test_only_version_zero_is_told_of_dead_replicas_by_an_error():
+def test_only_version_zero_reports_dead_replicas_by_an_error():
     answers = MetadataAnswers(an_image(a_topic("a", 0, replicas=(0, 9))), "PLAINTEXT")
 
     (old,) = answers.topic("a", 0).partitions
@@ -142,7 +142,7 @@ def pages(answers: MetadataAnswers, names: list[str] | None, limit: int) -> list
 
 
 @pytest.mark.parametrize("limit", range(1, 9))
-def test_a_description_in_pieces_tells_each_partition_once(limit):
+def test_a_description_in_pieces_reports_each_partition_once(limit):
     image = an_image(a_topic("b", 0, 0, 0), a_topic("a", 0, 0), a_topic("c", 0, 0))
     everything = [("a", 0), ("a", 1), ("b", 0), ("b", 1), ("b", 2), ("c", 0), ("c", 1)]
 

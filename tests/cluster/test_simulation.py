@@ -216,11 +216,11 @@ async def check_partition(
     assert state.leader in state.isr, f"{partition} has no leader"
     assert set(state.isr) == set(replicas), f"{partition}: all live replicas are in sync by now"
     for broker in cluster.live():
-        told = broker.image.partition(*partition)
-        assert told is not None
-        assert (told.leader, told.leader_epoch) == (state.leader, state.leader_epoch), partition
-        assert (told.isr, told.replicas, told.offline_replicas) == (state.isr, replicas, ())
-        assert told.partition_epoch == node.stat.version
+        reported = broker.image.partition(*partition)
+        assert reported is not None
+        assert (reported.leader, reported.leader_epoch) == (state.leader, state.leader_epoch), partition
+        assert (reported.isr, reported.replicas, reported.offline_replicas) == (state.isr, replicas, ())
+        assert reported.partition_epoch == node.stat.version
         if broker.broker_id in replicas:
             own = broker.hosted[partition]
             assert (own.state.leader, own.state.leader_epoch) == (state.leader, state.leader_epoch)

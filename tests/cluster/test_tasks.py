@@ -25,7 +25,7 @@ def test_a_task_is_over_when_its_end_returns() -> None:
     assert asyncio.run(scenario()) == ["tidied up"]
 
 
-def test_what_never_began_need_not_end_and_others_go_on() -> None:
+def test_what_never_began_need_not_end_and_others_continue() -> None:
     async def scenario() -> None:
         other = asyncio.create_task(asyncio.Event().wait())
         await tasks.cancel(None)

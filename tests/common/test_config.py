@@ -63,7 +63,7 @@ def test_text_that_means_no_value_is_refused(kind: Kind, text: str) -> None:
         a_setting(kind).parse(text)
 
 
-def test_bounds_are_told() -> None:
+def test_bounds_are_reported() -> None:
     with pytest.raises(
         InvalidValue, match=r"Invalid value 4 for configuration some\.key: Value must be at least 5"
     ):

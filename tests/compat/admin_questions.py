@@ -343,8 +343,8 @@ def settings_of_groups() -> list[Question]:
         )
         request = DescribeConfigsRequest(resources=[asked], include_synonyms=True)
         # Texts for people are our own.
-        told = frozenset({"documentation"})
-        return Question(f"describe {name!r} {keys}", ApiKey.DESCRIBE_CONFIGS, 4, request, told)
+        reported = frozenset({"documentation"})
+        return Question(f"describe {name!r} {keys}", ApiKey.DESCRIBE_CONFIGS, 4, request, reported)
 
     def listed() -> Question:
         request = ListConfigResourcesRequest(resource_types=[GROUP])

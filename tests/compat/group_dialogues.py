@@ -74,8 +74,8 @@ class Dialogue:
 
     def note(self, step: str, api_key: ApiKey, version: int, response: Any) -> Any:
         fields = response_class(api_key).SPEC.fields
-        told = canonical(response, fields, version, APART | self.apart)
-        self.lines.append((f"{len(self.lines)} {step} (v{version})", self.renamed(told)))
+        reported = canonical(response, fields, version, APART | self.apart)
+        self.lines.append((f"{len(self.lines)} {step} (v{version})", self.renamed(reported)))
         return response
 
     def renamed(self, value: Any) -> Any:

@@ -26,7 +26,7 @@ WRITTEN = 8
 PATIENCE_SECONDS = 60.0
 
 RETENTION_SETTINGS = {"log_retention_check_interval_ms": "500"}
-"""Kafka waits for half a minute before its first look, unless it is told."""
+"""Kafka waits for half a minute before its first look, unless configured."""
 KAFKA_SETTINGS = RETENTION_SETTINGS | {"log_initial_task_delay_ms": "500"}
 
 

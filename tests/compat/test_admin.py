@@ -17,7 +17,7 @@ def test_a_topic_is_made_listed_grown_and_deleted(client, topic):
     assert topic not in client.topics()
 
 
-def test_a_topic_that_is_there_is_not_made_again(client, topic):
+def test_a_topic_that_is_there_is_not_created_again(client, topic):
     client.create_topic(topic)
     with pytest.raises(Exception, match="already exists"):
         client.create_topic(topic)
@@ -41,7 +41,7 @@ def test_records_are_deleted_up_to_an_offset(client, topic):
     assert [one.record.value for one in client.consume(topic, 3, start=7)] == [b"7", b"8", b"9"]
 
 
-def test_a_topic_made_anew_under_its_name_is_empty(client, topic):
+def test_a_topic_created_again_under_its_name_is_empty(client, topic):
     client.create_topic(topic)
     client.produce(topic, [Record(b"old")])
     client.delete_topic(topic)

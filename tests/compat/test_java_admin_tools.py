@@ -27,9 +27,9 @@ def test_topic_command_makes_grows_describes_and_deletes_a_topic(run):
     assert "Created topic orders." in made.stdout
     assert run(TOPICS, "--alter", "--topic", "orders", "--partitions", "3").returncode == 0
 
-    told = run(TOPICS, "--describe", "--topic", "orders").stdout
-    assert "PartitionCount: 3\tReplicationFactor: 1\tConfigs: retention.ms=1000" in told
-    assert told.count("Leader: 0\tReplicas: 0\tIsr: 0") == 3
+    reported = run(TOPICS, "--describe", "--topic", "orders").stdout
+    assert "PartitionCount: 3\tReplicationFactor: 1\tConfigs: retention.ms=1000" in reported
+    assert reported.count("Leader: 0\tReplicas: 0\tIsr: 0") == 3
 
     assert run(TOPICS, "--delete", "--topic", "orders").returncode == 0
     assert "orders" not in run(TOPICS, "--list").stdout.split()

@@ -136,13 +136,13 @@ def test_the_group_command_describes_resets_and_deletes(cluster, topic):
         "8",
     )
     assert topic in printed(GROUPS, *server, "--list").split()
-    told = printed(GROUPS, *server, "--describe", "--group", topic)
-    assert len(re.findall(rf"{topic}\s+{topic}\s+\d\s+2\s+2\s+0\s", told)) == PARTITIONS
+    reported = printed(GROUPS, *server, "--describe", "--group", topic)
+    assert len(re.findall(rf"{topic}\s+{topic}\s+\d\s+2\s+2\s+0\s", reported)) == PARTITIONS
 
     place = ("--group", topic, "--topic", topic)
     printed(GROUPS, *server, "--reset-offsets", *place, "--to-offset", "1", "--execute")
-    told = printed(GROUPS, *server, "--describe", "--group", topic)
-    assert len(re.findall(rf"{topic}\s+{topic}\s+\d\s+1\s+2\s+1\s", told)) == PARTITIONS
+    reported = printed(GROUPS, *server, "--describe", "--group", topic)
+    assert len(re.findall(rf"{topic}\s+{topic}\s+\d\s+1\s+2\s+1\s", reported)) == PARTITIONS
     printed(GROUPS, *server, "--delete-offsets", *place)
     printed(GROUPS, *server, "--delete", "--group", topic)
     assert topic not in printed(GROUPS, *server, "--list").split()
@@ -160,9 +160,12 @@ def test_kafkas_dump_reads_the_records_of_both_protocols(cluster, topic):
         consumer.commit(asynchronous=False)
         consumer.close()
     (segment,) = (cluster.data_dir / "__consumer_offsets-0").glob("*.log")
-    told = printed("DumpLogSegments", "--offsets-decoder", "--files", str(segment))
+    reported = printed("DumpLogSegments", "--offsets-decoder", "--files", str(segment))
     for group, kinds in ((f"{topic}-classic", (1, 2)), (f"{topic}-consumer", (1, 3, 5, 6, 7, 8, 16))):
         for kind in kinds:
-            assert re.search(rf'key: {{"type":"{kind}","data":{{"group(Id)?":"{group}"', told), (group, kind)
-    assert "Error at offset" not in told
-    assert "isvalid: false" not in told
+            assert re.search(rf'key: {{"type":"{kind}","data":{{"group(Id)?":"{group}"', reported), (
+                group,
+                kind,
+            )
+    assert "Error at offset" not in reported
+    assert "isvalid: false" not in reported

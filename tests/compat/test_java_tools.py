@@ -45,42 +45,42 @@ def test_console_producer_and_consumer_pass_keys_and_values_on(server, topic, ve
 
     place = ("--topic", topic, "--partition", "0", "--offset", "earliest", "--max-messages", "3")
     shown = (FORMATTER[version], "print.key=true", FORMATTER[version], "print.offset=true")
-    told = printed(CONSOLE_CONSUMER, *server, *place, *shown, version=version)
-    assert told.splitlines() == [f"Offset:{index}\tkey\tvalue {index}" for index in range(3)]
+    reported = printed(CONSOLE_CONSUMER, *server, *place, *shown, version=version)
+    assert reported.splitlines() == [f"Offset:{index}\tkey\tvalue {index}" for index in range(3)]
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_producer_performance_produces_what_it_says(bootstrap, librdkafka, topic, codec):
     load = ("--num-records", "20000", "--record-size", "100", "--throughput", "-1")
     settings = (f"bootstrap.servers={bootstrap}", f"compression.type={codec}", "acks=all")
-    told = printed("ProducerPerformance", "--topic", topic, *load, "--producer-props", *settings)
-    assert re.search(r"^20000 records sent, [\d.]+ records/sec", told, re.MULTILINE)
+    reported = printed("ProducerPerformance", "--topic", topic, *load, "--producer-props", *settings)
+    assert re.search(r"^20000 records sent, [\d.]+ records/sec", reported, re.MULTILINE)
     assert librdkafka.first_and_next_offset(topic) == (0, 20000)
 
 
 @BOTH
-def test_offsets_are_told_by_time_and_after_deleting_records(server, librdkafka, topic, tmp_path, version):
+def test_offsets_are_found_by_time_and_after_deleting_records(server, librdkafka, topic, tmp_path, version):
     librdkafka.create_topic(topic, partitions=2)
     librdkafka.produce(topic, [Record(b"x", timestamp_ms=BEGIN_MS + index) for index in range(10)])
     wanted = [{"topic": topic, "partition": 0, "offset": 2}]
     (tmp_path / "delete.json").write_text(json.dumps({"partitions": wanted, "version": 1}))
     deleting = ("--offset-json-file", str(tmp_path / "delete.json"))
-    told = printed("DeleteRecordsCommand", *server, *deleting, version=version)
-    assert f"partition: {topic}-0\tlow_watermark: 2" in told
+    reported = printed("DeleteRecordsCommand", *server, *deleting, version=version)
+    assert f"partition: {topic}-0\tlow_watermark: 2" in reported
 
     times = {"earliest": (2, 0), "latest": (10, 0), "max-timestamp": (9, None), str(BEGIN_MS + 5): (5, None)}
     for when, offsets in times.items():
-        told = printed("GetOffsetShell", *server, "--topic", topic, "--time", when, version=version)
+        reported = printed("GetOffsetShell", *server, "--topic", topic, "--time", when, version=version)
         rows = [f"{topic}:{index}:{offset}" for index, offset in enumerate(offsets) if offset is not None]
-        assert told.split() == rows, when
+        assert reported.split() == rows, when
 
 
 @BOTH
 def test_log_dirs_are_described(server, librdkafka, topic, version):
     librdkafka.create_topic(topic, partitions=2)
-    told = printed("LogDirsCommand", *server, "--describe", "--topic-list", topic, version=version)
-    assert "Received log directory information from brokers 0" in told
-    ((broker,),) = (json.loads(line)["brokers"] for line in told.splitlines() if line.startswith("{"))
+    reported = printed("LogDirsCommand", *server, "--describe", "--topic-list", topic, version=version)
+    assert "Received log directory information from brokers 0" in reported
+    ((broker,),) = (json.loads(line)["brokers"] for line in reported.splitlines() if line.startswith("{"))
     ((log_dir),) = broker["logDirs"]
     assert (broker["broker"], log_dir["error"]) == (0, None)
     assert sorted(one["partition"] for one in log_dir["partitions"]) == [f"{topic}-0", f"{topic}-1"]
@@ -89,7 +89,7 @@ def test_log_dirs_are_described(server, librdkafka, topic, version):
     )
 
 
-def test_the_cluster_tool_tells_the_id_and_the_broker(bootstrap, server):
+def test_the_cluster_tool_reports_the_id_and_the_broker(bootstrap, server):
     assert re.fullmatch(r"Cluster ID: [\w-]{22}", printed("ClusterTool", "cluster-id", *server).strip())
     header, row = printed("ClusterTool", "list-endpoints", *server).splitlines()
     host, port = bootstrap.split(":")
@@ -99,9 +99,9 @@ def test_the_cluster_tool_tells_the_id_and_the_broker(bootstrap, server):
 
 @BOTH
 def test_every_api_we_offer_is_usable_by_java_clients(bootstrap, server, version):
-    told = printed(API_VERSIONS[version], *server, version=version)
-    assert told.startswith(f"{bootstrap} (id: 0 rack: null")
-    offered = re.findall(r"^\t(\w+)\(\d+\): (\d.*?),?$", told, re.MULTILINE)
+    reported = printed(API_VERSIONS[version], *server, version=version)
+    assert reported.startswith(f"{bootstrap} (id: 0 rack: null")
+    offered = re.findall(r"^\t(\w+)\(\d+\): (\d.*?),?$", reported, re.MULTILINE)
     assert {"Produce", "Fetch", "ListOffsets", "Metadata", "CreateTopics", "DescribeConfigs"} <= {
         name for name, _ in offered
     }

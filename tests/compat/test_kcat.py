@@ -18,10 +18,10 @@ def kcat(bootstrap: str, *arguments: str, stdin: str = "") -> str:
 
 def test_keys_values_headers_and_nulls_come_back(bootstrap, topic):
     kcat(bootstrap, "-P", "-t", topic, "-K:", "-Z", "-H", "h=1", stdin="k1:v1\nk2:v2\nk3:\n")
-    told = kcat(
+    reported = kcat(
         bootstrap, "-C", "-t", topic, "-p", "0", "-o", "beginning", "-e", "-q", "-Z", "-f", "%o %k=%s %h\n"
     )
-    assert told.splitlines() == ["0 k1=v1 h=1", "1 k2=v2 h=1", "2 k3=NULL h=1"]
+    assert reported.splitlines() == ["0 k1=v1 h=1", "1 k2=v2 h=1", "2 k3=NULL h=1"]
 
 
 @pytest.mark.parametrize("codec", CODEC_IDS)
@@ -33,7 +33,7 @@ def test_batches_are_kept_as_it_compressed_them(cluster, bootstrap, topic, codec
     assert stored[ATTRIBUTES_OFFSET] & CODEC_MASK == CODEC_IDS[codec]
 
 
-def test_metadata_and_offsets_are_told(bootstrap, topic):
+def test_metadata_and_offsets_are_reported(bootstrap, topic):
     kcat(bootstrap, "-P", "-t", topic, stdin="one\ntwo\n")
     assert f'topic "{topic}" with 1 partitions:\n    partition 0, leader 0, replicas: 0, isrs: 0' in kcat(
         bootstrap, "-L", "-t", topic

@@ -69,7 +69,7 @@ def test_all_codecs_live_in_one_partition(client, clients, topic):
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_the_broker_compresses_anew_where_the_topic_says_so(clients, topic, codec):
+def test_the_broker_compresses_again_where_the_topic_says_so(clients, topic, codec):
     writer = clients["confluent-kafka"]
     writer.create_topic(topic, compression_type="uncompressed" if codec == "none" else codec)
     writer.produce(topic, ODD_ONES, codec="none" if codec == "gzip" else "gzip")

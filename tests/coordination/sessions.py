@@ -88,7 +88,7 @@ class ZooKeeperSessions(Sessions):
 
 
 class Recorder:
-    """A watcher that keeps what it was told."""
+    """A watcher that keeps its events."""
 
     def __init__(self) -> None:
         self.events: list[WatchEvent] = []
@@ -105,7 +105,7 @@ class Recorder:
 
 
 class StateRecorder:
-    """A session listener that keeps what it was told."""
+    """A session listener that keeps its calls."""
 
     def __init__(self, store: Store) -> None:
         self.states: list[SessionState] = []

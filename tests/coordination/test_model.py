@@ -40,7 +40,7 @@ class ModelNode:
 
 @dataclass
 class Model:
-    """Nodes by path; a refused operation is told by the name of the error."""
+    """Nodes by path; a refused operation returns the name of the error."""
 
     nodes: dict[str, ModelNode] = field(default_factory=lambda: {"/": ModelNode(b"")})
 

@@ -42,7 +42,7 @@ def test_paths_are_kafkas() -> None:
     assert ours <= KAFKAS_PATHS
 
 
-def test_a_sequential_path_tells_its_number() -> None:
+def test_a_sequential_path_reports_its_number() -> None:
     assert paths.sequence_number("/config/changes/config_change_0000000042") == 42
     with pytest.raises(ValueError, match="not the path of a sequential node"):
         paths.sequence_number("/config/changes")

@@ -88,7 +88,7 @@ def sample(path: str, holding: str = "") -> bytes:
     return next(text.encode() for name, text in SAMPLES if name == path and holding in text)
 
 
-def test_a_broker_tells_its_listeners_and_rack() -> None:
+def test_a_broker_reports_its_listeners_and_rack() -> None:
     registration = BrokerRegistration.decode(sample("/brokers/ids/7"))
 
     assert registration.listeners == (
@@ -105,14 +105,14 @@ def test_an_old_broker_has_host_and_port_only() -> None:
     assert old == BrokerRegistration((Listener("PLAINTEXT", "h", 9092),), timestamp_ms=5)
 
 
-def test_a_topic_tells_its_id_and_where_a_partition_moves() -> None:
+def test_a_topic_reports_its_id_and_where_a_partition_moves() -> None:
     moving = TopicAssignment.decode(sample("/brokers/topics/moved", '"adding_replicas":{"0"'))
 
     assert isinstance(moving.topic_id, UUID)
     assert moving.partitions == {0: Replicas((2, 1), adding=(2,), removing=(1,)), 1: Replicas((2,))}
 
 
-def test_a_state_tells_leader_epochs_and_recovery() -> None:
+def test_a_state_reports_leader_epochs_and_recovery() -> None:
     state = PartitionStateNode.decode(sample("/brokers/topics/unclean/partitions/0/state"))
     assert state == PartitionStateNode(3, leader_epoch=8, isr=(3,), controller_epoch=4, is_recovering=True)
 
@@ -143,7 +143,7 @@ def test_features_of_version_1_are_read_too() -> None:
     assert FinalizedFeatures.decode(old) == FinalizedFeatures({"f": 4})
 
 
-def test_a_reassignment_tells_where_to() -> None:
+def test_a_reassignment_reports_where_to() -> None:
     moves = payloads.decode_reassignment(sample("/admin/reassign_partitions"))
     assert moves == {TopicPartition("orders", 0): (2, 1), TopicPartition("pay.ments-2", 1): (1,)}
 
@@ -153,7 +153,7 @@ DAMAGED = [b"\xff", b"{", b"[]", b"null", b"7.5", b'"x"', b"{}", b"[" * 100_000,
 
 @pytest.mark.parametrize("damaged", DAMAGED, ids=[repr(payload[:20]) for payload in DAMAGED])
 @pytest.mark.parametrize("name", list(CODECS))
-def test_a_damaged_payload_is_told_as_such(name: str, damaged: bytes) -> None:
+def test_a_damaged_payload_is_reported_as_such(name: str, damaged: bytes) -> None:
     with pytest.raises(DamagedPayload):
         CODECS[name].decode(damaged)
 
@@ -195,7 +195,7 @@ def test_a_topic_with_a_wrong_field_is_damaged(damaged: bytes) -> None:
     payload=st.binary(max_size=40) | st.sampled_from([text for _, text in SAMPLES]).map(str.encode),
     cut=st.integers(0, 400),
 )
-def test_any_bytes_are_read_or_told_damaged(payload: bytes, cut: int) -> None:
+def test_any_bytes_are_read_or_reported_as_damaged(payload: bytes, cut: int) -> None:
     for codec in CODECS.values():
         try:
             codec.decode(payload[:cut])

@@ -53,6 +53,6 @@ def test_anything_else_is_refused_by_name(url: str) -> None:
     assert repr(url) in str(refusal.value)
 
 
-async def test_an_ensemble_that_does_not_answer_is_waited_for_as_long_as_told() -> None:
+async def test_an_ensemble_that_does_not_respond_is_waited_for_as_long_as_configured() -> None:
     with pytest.raises(StoreUnavailable, match=r"no ZooKeeper answered at 127\.0\.0\.1:1 within 200 ms"):
         await open_store("zookeeper://127.0.0.1:1", connection_timeout_ms=200)

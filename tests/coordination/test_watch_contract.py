@@ -139,7 +139,7 @@ async def test_a_multi_wakes_each_watch_in_order(sessions: Sessions, writer_is: 
 
 
 async def test_the_event_comes_before_the_new_state(sessions: Sessions, writer_is: str) -> None:
-    """Whoever reads version n + 1 was told before that version n is over."""
+    """A reader of version n + 1 was notified before of the end of version n."""
     store, writer = await two(sessions, writer_is)
     await writer.create("/a")
 
@@ -164,7 +164,7 @@ async def test_the_event_comes_before_the_new_state(sessions: Sessions, writer_i
 
 
 async def test_no_change_is_lost_between_read_and_watch(sessions: Sessions, writer_is: str) -> None:
-    """Whoever reads and watches, and reads again when told, ends up knowing the last state."""
+    """A client that reads and watches, and reads again when notified, ends up knowing the last state."""
     store, writer = await two(sessions, writer_is)
     await writer.create("/q")
     heard = Recorder()

@@ -55,7 +55,7 @@ def test_an_end_wakes_both_kinds_and_each_watcher_once() -> None:
         (WatchKind.CHILDREN, STAT, None, EventType.DELETED),
     ],
 )
-def test_what_was_missed_is_told_from_the_facts(
+def test_what_was_missed_is_reported_from_the_facts(
     kind: WatchKind, known: NodeStat | None, current: NodeStat | None, expected: EventType | None
 ) -> None:
     event = missed_event(Watch(kind, "/a", known), current)

@@ -111,7 +111,7 @@ async def test_a_short_break_suspends_and_keeps_the_session(zookeeper_servers: s
         assert node.stat.ephemeral_owner == line.store.session_id
 
 
-async def test_watches_survive_a_break_and_tell_what_was_missed(zookeeper_servers: str) -> None:
+async def test_watches_survive_a_break_and_report_what_was_missed(zookeeper_servers: str) -> None:
     async with a_line(zookeeper_servers, "missed") as line:
         for name in ("changed", "deleted", "parent", "same"):
             await line.direct.create(f"/{name}")
@@ -142,7 +142,7 @@ async def test_watches_survive_a_break_and_tell_what_was_missed(zookeeper_server
         await heard.expect(EventType.DATA_CHANGED, "/same")
 
 
-async def test_a_write_whose_answer_is_lost_is_told_as_unsure(zookeeper_servers: str) -> None:
+async def test_a_write_whose_answer_is_lost_is_reported_as_unsure(zookeeper_servers: str) -> None:
     async with a_line(zookeeper_servers, "unsure") as line:
         line.proxy.swallows_answers = True
         writing = asyncio.create_task(line.store.create("/a"))
@@ -215,7 +215,7 @@ async def test_a_long_break_expires_the_session(zookeeper_servers: str) -> None:
             await line.store.create("/mine", ephemeral=True)
 
 
-async def test_no_zookeeper_is_told_in_time() -> None:
+async def test_no_zookeeper_is_reported_in_time() -> None:
     began = time.monotonic()
     with pytest.raises(StoreUnavailable, match=r"no ZooKeeper answered at 127\.0\.0\.1:1 within 300 ms"):
         await ZooKeeperStore.open("127.0.0.1:1", connection_timeout_ms=300)

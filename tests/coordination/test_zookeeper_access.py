@@ -38,7 +38,7 @@ def locked_node(zookeeper_servers: str) -> Iterator[str]:
     client.close()
 
 
-async def test_an_acl_that_names_somebody_else_is_told_with_its_path(locked_node: str) -> None:
+async def test_an_acl_that_names_somebody_else_is_reported_with_its_path(locked_node: str) -> None:
     store = await open_store(f"zookeeper://{locked_node}")
     try:
         with pytest.raises(

@@ -44,7 +44,7 @@ def test_waiting_for_one_that_is_silent_ends_when_it_is_cancelled() -> None:
 
 
 @pytest.mark.parametrize("chroot", ["", "/odradek"])
-def test_it_is_waited_for_no_longer_than_told(chroot: str) -> None:
+def test_it_is_waited_for_no_longer_than_configured(chroot: str) -> None:
     async def open_it() -> None:
         with pytest.raises(StoreUnavailable, match=r"no ZooKeeper answered at 127\.0\.0\.1:1 within 50 ms"):
             await ZooKeeperStore.open(NOBODY_THERE + chroot, connection_timeout_ms=50)

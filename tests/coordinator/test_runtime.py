@@ -161,14 +161,14 @@ def test_a_marker_is_refused_where_the_partition_is_not_coordinated():
 def test_a_write_that_fails_leaves_the_state_alone():
     async def scenario(given: Given) -> None:
         await given.lead()
-        for fault, told in (
+        for fault, reported in (
             (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
             (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_COORDINATOR),
             (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_COORDINATOR),
             (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR),
         ):
             given.log.fault = KafkaError(error_code=fault)
-            assert await error_of(given.add("one")) is told
+            assert await error_of(given.add("one")) is reported
         assert given.state.words == []
 
     run(scenario)

@@ -20,7 +20,7 @@ Written = dict[int, list[tuple[int, bytes]]]
 
 
 class Load(ABC):
-    """A thread that produces to one topic until it is told to stop."""
+    """A thread that produces to one topic until it is stopped."""
 
     def __init__(self, address: str, topic: str, partitions: int = 1) -> None:
         self.address = address
@@ -55,7 +55,7 @@ class Load(ABC):
 
     @abstractmethod
     def _run(self) -> None:
-        """Produce until told to stop."""
+        """Produce until stopped."""
 
 
 class IdempotentLoad(Load):

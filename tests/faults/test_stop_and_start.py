@@ -24,7 +24,7 @@ CLEAN_MARK = ".kafka_cleanshutdown"
 ANY_PORT = "PLAINTEXT://127.0.0.1:0"
 
 
-def test_a_stop_under_load_is_clean_and_its_clients_go_on_at_the_next_start(tmp_path):
+def test_a_stop_under_load_is_clean_and_its_clients_continue_at_the_next_start(tmp_path):
     with BrokerProcess(tmp_path) as broker:
         with WireClient(broker.address) as client:
             for topic in (a_topic("idempotent"), a_topic("plain")):
@@ -111,7 +111,7 @@ def refused_file(tmp_path: Path, content: bytes) -> str:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "reported"),
     [
         (b"num.partitons=3\n", "did you mean num.partitions?"),
         (b"a=1\nnum.partitions=many\n", "num.partitions"),
@@ -121,14 +121,14 @@ def refused_file(tmp_path: Path, content: bytes) -> str:
         (b"log.segment.bytes=1\n", "at least 1048576"),
     ],
 )
-def test_a_broken_file_of_settings_is_told_by_its_line(tmp_path, content, told):
+def test_a_broken_file_of_settings_is_reported_by_its_line(tmp_path, content, reported):
     message = refused_file(tmp_path, content)
-    assert told in message
+    assert reported in message
     assert "server.properties" in message
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (("--listener", "PLAINTEXT://127.0.0.1:99999"), "a port is at most 65535"),
         (("--listener", "FOO://127.0.0.1:0"), "no protocol for FOO"),
@@ -147,12 +147,12 @@ def test_a_broken_file_of_settings_is_told_by_its_line(tmp_path, content, told):
         (("no-such-file.properties",), "does not exist"),
     ],
 )
-def test_a_mistake_in_the_command_is_told_in_a_sentence(tmp_path, arguments, told):
-    assert told in refusal("--data-dir", str(tmp_path / "data"), *arguments)
+def test_a_mistake_in_the_command_is_reported_in_a_sentence(tmp_path, arguments, reported):
+    assert reported in refusal("--data-dir", str(tmp_path / "data"), *arguments)
 
 
 @pytest.mark.parametrize(
-    ("meta_properties", "told"),
+    ("meta_properties", "reported"),
     [
         ("version=1\nnode.id=0\ncluster.id=AAAAAAAAAAAAAAAAAAAAAQ\n", "belongs to cluster"),
         ("version=1\nnode.id=7\ncluster.id={cluster_id}\n", "belongs to broker 7"),
@@ -160,14 +160,14 @@ def test_a_mistake_in_the_command_is_told_in_a_sentence(tmp_path, arguments, tol
         ("version=9\nnode.id=0\ncluster.id=x\n", "version 9 is unknown"),
     ],
 )
-def test_a_directory_that_is_not_ours_is_left_alone(tmp_path, meta_properties, told):
+def test_a_directory_that_is_not_ours_is_left_alone(tmp_path, meta_properties, reported):
     with BrokerProcess(tmp_path) as broker:
         assert broker.terminate() == 0
     (cluster_id,) = re.findall("cluster.id=(.*)", (broker.data / "meta.properties").read_text())
     (broker.data / "meta.properties").write_text(meta_properties.format(cluster_id=cluster_id))
     before = {path.name: path.read_bytes() for path in broker.data.iterdir() if path.suffix == ""}
 
-    assert told in refusal("--data-dir", str(broker.data), "--listener", ANY_PORT)
+    assert reported in refusal("--data-dir", str(broker.data), "--listener", ANY_PORT)
 
     after = {path.name: path.read_bytes() for path in broker.data.iterdir() if path.suffix == ""}
     assert after == before
@@ -175,14 +175,14 @@ def test_a_directory_that_is_not_ours_is_left_alone(tmp_path, meta_properties, t
 
 def test_data_cannot_lie_where_nothing_can_be_written(tmp_path):
     (tmp_path / "file").write_text("mine")
-    for place, told in (
+    for place, reported in (
         (str(tmp_path / "file"), "is a file, not a directory; move it away, or name another"),
         (str(tmp_path / "file" / "below"), "is a file, not a directory; move it away, or name another"),
         ("/sys/odradek", "name another directory in log.dirs (--data-dir)"),
     ):
         message = refusal("--data-dir", place, "--listener", ANY_PORT)
         assert place in message
-        assert told in message
+        assert reported in message
     assert (tmp_path / "file").read_text() == "mine"
 
 

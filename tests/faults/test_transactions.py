@@ -86,7 +86,7 @@ def finish(client: TransactionClient, topic: str) -> None:
     assert client.end(commit=True) is ErrorCode.NONE
 
 
-def test_an_open_transaction_goes_on_after_its_coordinator_was_killed(
+def test_an_open_transaction_continues_after_its_coordinator_was_killed(
     cluster: Cluster, topic: str, client: TransactionClient
 ) -> None:
     client.write(topic, PARTITIONS, b"before")

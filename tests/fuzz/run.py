@@ -1,4 +1,4 @@
-"""Fuzzes guided by coverage (atheris) for as long as told: `run.py --target protocol --minutes 60`.
+"""Fuzzes guided by coverage (atheris) for a given time: `run.py --target protocol --minutes 60`.
 
 The interpreted twins are instrumented and lead the search; the compiled ones run beside them on every input
 and must give the same result. An input is two bytes that choose the decoder, then the bytes to decode. The

@@ -117,17 +117,17 @@ class JavaMember(RunningMember):
     """Kafka's VerifiableConsumer, which commits after each poll and prints an object for all that it does."""
 
     def _hear(self, line: str) -> None:
-        told = json.loads(line) if line.startswith("{") else {"name": ""}
-        match told["name"]:
+        reported = json.loads(line) if line.startswith("{") else {"name": ""}
+        match reported["name"]:
             case "records_consumed":
-                for row in told["partitions"]:
+                for row in reported["partitions"]:
                     offsets = range(row["minOffset"], row["maxOffset"] + 1)
                     self.read += ((row["topic"], row["partition"], offset) for offset in offsets)
-            case "offsets_committed" if told["success"]:
-                for row in told["offsets"]:
+            case "offsets_committed" if reported["success"]:
+                for row in reported["offsets"]:
                     self.committed[row["topic"], row["partition"]] = row["offset"]
             case "partitions_assigned":
-                rows = told["partitions"]
+                rows = reported["partitions"]
                 self.assignments.append(frozenset((row["topic"], row["partition"]) for row in rows))
 
     def stop(self) -> None:

@@ -1,6 +1,6 @@
 """Classic groups under any order of joins, syncs, heartbeats, departures and passing time, beside a model.
 
-The model knows only what a client knows: what it was told last. The promises are checked after every step.
+The model knows only what a client knows: what it has got last. The promises are checked after every step.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def test_logs_indexes_transactions_and_snapshots_are_accepted(tmp_path: Path) ->
     assert not re.search(r"[Mm]ismatch|Indexed offset|out of order|Found", walked)
 
     rest = sorted([*(tmp_path / "log").glob("*.txnindex"), *(tmp_path / "log").glob("*.snapshot")])
-    told = dump("--files", ",".join(map(str, rest)))
-    aborted = re.findall(r"producerId: 8 firstOffset: (\d+) lastOffset: (\d+)", told)
+    reported = dump("--files", ",".join(map(str, rest)))
+    aborted = re.findall(r"producerId: 8 firstOffset: (\d+) lastOffset: (\d+)", reported)
     assert len(aborted) == 7
-    assert "producerId: 5 producerEpoch: 1" in told
+    assert "producerId: 5 producerEpoch: 1" in reported

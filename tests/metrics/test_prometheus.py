@@ -11,7 +11,7 @@ from odradek.metrics.registry import Registry, Sample
 METRICS = [value for value in vars(names).values() if isinstance(value, Metric)]
 
 
-def test_counters_and_gauges_are_told_with_help_type_and_labels() -> None:
+def test_counters_and_gauges_are_reported_with_help_type_and_labels() -> None:
     registry = Registry()
     registry.register(lambda: [Sample(names.REQUESTS, ("FETCH", "PLAINTEXT"), 3)])
     registry.register(

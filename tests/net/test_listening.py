@@ -104,24 +104,24 @@ def test_clients_of_other_machines_keep_the_systems_congestion_control() -> None
         assert control(accepted) == control(untouched)
 
 
-def test_an_address_that_this_machine_does_not_have_is_told_so() -> None:
+def test_an_address_that_this_machine_does_not_have_is_reported() -> None:
     with pytest.raises(ListenError, match=r"192\.0\.2\.7:0: this machine has no such address; take one that"):
         listen("192.0.2.7", 0, SocketOptions())
 
 
-def test_a_host_that_nobody_knows_is_told_so() -> None:
+def test_an_unknown_host_is_reported() -> None:
     with pytest.raises(ListenError, match=r"cannot listen on no\.such\.host\.invalid:0: .*(known|resol)"):
         listen("no.such.host.invalid", 0, SocketOptions())
 
 
 @pytest.mark.parametrize(
-    ("number", "told"),
+    ("number", "reported"),
     [
         (errno.EADDRINUSE, "another process has that port; stop it, or take another port"),
         (errno.EACCES, "this user may not have that port; take one above 1023"),
         (errno.EINVAL, "Invalid argument"),
     ],
 )
-def test_each_refusal_of_the_system_has_its_sentence(number: int, told: str) -> None:
+def test_each_refusal_of_the_system_has_its_sentence(number: int, reported: str) -> None:
     refused = ListenError("127.0.0.1:80", OSError(number, os.strerror(number)))
-    assert str(refused) == f"cannot listen on 127.0.0.1:80: {told}"
+    assert str(refused) == f"cannot listen on 127.0.0.1:80: {reported}"

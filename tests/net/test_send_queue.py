@@ -85,7 +85,7 @@ def test_bytes_alone_need_no_cork_and_wait_for_room_in_order(pair) -> None:
     assert taken == b"first" + b"".join(many) + b"last"
 
 
-def test_a_large_answer_in_one_piece_goes_on_where_it_stopped(pair) -> None:
+def test_a_large_answer_in_one_piece_continues_where_it_stopped(pair) -> None:
     ours, client = pair
     outgoing = SendQueue(ours)
     answer = os.urandom(20 * MIB)

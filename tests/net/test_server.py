@@ -119,7 +119,7 @@ def test_pipelined_requests_are_answered_in_order_though_ready_in_another(run):
     run(scenario())
 
 
-def test_reading_stops_while_too_many_requests_are_open_and_goes_on_after(run):
+def test_reading_stops_while_too_many_requests_are_open_and_continues_after(run):
     async def scenario() -> None:
         parked: list[Exchange] = []
         listener = Listener(

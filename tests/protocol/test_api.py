@@ -51,7 +51,7 @@ def test_produce_is_advertised_from_zero_and_the_rest_as_served():
     assert [(row.api_key, row.min_version, row.max_version) for row in rows] == [(0, 0, 13), (1, 4, 18)]
 
 
-def test_an_unknown_api_versions_request_is_told_the_known_ones_in_version_zero():
+def test_an_unknown_api_versions_request_gets_the_known_ones_in_version_zero():
     answer = answer_to_unknown_api_versions({ApiKey.API_VERSIONS: Versions(0, 4)})
     assert answer.encode(0) == b"\x00\x23" + b"\x00\x00\x00\x01" + b"\x00\x12\x00\x00\x00\x04"
     assert ApiVersionsResponse.decode(answer.encode(0), 0)[0].error_code == 35

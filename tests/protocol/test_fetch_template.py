@@ -134,5 +134,5 @@ def test_damaged_answers_are_never_read_past_their_end(templates, version, data)
         cut[data.draw(st.integers(0, len(cut) - 1))] ^= data.draw(st.integers(1, 255))
     found = templates.read_plain_fetch(memoryview(bytes(cut)), SESSION)
     if found is not None:
-        _, told = decode_response(ApiKey.FETCH, version, bytes(cut))
-        assert told.responses[0].partitions[0].records == found.records
+        _, reported = decode_response(ApiKey.FETCH, version, bytes(cut))
+        assert reported.responses[0].partitions[0].records == found.records

@@ -68,7 +68,7 @@ def test_a_request_is_what_the_schema_makes(
 
 
 @given(version=versions, base_offset=int64s, append_time_ms=st.integers(-1, 2**62), log_start_offset=int64s)
-def test_a_plain_answer_tells_where_the_batch_went(
+def test_a_plain_answer_reports_where_the_batch_went(
     templates, version, base_offset, append_time_ms, log_start_offset
 ) -> None:
     fate = Fate(
@@ -77,18 +77,18 @@ def test_a_plain_answer_tells_where_the_batch_went(
         log_append_time_ms=append_time_ms,
         log_start_offset=log_start_offset,
     )
-    made, told = template(templates, version), answer(version, fate)
-    assert made.base_offset(told) == base_offset
-    assert made.log_append_time_ms(told) == append_time_ms
+    made, reported = template(templates, version), answer(version, fate)
+    assert made.base_offset(reported) == base_offset
+    assert made.log_append_time_ms(reported) == append_time_ms
 
 
 @given(version=versions, data=st.data())
 def test_an_answer_that_differs_anywhere_else_is_left_to_the_schema(templates, version, data) -> None:
-    told = bytearray(answer(version, Fate(index=2, base_offset=5)))
-    numbers = told.index((5).to_bytes(8, "big"))
-    place = data.draw(st.sampled_from([*range(4, numbers), *range(numbers + 24, len(told))]))
-    told[place] ^= data.draw(st.integers(1, 255))
-    assert template(templates, version).base_offset(memoryview(told)) == -1
+    reported = bytearray(answer(version, Fate(index=2, base_offset=5)))
+    numbers = reported.index((5).to_bytes(8, "big"))
+    place = data.draw(st.sampled_from([*range(4, numbers), *range(numbers + 24, len(reported))]))
+    reported[place] ^= data.draw(st.integers(1, 255))
+    assert template(templates, version).base_offset(memoryview(reported)) == -1
 
 
 @pytest.mark.parametrize("version", [FIRST_VERSION, LAST_VERSION])

@@ -152,7 +152,7 @@ def test_a_default_list_is_new_for_each_message(walk):
     assert second.node_endpoints == []
 
 
-def test_a_client_is_told_that_the_version_cannot_say_what_it_asks(walk):
+def test_a_client_gets_an_error_if_the_version_cannot_express_its_request(walk):
     request = FetchRequest(rack_id="a")
     with pytest.raises(EncodeError, match=r"RackId: this version has no such field"):
         walk.encode(request, 10)

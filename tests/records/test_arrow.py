@@ -276,6 +276,6 @@ try:
 except OdradekError as error:
     print(error)
 """
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    reported = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
-    assert "odradek[arrow]" in told.stdout
+    assert "odradek[arrow]" in reported.stdout

@@ -1,4 +1,4 @@
-"""The batch header: every field where Kafka puts it, stamps in place, damage told."""
+"""The batch header: every field where Kafka puts it, stamps in place, damage reported."""
 
 from __future__ import annotations
 

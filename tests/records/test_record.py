@@ -74,7 +74,7 @@ def test_decompression_has_the_callers_limit(codec):
     assert (caught.value.limit, caught.value.position) == (1000, 0)
 
 
-def test_an_undefined_codec_is_told_with_its_place():
+def test_an_undefined_codec_is_reported_with_its_place():
     with pytest.raises(UnsupportedCodec) as caught:
         read_records(a_batch() + patched(a_batch(), 21, ">h", 6), len(a_batch()), max_bytes=LIMIT)
     assert caught.value.position == len(a_batch())

@@ -50,11 +50,11 @@ def produced(batch: bytes | bytearray, **rules: object) -> BatchHeader:
     except RecordsError:
         assert accepted_fast is None
         raise
-    assert accepted_fast in (None, told_by(header))
+    assert accepted_fast in (None, reported_by(header))
     return header
 
 
-def told_by(header: BatchHeader) -> Accepted:
+def reported_by(header: BatchHeader) -> Accepted:
     return Accepted(header.attributes, header.last_offset_delta, header.max_timestamp_ms, header.producer_id)
 
 
@@ -92,7 +92,7 @@ def accepted(batch: bytes | bytearray, **rules: object) -> Accepted | None:
 def test_valid_batches_need_no_detailed_validation(codec):
     batch = build_batch(some_records(), codec=codec, producer_id=7, producer_epoch=0, base_sequence=3)
 
-    assert accepted(batch) == told_by(read_header(batch))
+    assert accepted(batch) == reported_by(read_header(batch))
 
 
 def logged(batch: bytes | bytearray) -> BatchHeader:
@@ -283,7 +283,7 @@ def test_damaged_records_under_a_right_crc_are_accepted_whole_or_refused(draws, 
     assert found >= 0
 
 
-def test_the_place_of_a_batch_in_a_buffer_is_told():
+def test_the_place_of_a_batch_in_a_buffer_is_reported():
     log = a_batch() + patched(a_batch(), 57, ">i", 2)
     with pytest.raises(InvalidRecord) as caught:
         validate_for_produce(log, len(a_batch()), max_message_bytes=LIMIT, max_decompressed_bytes=LIMIT)

@@ -110,7 +110,7 @@ def test_small_segments_are_followed(tmp_path: Path) -> None:
     run_replicated(tmp_path, scenario)
 
 
-def test_a_new_leader_goes_on_where_the_old_one_was(tmp_path: Path) -> None:
+def test_a_new_leader_continues_where_the_old_one_was(tmp_path: Path) -> None:
     async def scenario(replicated: Replicated) -> None:
         replicated.elect(0, ALL)
         assert await produce(replicated, 0, b"first") == ErrorCode.NONE
@@ -153,7 +153,7 @@ def test_logs_that_part_several_epochs_ago_are_joined(tmp_path: Path) -> None:
         append(replicated.partition(0), b"common")
         await replicated.until_identical()
         for leader in (1, 2, 1, 2):
-            # Each writes alone: the other one is not told until the end.
+            # Each writes alone: the other one is not notified until the end.
             replicated.elect(leader, (leader,), only=(leader,))
             append(replicated.partition(leader), b"by %d" % leader, b"alone")
         replicated.elect(1, (1,))

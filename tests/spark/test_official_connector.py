@@ -78,7 +78,7 @@ def test_a_batch_writes_keys_values_headers_and_partitions(spark, bootstrap, lib
     assert without_time(received) == [Record(r.value, r.key, r.headers, 0) for r in RECORDS]
 
 
-def test_the_official_stream_goes_on_where_it_stopped(spark, bootstrap, librdkafka, topic, tmp_path):
+def test_the_official_stream_continues_where_it_stopped(spark, bootstrap, librdkafka, topic, tmp_path):
     source, target = f"{topic}-source", f"{topic}-target"
     librdkafka.create_topic(source)
     librdkafka.create_topic(target)

@@ -86,7 +86,7 @@ def test_keys_go_where_the_official_sink_sends_them(spark, bootstrap, librdkafka
     assert places(ours) == places(theirs)
 
 
-def test_a_stream_goes_on_where_it_stopped(spark, bootstrap, librdkafka, topic, tmp_path):
+def test_a_stream_continues_where_it_stopped(spark, bootstrap, librdkafka, topic, tmp_path):
     stream_through(spark, bootstrap, librdkafka, topic, str(tmp_path))
 
 

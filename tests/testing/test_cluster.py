@@ -141,7 +141,7 @@ def test_a_directory_of_the_test_stays(tmp_path):
 
 
 @KINDS
-def test_a_misspelt_setting_is_told_and_leaves_nothing(process):
+def test_a_misspelt_setting_is_reported_and_leaves_nothing(process):
     before = traces()
     with (
         pytest.raises((ConfigError, ClusterError), match=r"did you mean num\.partitions\?"),
@@ -151,7 +151,7 @@ def test_a_misspelt_setting_is_told_and_leaves_nothing(process):
     assert traces() == before
 
 
-def test_a_port_in_use_is_told():
+def test_a_port_in_use_is_reported():
     with Cluster() as first:
         listeners = f"PLAINTEXT://{first.bootstrap}"
         with pytest.raises(Exception, match="another process has that port"), Cluster(listeners=listeners):

@@ -63,7 +63,7 @@ def test_a_command_runs_what_its_expression_selects():
     assert not is_selected("pytest -q --timeout 100 -m fuzz", {"java"})
 
 
-def test_a_failed_suite_has_its_last_words_told_again_at_the_end(monkeypatch, capfd):
+def test_the_last_output_of_a_failed_suite_is_repeated_at_the_end(monkeypatch, capfd):
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
     import run_suites
 

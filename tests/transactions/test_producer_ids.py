@@ -28,7 +28,7 @@ def test_no_id_is_given_twice_by_any_broker():
     asyncio.run(scenario())
 
 
-def test_a_broker_that_returns_goes_on_after_what_was_taken():
+def test_a_broker_that_returns_continues_after_what_was_taken():
     async def scenario() -> None:
         ensemble = MemoryEnsemble()
         assert await ProducerIds(a_session(ensemble), 1).next() == 0

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 
-_told: list[bool] = []
+_reported: list[bool] = []
 
 
 def warn_interpreted() -> None:
     """Called by each package whose compiled module is missing."""
-    if not _told:
-        _told.append(True)
+    if not _reported:
+        _reported.append(True)
         warnings.warn(
             "odradek runs interpreted, and slowly: install a C compiler, then reinstall odradek",
             RuntimeWarning,

@@ -21,7 +21,7 @@ from ..wire import a_batch as wire_batch
 from .test_log_moves import two_dirs
 
 
-def test_a_disk_that_cannot_sync_goes_offline_and_the_other_goes_on(tmp_path: Path) -> None:
+def test_a_disk_that_cannot_sync_goes_offline_and_the_other_continues(tmp_path: Path) -> None:
     files = FaultyFiles()
     settings = (two_dirs(tmp_path), "log.flush.interval.ms=1")
 

@@ -153,7 +153,7 @@ def test_each_refusal_has_its_error(tmp_path: Path) -> None:
     run(main)
 
 
-def test_a_topic_to_come_is_made_where_it_was_told(tmp_path: Path) -> None:
+def test_a_future_topic_is_created_in_the_chosen_directory(tmp_path: Path) -> None:
     async def main() -> None:
         async with a_broker(tmp_path / "a", two_dirs(tmp_path)) as (server, wire):
             for name, target in (("first", "b"), ("second", "b"), ("third", "b")):

@@ -74,7 +74,7 @@ def test_kafka_python_makes_a_topic_with_settings(broker, python_admin):
     assert log_config.cleanup_policy == ("compact",)
 
 
-def test_the_answer_tells_id_numbers_and_settings(broker):
+def test_the_answer_reports_id_numbers_and_settings(broker):
     retention = Topic.Configs(name="retention.ms", value="1000")
     (row,) = create(broker, topic("orders", num_partitions=3, configs=[retention]))
 

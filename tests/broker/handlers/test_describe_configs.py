@@ -35,7 +35,7 @@ def describe(broker: RunningBroker, *resources: Resource, version: int = NEWEST,
     return broker.ask(ApiKey.DESCRIBE_CONFIGS, version, request).results
 
 
-def test_every_setting_of_a_topic_is_told_with_its_source(broker, admin):
+def test_every_setting_of_a_topic_is_reported_with_its_source(broker, admin):
     asked = ConfigResource(ResourceType.TOPIC, "orders")
     entries = admin.describe_configs([asked])[asked].result(20)
     shown = {key for key, setting in catalog.TOPIC.items() if not setting.is_internal}
@@ -44,7 +44,7 @@ def test_every_setting_of_a_topic_is_told_with_its_source(broker, admin):
     assert entries["segment.bytes"].source == Source.DEFAULT
 
 
-def test_every_setting_of_a_broker_is_told_with_its_source(broker, admin):
+def test_every_setting_of_a_broker_is_reported_with_its_source(broker, admin):
     asked = ConfigResource(ResourceType.BROKER, "0")
     entries = admin.describe_configs([asked])[asked].result(20)
     shown = {key for key, setting in catalog.BROKER.items() if not setting.is_internal}
@@ -59,7 +59,7 @@ def test_kafka_python_describes_a_topic(python_admin):
 
 
 @pytest.mark.parametrize("version", range(OLDEST, NEWEST + 1))
-def test_every_version_tells_synonyms_and_from_3_types_and_documents(broker, version):
+def test_every_version_reports_synonyms_and_from_3_types_and_documents(broker, version):
     wanted = resource(Type.TOPIC, "orders", ["retention.ms", "segment.bytes"])
     (result,) = describe(
         broker, wanted, version=version, include_synonyms=True, include_documentation=version >= 3
@@ -76,7 +76,7 @@ def test_every_version_tells_synonyms_and_from_3_types_and_documents(broker, ver
         assert retention.documentation == catalog.TOPIC["retention.ms"].doc
 
 
-def test_synonyms_and_documents_are_told_only_when_asked_for(broker):
+def test_synonyms_and_documents_are_reported_only_when_asked_for(broker):
     (result,) = describe(broker, resource(Type.TOPIC, "orders"))
     assert not any(config.synonyms or config.documentation for config in result.configs)
 
@@ -109,7 +109,7 @@ def test_what_cannot_be_described_has_its_own_error(broker, number, name, error_
     assert (good.error_code, good.error_message) == (0, None)
 
 
-def test_a_resource_asked_for_a_hundred_thousand_times_is_told_once(broker):
+def test_a_resource_asked_for_a_hundred_thousand_times_is_reported_once(broker):
     started = time.monotonic()
     (result,) = describe(broker, *[resource(Type.BROKER, "0")] * 100_000)
     assert result.configs

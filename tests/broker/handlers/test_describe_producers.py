@@ -25,7 +25,7 @@ def produce(broker: RunningBroker, count: int, *, is_idempotent: bool) -> None:
     assert producer.flush(20) == 0
 
 
-def test_an_idempotent_producer_is_told_with_its_last_sequence(broker):
+def test_an_idempotent_producer_is_reported_with_its_last_sequence(broker):
     produce(broker, 5, is_idempotent=True)
     (producer,) = describe(broker, "orders", 0).active_producers
     assert (producer.producer_epoch, producer.last_sequence, producer.last_timestamp) == (0, 4, 1004)

@@ -194,16 +194,16 @@ class Client:
                 forgotten.topic = gone.topic
             sent.forgotten_topics_data.append(forgotten)
         for topic in request.topics:
-            told = FetchRequest.Topics(
+            reported = FetchRequest.Topics(
                 partitions=[
                     one if step.version >= FLEXIBLE_FROM else without_epoch(one) for one in topic.partitions
                 ]
             )
             if step.version >= TOPIC_IDS_FROM:
-                told.topic_id = TOPIC_ID if topic.topic == "orders" else UNKNOWN_ID
+                reported.topic_id = TOPIC_ID if topic.topic == "orders" else UNKNOWN_ID
             else:
-                told.topic = topic.topic
-            sent.topics.append(told)
+                reported.topic = topic.topic
+            sent.topics.append(reported)
         return sent
 
     def _follow(self, sent: FetchRequest, response: Any) -> None:
@@ -446,7 +446,7 @@ def test_a_consumer_waits_on_until_there_is_as_much_as_it_wants(tmp_path: Path) 
         ("drop", ErrorCode.KAFKA_STORAGE_ERROR),
     ],
 )
-def test_who_waits_is_told_when_the_partition_goes(tmp_path: Path, happening: str, error: ErrorCode) -> None:
+def test_waiters_get_an_error_when_a_partition_goes(tmp_path: Path, happening: str, error: ErrorCode) -> None:
     async def scenario(client: Client) -> None:
         await client.do(Step(PARKED + "alone", 16, a_fetch(PLAIN_END)))
         await client.do(Step(happening, partition=PLAIN))

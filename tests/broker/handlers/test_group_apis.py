@@ -145,7 +145,7 @@ def test_a_group_lives_and_dies_in_every_version(broker, version):
     assert deleted.results[0].error_code == ErrorCode.NONE
 
 
-def test_errors_of_a_join_are_told_in_every_version(broker):
+def test_errors_of_a_join_are_reported_in_every_version(broker):
     for version in versions(ApiKey.JOIN_GROUP):
         refused = join(broker, version, "", "m")
         assert (refused.error_code, refused.member_id) == (ErrorCode.INVALID_GROUP_ID, "m")
@@ -225,7 +225,7 @@ def test_offsets_are_deleted_by_partition(broker, topic_id):
     assert missing.error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_a_topic_made_anew_begins_without_offsets(broker):
+def test_a_topic_created_again_begins_without_offsets(broker):
     made = CreateTopicsRequest.Topics(name="short-lived", num_partitions=1, replication_factor=1)
     broker.ask(ApiKey.CREATE_TOPICS, 7, CreateTopicsRequest(topics=[made], timeout_ms=10_000))
     part = CommitTopic.Partitions(partition_index=0, committed_offset=1, committed_metadata="")

@@ -91,7 +91,7 @@ def test_the_logs_of_a_topic_get_its_new_settings(broker, admin):
 @pytest.mark.parametrize(
     ("name", "source"), [("0", Source.DYNAMIC_BROKER), ("", Source.DYNAMIC_DEFAULT_BROKER)]
 )
-def test_settings_of_brokers_are_told_applied_and_survive_a_restart(tmp_path, name, source):
+def test_settings_of_brokers_are_reported_applied_and_survive_a_restart(tmp_path, name, source):
     with RunningBroker(tmp_path) as broker:
         admin = AdminClient({"bootstrap.servers": broker.address})
         make(admin)

@@ -123,7 +123,7 @@ class Client:
         frame = memoryview(bytearray(b"".join(bytes(part) for part in sent)[4:]))
         self.dispatcher.handle(cast(Connection, self), frame, self._exchanges.begin())
 
-    def told(self, versions: list[int]) -> list[Any]:
+    def reported(self, versions: list[int]) -> list[Any]:
         texts = [b"".join(bytes(part) for part in answer)[4:] for answer in self.answers]
         return [
             decode_response(ApiKey.PRODUCE, version, text)
@@ -210,7 +210,7 @@ def test_answers_are_those_of_the_model(
             client.send(version, request)
             while len(client.answers) < number:
                 await asyncio.sleep(0.001)
-            response = client.told([one for one, _ in sent[:number]])[-1][1]
+            response = client.reported([one for one, _ in sent[:number]])[-1][1]
             rows = [row for topic in response.responses for row in topic.partition_responses]
             assert [(row.error_code, row.base_offset) for row in rows] == expected
         for index, end_offset in model.end_offsets.items():
@@ -246,7 +246,7 @@ def to_all(partition: int, timeout_ms: int = 60_000) -> ProduceRequest:
 
 def codes(client: Client, version: int = 9) -> list[int]:
     """The error codes of all answers so far, each of one row."""
-    responses = client.told([version] * len(client.answers))
+    responses = client.reported([version] * len(client.answers))
     return [response.responses[0].partition_responses[0].error_code for _, response in responses]
 
 
@@ -264,7 +264,8 @@ def test_acks_all_is_answered_in_the_order_of_offsets_as_the_follower_fetches(tm
         assert answered == [1, 1, 3, 5]
         assert codes(client) == [0] * 5
         offsets = [
-            response.responses[0].partition_responses[0].base_offset for _, response in client.told([9] * 5)
+            response.responses[0].partition_responses[0].base_offset
+            for _, response in client.reported([9] * 5)
         ]
         assert offsets == [0, 2, 4, 6, 8]
         assert not client.broker.services.waiting_produces.watching
@@ -351,7 +352,7 @@ def test_a_parked_produce_fails_when_leadership_was_lost_meanwhile(tmp_path: Pat
     in_broker(tmp_path, scenario)
 
 
-def test_a_parked_produce_goes_on_waiting_when_its_leader_stays(tmp_path: Path) -> None:
+def test_a_parked_produce_continues_waiting_when_its_leader_stays(tmp_path: Path) -> None:
     """A newer leader epoch of the same leader truncates nothing."""
 
     async def scenario(client: Client) -> None:

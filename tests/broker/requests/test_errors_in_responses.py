@@ -42,7 +42,7 @@ def codes(value: Any) -> list[int]:
 
 
 @pytest.mark.parametrize("api_key", sorted(SERVED), ids=lambda one: one.name)
-def test_every_api_can_tell_of_a_fault_in_every_version(api_key: ApiKey) -> None:
+def test_every_api_can_report_a_fault_in_every_version(api_key: ApiKey) -> None:
     request = filled(request_class(api_key))
     if api_key is ApiKey.PRODUCE:
         request.acks = 1
@@ -57,7 +57,7 @@ def test_every_api_can_tell_of_a_fault_in_every_version(api_key: ApiKey) -> None
             assert FAULT in codes(decoded), version
 
 
-def test_each_row_is_told_by_its_name() -> None:
+def test_each_row_is_reported_by_its_name() -> None:
     request = request_class(ApiKey.PRODUCE)(acks=1, topic_data=[])
     topic = type(request).TopicData(name="orders", partition_data=[])
     topic.partition_data = [type(topic).PartitionData(index=index) for index in (3, 5)]

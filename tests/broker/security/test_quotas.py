@@ -23,7 +23,9 @@ class Once:
         return now_ms
 
 
-def test_a_client_beyond_its_quota_is_told_and_not_read_until_the_time_is_over(tmp_path: Path) -> None:
+def test_a_client_beyond_its_quota_gets_a_throttle_time_and_is_not_read_until_it_is_over(
+    tmp_path: Path,
+) -> None:
     async def main() -> None:
         async with a_broker(tmp_path) as (server, wire):
             loop = asyncio.get_running_loop()

@@ -63,7 +63,7 @@ def orders(tmp_path: Path) -> Iterator[Orders]:
         yield Orders(broker.address)
 
 
-def test_a_producer_is_stopped_and_goes_on(orders: Orders) -> None:
+def test_a_producer_is_stopped_and_continues(orders: Orders) -> None:
     settings = {"bootstrap.servers": orders.address, "linger.ms": 0}
     # It remembers what it was refused until it asks for metadata again.
     producer = Producer(settings | {"topic.metadata.refresh.interval.ms": 100})
@@ -90,7 +90,7 @@ def test_a_producer_is_stopped_and_goes_on(orders: Orders) -> None:
 
 
 @pytest.mark.slow
-def test_a_consumer_is_stopped_and_goes_on(orders: Orders) -> None:
+def test_a_consumer_is_stopped_and_continues(orders: Orders) -> None:
     orders.allow(AclOperation.WRITE)
     orders.allow(AclOperation.READ)
     producer = Producer({"bootstrap.servers": orders.address, "linger.ms": 0})

@@ -226,7 +226,7 @@ def describe_all(client: Client) -> dict[str, list[dict[str, Any]]]:
 
 
 def one_row_a_line(value: Any) -> str:
-    """JSON whose rows can be told apart in a diff."""
+    """JSON whose rows can be distinguished in a diff."""
     if isinstance(value, list):
         return "[\n" + ",\n".join(json.dumps(row) for row in value) + "\n]"
     members = (f"{json.dumps(name)}: {one_row_a_line(member)}" for name, member in value.items())

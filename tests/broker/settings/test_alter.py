@@ -108,12 +108,12 @@ def normalized(attempt: dict[str, Any], overrides: dict[str, str]) -> dict[str, 
     if attempt["resource_type"] == BROKER:
         return overrides
     config = BrokerConfig().topic(overrides)
-    told = {}
+    reported = {}
     for name, text in overrides.items():
         value = getattr(config, name.replace(".", "_"), text)
-        told[name] = ",".join(value) if isinstance(value, tuple) else str(value)
-        told[name] = told[name].lower() if isinstance(value, bool) else told[name]
-    return told
+        reported[name] = ",".join(value) if isinstance(value, tuple) else str(value)
+        reported[name] = reported[name].lower() if isinstance(value, bool) else reported[name]
+    return reported
 
 
 @pytest.mark.parametrize("attempt", attempts())

@@ -42,7 +42,7 @@ def test_addresses_may_have_a_limit_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "reported"),
     [
         ({"max_connections_per_ip": "0"}, "can be set to zero only if"),
         ({"max_connections_per_ip_overrides": "host"}, "host is not host:count"),
@@ -68,8 +68,8 @@ def test_addresses_may_have_a_limit_of_their_own() -> None:
         ),
     ],
 )
-def test_what_does_not_go_together_is_refused(settings: dict[str, str], told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_what_does_not_go_together_is_refused(settings: dict[str, str], reported: str) -> None:
+    with pytest.raises(ConfigError, match=reported):
         config(**settings)
 
 

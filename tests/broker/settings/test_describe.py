@@ -136,7 +136,7 @@ def test_a_topic_is_described_as_kafka_describes_it(moment: str, topic: str) -> 
     compare(ours, kafkas)
 
 
-def test_a_password_is_never_told() -> None:
-    told = describe_broker(Sources(static={"ssl.keystore.password": "hunter2", "unknown.key": "hunter2"}))
+def test_a_password_is_never_reported() -> None:
+    reported = describe_broker(Sources(static={"ssl.keystore.password": "hunter2", "unknown.key": "hunter2"}))
 
-    assert "hunter2" not in repr(told)
+    assert "hunter2" not in repr(reported)

@@ -93,7 +93,7 @@ def test_what_is_deleted_is_the_brokers_again():
     assert alter_group(configured(), stored, [Change(SESSION, Operation.DELETE)]) == {}
 
 
-def test_a_description_tells_whose_value_counts_and_what_is_behind_it():
+def test_a_description_reports_whose_value_counts_and_what_is_behind_it():
     config = configured(group_consumer_session_timeout_ms="46000")
     rows = {row.name: row for row in describe_group(config, {SESSION: " 50000 "})}
     behind = "group.consumer.session.timeout.ms"

@@ -84,7 +84,7 @@ def test_listeners_of_kraft_controllers_are_not_opened() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "reported"),
     [
         ({"listeners": ""}, "must name at least one listener"),
         ({"listeners": "127.0.0.1:9092"}, "must be NAME://host:port"),
@@ -101,8 +101,8 @@ def test_listeners_of_kraft_controllers_are_not_opened() -> None:
         ({"security_inter_broker_protocol": "SSL"}, "only PLAINTEXT is advertised"),
     ],
 )  # fmt: skip
-def test_listeners_that_cannot_be_are_refused(settings: dict[str, str], told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_listeners_that_cannot_be_are_refused(settings: dict[str, str], reported: str) -> None:
+    with pytest.raises(ConfigError, match=reported):
         config(**settings)
 
 

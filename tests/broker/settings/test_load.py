@@ -44,15 +44,15 @@ def test_a_file_beats_defaults_and_an_override_beats_the_file(server_properties:
 
 
 def test_a_misspelt_name_is_refused_with_the_nearest_one(server_properties: Path) -> None:
-    told = refusal(server_properties, "broker.id=1\nlog.retension.ms=5\n")
+    reported = refusal(server_properties, "broker.id=1\nlog.retension.ms=5\n")
 
-    assert told == (
+    assert reported == (
         "unknown setting log.retension.ms; did you mean log.retention.ms? (server.properties, line 2)"
     )
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "reported"),
     [
         (
             "num.partitions=many",
@@ -116,14 +116,14 @@ def test_a_misspelt_name_is_refused_with_the_nearest_one(server_properties: Path
         ),
     ],
 )
-def test_a_mistake_names_key_value_remedy_and_line(server_properties: Path, line: str, told: str) -> None:
-    assert refusal(server_properties, f"# one\n{line}\n") == f"{told} (server.properties, line 2)"
+def test_a_mistake_names_key_value_remedy_and_line(server_properties: Path, line: str, reported: str) -> None:
+    assert refusal(server_properties, f"# one\n{line}\n") == f"{reported} (server.properties, line 2)"
 
 
-def test_every_mistake_is_told_at_once(server_properties: Path) -> None:
-    told = refusal(server_properties, "num.partitions=0\n", "nonsense=1", "num.io.threads=0")
+def test_every_mistake_is_reported_at_once(server_properties: Path) -> None:
+    reported = refusal(server_properties, "num.partitions=0\n", "nonsense=1", "num.io.threads=0")
 
-    assert told.splitlines() == [
+    assert reported.splitlines() == [
         "Invalid value 0 for configuration num.partitions: Value must be at least 1 "
         "(server.properties, line 1)",
         "unknown setting nonsense (--set)",
@@ -132,9 +132,9 @@ def test_every_mistake_is_told_at_once(server_properties: Path) -> None:
 
 
 def test_a_contradiction_names_the_lines_of_both_sides(server_properties: Path) -> None:
-    told = refusal(server_properties, "queued.max.request.bytes=100\n\nsocket.request.max.bytes=200\n")
+    reported = refusal(server_properties, "queued.max.request.bytes=100\n\nsocket.request.max.bytes=200\n")
 
-    assert told == (
+    assert reported == (
         "queued.max.request.bytes must be larger or equal to socket.request.max.bytes "
         "(queued.max.request.bytes: server.properties, line 1; "
         "socket.request.max.bytes: server.properties, line 3)"
@@ -146,11 +146,11 @@ def test_an_override_without_a_value_is_refused() -> None:
         load(None, ["num.partitions"])
 
 
-def test_a_password_is_not_told_when_it_is_refused(server_properties: Path) -> None:
-    told = refusal(server_properties, "ssl.keystore.pasword=hunter2\npassword.encoder.secret=hunter2\n")
+def test_a_password_is_not_reported_when_it_is_refused(server_properties: Path) -> None:
+    reported = refusal(server_properties, "ssl.keystore.pasword=hunter2\npassword.encoder.secret=hunter2\n")
 
-    assert "hunter2" not in told
-    assert "did you mean ssl.keystore.password?" in told
+    assert "hunter2" not in reported
+    assert "did you mean ssl.keystore.password?" in reported
 
 
 def test_one_warning_names_all_that_has_no_effect(server_properties: Path) -> None:
@@ -242,9 +242,9 @@ def test_a_file_of_kafkas_starts_a_broker_with_one_warning(
 
 
 def test_kafkas_listener_for_every_machine_is_refused_with_the_remedy(server_properties: Path) -> None:
-    told = refusal(server_properties, KAFKA_4_3)
+    reported = refusal(server_properties, KAFKA_4_3)
 
-    assert "set odradek.allow.unauthenticated=true (listeners: server.properties, line 5)" in told
+    assert "set odradek.allow.unauthenticated=true (listeners: server.properties, line 5)" in reported
 
 
 @pytest.mark.parametrize(
@@ -309,6 +309,6 @@ def test_an_entry_that_a_list_has_twice_counts_once_with_a_warning() -> None:
 
 
 def test_a_file_that_is_no_text_does_not_reach_the_terminal_as_it_is(server_properties: Path) -> None:
-    told = refusal(server_properties, "\x1b[2Jnum=1\n")
+    reported = refusal(server_properties, "\x1b[2Jnum=1\n")
 
-    assert told == "unknown setting '\\x1b[2Jnum' (server.properties, line 1)"
+    assert reported == "unknown setting '\\x1b[2Jnum' (server.properties, line 1)"

@@ -80,12 +80,12 @@ def test_every_pair_knows_the_line_it_begins_in() -> None:
     assert parse_properties(text) == [Property("a", "12", 3), Property("b", "3", 5)]
 
 
-def test_half_an_escape_is_told_with_its_line() -> None:
+def test_half_an_escape_is_reported_with_its_line() -> None:
     with pytest.raises(ConfigError, match=r"server.properties, line 2: \\u needs four hexadecimal digits"):
         parse_properties("a=b\nc=\\u12", "server.properties")
 
 
-def test_a_file_that_is_not_there_is_told_by_name(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_reported_by_name(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"nowhere\.properties: No such file or directory"):
         read_properties(str(tmp_path / "nowhere.properties"))
 
@@ -122,7 +122,7 @@ def test_bytes_are_latin_1_as_java_reads_them(tmp_path: Path) -> None:
         "without a line end",
     ],
 )
-def test_a_lone_backslash_begins_a_line_anew(text: str, expected: dict[str, str]) -> None:
+def test_a_lone_backslash_begins_a_new_line(text: str, expected: dict[str, str]) -> None:
     assert pairs(text) == expected  # as Java's Properties answered when asked
 
 

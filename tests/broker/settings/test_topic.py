@@ -81,7 +81,7 @@ def test_a_dynamic_value_beats_the_file_whatever_its_unit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("overrides", "told"),
+    ("overrides", "reported"),
     [
         ({"no.such.key": "1"}, "Unknown topic config name: no.such.key"),
         ({"retention.ms": "soon"}, "Not a number of type LONG"),
@@ -90,8 +90,8 @@ def test_a_dynamic_value_beats_the_file_whatever_its_unit() -> None:
         ({"max.compaction.lag.ms": "1", "min.compaction.lag.ms": "2"}, "conflict topic config setting"),
     ],
 )
-def test_what_a_topic_cannot_have_is_refused(overrides: dict[str, str], told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_what_a_topic_cannot_have_is_refused(overrides: dict[str, str], reported: str) -> None:
+    with pytest.raises(ConfigError, match=reported):
         topic_config(effective(Sources()), overrides)
 
 

@@ -30,7 +30,7 @@ def is_ascending(row: dict[str, float]) -> bool:
 
 
 @pytest.mark.parametrize("flags", [[], ["--table"]], ids=["records", "tables"])
-def test_produce_tells_rates_and_latencies(cli, flags):
+def test_produce_reports_rates_and_latencies(cli, flags):
     (row,) = cli.objects("bench", "produce", "--records", "12000", "--record-size", "50", *flags)
     assert row["records"] == 12_000
     assert row["records_per_sec"] == pytest.approx(12_000 / row["seconds"], rel=0.5)
@@ -74,7 +74,7 @@ def test_consume_reads_all_that_is_there(cli, topic, make_topic, flags):
     assert 0 < row["first_record_ms"] <= row["seconds"] * 1000 + 1
 
 
-def test_a_group_goes_on_where_it_was(cli, topic, make_topic):
+def test_a_group_continues_where_it_was(cli, topic, make_topic):
     make_topic()
     place = ("--topic", topic, "--group", topic)
     cli.run("bench", "produce", "--topic", topic, "--records", "100")
@@ -82,14 +82,14 @@ def test_a_group_goes_on_where_it_was(cli, topic, make_topic):
     assert cli.objects("bench", "consume", *place)[0]["records"] == 70
 
 
-def test_consume_tells_the_columns_of_kafkas_tool(cli):
+def test_consume_reports_the_columns_of_kafkas_tool(cli):
     header, line = cli.lines("bench", "consume", "--messages", "100", "--record-size", "1024")
     columns = dict(zip(header.split(", "), line.split(", "), strict=True))
     assert columns["data.consumed.in.nMsg"] == "100"
     assert float(columns["data.consumed.in.MB"]) == pytest.approx(100 / 1024, abs=1e-4)
 
 
-def test_fewer_records_than_wanted_are_told(cli, topic, make_topic):
+def test_fewer_records_than_wanted_are_reported(cli, topic, make_topic):
     make_topic()
     cli.run("bench", "produce", "--topic", topic, "--records", "5")
     wanted = ("--records", "6", "--timeout", "300")
@@ -121,11 +121,11 @@ def test_a_rate_is_kept(cli):
     assert row["seconds"] >= 59 / 200 - 0.01
 
 
-def test_lines_tell_how_it_goes_where_nobody_sees_a_bar(cli):
+def test_lines_report_the_progress_where_no_bar_is_shown(cli):
     flags = ("--records", "40", "--throughput", "100", "--reporting-interval", "50")
-    told = cli.run("bench", "produce", *flags).stderr.splitlines()
-    assert told
-    assert all(re.match(r"produce: \d+ of 40 records, [\d,]+ records/sec \(", line) for line in told)
+    reported = cli.run("bench", "produce", *flags).stderr.splitlines()
+    assert reported
+    assert all(re.match(r"produce: \d+ of 40 records, [\d,]+ records/sec \(", line) for line in reported)
 
 
 @pytest.mark.slow
@@ -152,7 +152,7 @@ def test_a_terminal_gets_a_line_that_changes(cli):
     [(["produce"], "records sent"), (["latency"], "Percentiles")],
     ids=["produce", "latency"],
 )
-def test_ctrl_c_tells_the_figures_so_far_and_cleans_up(cli, words, unit):
+def test_ctrl_c_reports_the_figures_so_far_and_cleans_up(cli, words, unit):
     flags = ["--records", "100000", "--throughput", "50", "--reporting-interval", "50", "-b", cli.bootstrap]
     with subprocess.Popen(
         [*COMMAND, *words, *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -160,9 +160,9 @@ def test_ctrl_c_tells_the_figures_so_far_and_cleans_up(cli, words, unit):
         assert process.stderr is not None
         assert "of 100,000 records" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        told, complaint = process.communicate(timeout=30)
+        reported, complaint = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert unit in told
+    assert unit in reported
     assert "Traceback" not in complaint
     eventually(lambda: made_topics(cli) == [])
 
@@ -182,17 +182,17 @@ def test_ctrl_c_ends_consume_with_what_it_has(cli, topic, make_topic):
         while "5 of 9 records" not in process.stderr.readline():
             pass
         process.send_signal(signal.SIGINT)
-        told, complaint = process.communicate(timeout=30)
+        reported, complaint = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert json.loads(told)["records"] == 5
+    assert json.loads(reported)["records"] == 5
     assert "Traceback" not in complaint
 
 
 @pytest.mark.parametrize("what", ["produce", "consume", "latency"])
-def test_nobody_there_is_told_with_the_next_step(what):
-    told = Cli("127.0.0.1:1").error("bench", what)
-    assert "no bootstrap server can be reached" in told
-    assert "`odradek start` starts one" in told
+def test_an_unreachable_cluster_is_reported_with_the_next_step(what):
+    reported = Cli("127.0.0.1:1").error("bench", what)
+    assert "no bootstrap server can be reached" in reported
+    assert "`odradek start` starts one" in reported
 
 
 @pytest.mark.parametrize(
@@ -209,12 +209,12 @@ def test_nobody_there_is_told_with_the_next_step(what):
         (["produce", "--records", "1", "--record-size", "2000000"], 1, "max_request_size allows 1048576"),
     ],
 )
-def test_a_mistake_is_told(cli, words, exit_code, sentence):
+def test_a_mistake_is_reported(cli, words, exit_code, sentence):
     assert sentence in cli.error("bench", *words, exit_code=exit_code)
     assert made_topics(cli) == []
 
 
-def test_records_that_the_broker_refuses_are_told_with_the_reason(cli, topic, make_topic):
+def test_records_that_the_broker_refuses_are_reported_with_the_reason(cli, topic, make_topic):
     make_topic("--config", "cleanup.policy=compact")
-    told = cli.error("bench", "produce", "--topic", topic, "--records", "3")
-    assert told.startswith("Error: 3 of 3 records were not acknowledged: ")
+    reported = cli.error("bench", "produce", "--topic", topic, "--records", "3")
+    assert reported.startswith("Error: 3 of 3 records were not acknowledged: ")

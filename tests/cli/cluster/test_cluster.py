@@ -3,10 +3,10 @@ from __future__ import annotations
 import json
 
 
-def test_the_id_is_told(cli):
+def test_the_id_is_reported(cli):
     (line,) = cli.lines("cluster", "id")
-    (told,) = cli.objects("cluster", "id")
-    assert line == f"Cluster ID: {told['cluster_id']}"
+    (reported,) = cli.objects("cluster", "id")
+    assert line == f"Cluster ID: {reported['cluster_id']}"
 
 
 def test_brokers_are_listed(cli):

@@ -95,11 +95,11 @@ def test_documents_need_no_broker():
         (["alter", "--topic", "a", "--add-config", "a=1", "--delete-config", "a"], "both set and deleted: a"),
     ],
 )
-def test_a_mistake_is_told_with_exit_code_2(cli, arguments, words):
+def test_a_mistake_is_reported_with_exit_code_2(cli, arguments, words):
     assert words in cli.error("configs", *arguments, exit_code=2)
 
 
-def test_what_is_not_there_is_told(cli, topic, make_topic):
+def test_what_is_not_there_is_reported(cli, topic, make_topic):
     make_topic()
     assert "the cluster has 0" in cli.error("configs", "describe", "--broker", "7")
     assert f"did you mean {topic}?" in cli.error("configs", "describe", "--topic", topic + "x")
@@ -121,10 +121,10 @@ def test_settings_of_a_group_are_shown_and_changed(cli):
         "  consumer.session.timeout.ms=50000 sensitive=false synonyms={GROUP_CONFIG:"
         "consumer.session.timeout.ms=50000, DEFAULT_CONFIG:group.consumer.session.timeout.ms=45000}",
     ]
-    told = cli.error(
+    reported = cli.error(
         "configs", "alter", "--group", "billing", "--add-config", "consumer.session.timeout.ms=1"
     )
-    assert "must be greater than or equal to group.consumer.min.session.timeout.ms" in told
+    assert "must be greater than or equal to group.consumer.min.session.timeout.ms" in reported
     cli.run("configs", "alter", *by_type, "--delete-config", "consumer.session.timeout.ms")
     assert cli.objects("configs", "describe", "--group", "billing") == []
 

@@ -118,11 +118,11 @@ def test_nothing_for_a_while_may_be_the_end(cli, filled):
         (["-X", "nothing"], 2, "is not NAME=VALUE"),
     ],
 )
-def test_a_mistake_is_told(cli, filled, flags, exit_code, words):
+def test_a_mistake_is_reported(cli, filled, flags, exit_code, words):
     assert words in cli.error("consume", filled, *flags, exit_code=exit_code)
 
 
-def test_a_topic_that_is_not_there_is_told(cli, filled):
+def test_a_topic_that_is_not_there_is_reported(cli, filled):
     assert f"did you mean {filled}" in cli.error("consume", filled + "s")
     assert "no topic given" in cli.error("consume", exit_code=2)
 
@@ -171,7 +171,7 @@ def offsets(cli, group):
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_group_goes_on_where_it_left_off(cli, filled, produce, protocol):
+def test_a_group_continues_where_it_left_off(cli, filled, produce, protocol):
     read = ("consume", filled, "--group", f"{filled}-{protocol}", "-X", f"group.protocol={protocol}")
     assert cli.lines(*read, "-c", "3") == ["one", "two", ""]
     assert offsets(cli, f"{filled}-{protocol}") == [3]
@@ -206,8 +206,8 @@ def test_without_auto_commit_a_group_stays_where_it_is(cli, filled):
 
 @pytest.mark.parametrize("where", ["7", "-1", "s@1000", "e@1000"])
 def test_a_group_has_its_own_offsets_to_begin_with(cli, filled, where):
-    told = cli.error("consume", filled, "--group", "g", "-o", where, exit_code=2)
-    assert "`odradek groups reset-offsets` moves a group" in told
+    reported = cli.error("consume", filled, "--group", "g", "-o", where, exit_code=2)
+    assert "`odradek groups reset-offsets` moves a group" in reported
 
 
 def test_an_interrupt_commits_what_was_printed_and_leaves(cli, topic, make_topic, produce):

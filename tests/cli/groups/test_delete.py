@@ -4,8 +4,8 @@ import json
 
 
 def test_groups_are_deleted_with_their_offsets(cli, left):
-    told = cli.lines("groups", "delete", left)
-    assert told == [f"Deletion of requested consumer groups ('{left}') was successful."]
+    reported = cli.lines("groups", "delete", left)
+    assert reported == [f"Deletion of requested consumer groups ('{left}') was successful."]
     assert left not in cli.lines("groups", "list")
 
 

@@ -10,9 +10,9 @@ OFFSET_COLUMNS = ["CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOS
 
 def test_offsets_and_lag_of_a_group_that_is_gone(cli, left, filled):
     cli.run("produce", filled, "-p", "0", typed="more\n")
-    told = cli.run("groups", "describe", left)
-    assert told.stderr == f"\nConsumer group '{left}' has no active members.\n"
-    _, titles, first, second = told.stdout.splitlines()
+    reported = cli.run("groups", "describe", left)
+    assert reported.stderr == f"\nConsumer group '{left}' has no active members.\n"
+    _, titles, first, second = reported.stdout.splitlines()
     assert titles.split() == ["GROUP", "TOPIC", "PARTITION", *OFFSET_COLUMNS]
     assert first.split() == [left, filled, "0", "5", "6", "1", "-", "-", "-"]
     assert second.split() == [left, filled, "1", "1", "1", "0", "-", "-", "-"]
@@ -133,7 +133,7 @@ def test_a_topic_that_is_gone_leaves_nothing_to_describe(cli, left, filled):
         ),
     ],
 )
-def test_a_mistake_is_told(cli, flags, exit_code, words):
+def test_a_mistake_is_reported(cli, flags, exit_code, words):
     assert words in cli.error("groups", "describe", *flags, exit_code=exit_code)
 
 

@@ -16,18 +16,18 @@ def offsets(cli, group):
 
 
 def test_without_execute_nothing_is_changed_and_that_is_said(cli, left, filled):
-    told = cli.run(*RESET, left, "--all-topics", "--to-earliest")
-    assert "Dry run: nothing is changed. The same command with --execute does it." in told.stderr
-    _, titles, first, second = told.stdout.splitlines()
+    reported = cli.run(*RESET, left, "--all-topics", "--to-earliest")
+    assert "Dry run: nothing is changed. The same command with --execute does it." in reported.stderr
+    _, titles, first, second = reported.stdout.splitlines()
     assert titles.split() == ["GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"]
     assert [line.split() for line in (first, second)] == [[left, filled, "0", "0"], [left, filled, "1", "0"]]
     assert offsets(cli, left) == [5, 1]
-    assert cli.run(*RESET, left, "--all-topics", "--to-earliest", "--dry-run").stdout == told.stdout
+    assert cli.run(*RESET, left, "--all-topics", "--to-earliest", "--dry-run").stdout == reported.stdout
 
 
 def test_with_execute_it_is_done(cli, left, filled):
-    told = cli.run(*RESET, left, "--all-topics", "--to-earliest", "--execute")
-    assert "Dry run" not in told.stderr
+    reported = cli.run(*RESET, left, "--all-topics", "--to-earliest", "--execute")
+    assert "Dry run" not in reported.stderr
     assert offsets(cli, left) == [0, 0]
 
 
@@ -78,9 +78,9 @@ def test_only_the_partitions_that_were_named_are_moved(cli, left, filled):
 
 
 def test_a_group_that_is_not_there_is_made(cli, filled, group):
-    told = cli.run(*RESET, group, "--topic", filled, "--to-offset", "3", "--execute")
-    assert "There is no group" in told.stderr
-    assert f"Warning: {filled}-1 ends at offset 1; it cannot be 3." in told.stderr
+    reported = cli.run(*RESET, group, "--topic", filled, "--to-offset", "3", "--execute")
+    assert "There is no group" in reported.stderr
+    assert f"Warning: {filled}-1 ends at offset 1; it cannot be 3." in reported.stderr
     assert offsets(cli, group) == [3, 1]
 
 
@@ -88,9 +88,9 @@ def test_a_group_that_is_not_there_is_made(cli, filled, group):
 @pytest.mark.parametrize("mode", ["--execute", "--dry-run"])
 def test_a_group_in_use_is_refused_with_what_to_do(cli, join, filled, group, protocol, mode):
     join("reader", group_protocol=protocol)
-    told = cli.error(*RESET, group, "--all-topics", "--to-earliest", mode)
-    assert f"group '{group}' is in use: it is Stable and has 1 member. Stop them and try again" in told
-    assert f"`odradek groups describe {group} --members` shows who they are" in told
+    reported = cli.error(*RESET, group, "--all-topics", "--to-earliest", mode)
+    assert f"group '{group}' is in use: it is Stable and has 1 member. Stop them and try again" in reported
+    assert f"`odradek groups describe {group} --members` shows who they are" in reported
     assert offsets(cli, group) == [5, 1]
 
 
@@ -119,27 +119,27 @@ def test_a_member_that_joins_at_the_last_moment_keeps_its_offsets(cli, join, fil
         (["--all-topics", "--to-earliest"], 1, "the group has no offsets"),
     ],
 )
-def test_a_mistake_is_told(cli, flags, exit_code, words):
+def test_a_mistake_is_reported(cli, flags, exit_code, words):
     assert words in cli.error(*RESET, "nobody", *flags, exit_code=exit_code)
 
 
-def test_mistakes_about_groups_and_partitions_are_told(cli, filled):
+def test_mistakes_about_groups_and_partitions_are_reported(cli, filled):
     assert "which group?" in cli.error(*RESET, "--all-topics", "--to-latest", exit_code=2)
     assert "one group at a time" in cli.error(*RESET, "a", "b", "--all-topics", "--to-latest", exit_code=2)
-    told = cli.error(*RESET, "nobody", "--topic", f"{filled}:0,7", "--to-latest")
-    assert "has no partition 7; it has 0 to 1" in told
-    told = cli.error(*RESET, "nobody", "--topic", filled, "--shift-by", "1", exit_code=2)
-    assert "no offset of" in told
+    reported = cli.error(*RESET, "nobody", "--topic", f"{filled}:0,7", "--to-latest")
+    assert "has no partition 7; it has 0 to 1" in reported
+    reported = cli.error(*RESET, "nobody", "--topic", filled, "--shift-by", "1", exit_code=2)
+    assert "no offset of" in reported
 
 
 def test_a_file_and_a_topic_are_one_too_many(cli, tmp_path):
     file = tmp_path / "offsets.csv"
     file.write_text("orders,0,5\n")
-    told = cli.error(*RESET, "nobody", "--from-file", str(file), "--topic", "orders", exit_code=2)
-    assert "leave --topic and --all-topics out" in told
+    reported = cli.error(*RESET, "nobody", "--from-file", str(file), "--topic", "orders", exit_code=2)
+    assert "leave --topic and --all-topics out" in reported
 
 
-def test_a_file_that_has_no_offsets_is_told(cli, tmp_path):
+def test_a_file_that_has_no_offsets_is_reported(cli, tmp_path):
     file = tmp_path / "offsets.csv"
     for text, words in (("a,b,c\n", "line 1: 'a,b,c' is not"), ("", "has no offset for group 'nobody'")):
         file.write_text(text)

@@ -104,7 +104,7 @@ def test_offsets_are_reset_to_the_same_places(cli, kafka, flags):
     assert sorted(ours) == sorted(theirs)
 
 
-def test_what_is_deleted_is_told_in_the_same_lines(cli, kafka):
+def test_what_is_deleted_is_reported_in_the_same_lines(cli, kafka):
     reset = ("--topic", "orders", "--to-latest", "--execute")
     for group in ("theirs", "ours"):
         cli.run("groups", "reset-offsets", group, *reset)

@@ -155,7 +155,7 @@ def test_a_torn_end_is_counted(tmp_path: Path, cut: int) -> None:
     assert result.exit_code == 1
 
 
-def test_records_that_cannot_be_read_are_a_problem_and_the_dump_goes_on(tmp_path: Path) -> None:
+def test_records_that_cannot_be_read_are_a_problem_and_the_dump_continues(tmp_path: Path) -> None:
     content = bytearray(logs(SEGMENTS / "transactions")[0].read_bytes())
     content[70:90] = b"\xff" * 20  # inside of the first, compressed batch
     path = tmp_path / "00000000000000000000.log"

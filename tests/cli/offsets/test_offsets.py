@@ -51,8 +51,8 @@ def test_records_are_deleted_before_an_offset(cli, filled, tmp_path):
     file.write_text(
         json.dumps({"partitions": [{"topic": filled, "partition": 0, "offset": 6}], "version": 1})
     )
-    (told,) = cli.objects("offsets", "delete-records", "--offset-json-file", str(file))
-    assert told == {"topic": filled, "partition": 0, "low_watermark": 6}
+    (reported,) = cli.objects("offsets", "delete-records", "--offset-json-file", str(file))
+    assert reported == {"topic": filled, "partition": 0, "low_watermark": 6}
 
     assert "OFFSET_OUT_OF_RANGE" in cli.error("offsets", "delete-records", filled, "--before", "99")
     assert [
@@ -93,11 +93,11 @@ def test_a_range_leaves_its_end_out(text, chosen):
         (["delete-records", "--offset-json-file", "/no/such/file"], "no such file"),
     ],
 )
-def test_a_mistake_is_told_with_exit_code_2(cli, arguments, words):
+def test_a_mistake_is_reported_with_exit_code_2(cli, arguments, words):
     assert words in cli.error("offsets", *arguments, exit_code=2)
 
 
-def test_a_file_that_is_no_list_of_offsets_is_told(cli, tmp_path):
+def test_a_file_that_is_no_list_of_offsets_is_reported(cli, tmp_path):
     file = tmp_path / "offsets.json"
     for text in ("[", "{}", '{"partitions": [{"topic": "a"}]}'):
         file.write_text(text)

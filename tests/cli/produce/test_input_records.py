@@ -101,6 +101,6 @@ def test_a_tombstone_is_never_made_by_leaving_the_payload_out(line):
 @pytest.mark.parametrize(
     "line", [b"{", b"[]", b'{"headers": ["a"]}', b'{"ts": "now"}', b'{"payload_base64": "?"}', b"\xff"]
 )
-def test_what_is_no_such_object_is_told_with_its_number(line):
+def test_what_is_no_such_object_is_reported_with_its_number(line):
     with pytest.raises(BadInput, match="record 3 of the input"):
         parse_json(3, line)

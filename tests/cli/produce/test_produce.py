@@ -27,8 +27,8 @@ def test_lines_become_records(cli, topic, make_topic):
 def test_keys_headers_and_nulls(cli, topic, make_topic):
     make_topic()
     cli.run("produce", "-t", topic, "-K", ":", "-H", "a=1", "-H", "b", "-Z", typed="k:v\nn:\n")
-    told = [(row["key"], row["payload"], row["headers"]) for row in rows(cli, topic)]
-    assert told == [("k", "v", ["a", "1", "b", None]), ("n", None, ["a", "1", "b", None])]
+    reported = [(row["key"], row["payload"], row["headers"]) for row in rows(cli, topic)]
+    assert reported == [("k", "v", ["a", "1", "b", None]), ("n", None, ["a", "1", "b", None])]
 
 
 def test_a_key_decides_the_partition_as_in_java(cli, topic, make_topic):
@@ -80,8 +80,8 @@ def test_a_topic_that_is_not_there_is_made_only_if_the_broker_makes_topics(cli, 
     with Cluster({"auto.create.topics.enable": "false"}) as strict:
         strictly = Cli(strict.bootstrap)
         strictly.run("topics", "create", "orders")
-        told = strictly.run("produce", "ordres", typed="lost\n", exit_code=1).stderr
-    assert told == "Error: there is no topic 'ordres'; did you mean orders?\n"
+        reported = strictly.run("produce", "ordres", typed="lost\n", exit_code=1).stderr
+    assert reported == "Error: there is no topic 'ordres'; did you mean orders?\n"
 
 
 @pytest.mark.parametrize(
@@ -98,20 +98,20 @@ def test_a_topic_that_is_not_there_is_made_only_if_the_broker_makes_topics(cli, 
         (["-X", "max.request.size=10"], 1, "max_request_size allows 10"),
     ],
 )
-def test_a_mistake_is_told(cli, topic, make_topic, flags, exit_code, words):
+def test_a_mistake_is_reported(cli, topic, make_topic, flags, exit_code, words):
     make_topic()
     assert words in cli.run("produce", topic, *flags, typed="value\n", exit_code=exit_code).stderr
 
 
-def test_a_record_that_the_broker_refuses_is_told(cli, topic, make_topic):
+def test_a_record_that_the_broker_refuses_is_reported(cli, topic, make_topic):
     make_topic("--config", "cleanup.policy=compact")
-    told = cli.run("produce", topic, typed="without a key\n", exit_code=1).stderr
-    assert told.startswith("Error: 1 of 1 records were not acknowledged: ")
+    reported = cli.run("produce", topic, typed="without a key\n", exit_code=1).stderr
+    assert reported.startswith("Error: 1 of 1 records were not acknowledged: ")
 
 
-def test_nobody_there_is_told_before_anything_is_typed():
-    told = Cli("127.0.0.1:1").run("produce", "orders", typed="value\n", exit_code=1).stderr
-    assert "`odradek start` starts one" in told
+def test_an_unreachable_cluster_is_reported_before_anything_is_typed():
+    reported = Cli("127.0.0.1:1").run("produce", "orders", typed="value\n", exit_code=1).stderr
+    assert "`odradek start` starts one" in reported
 
 
 def start(cli, *arguments: str) -> subprocess.Popen[bytes]:
@@ -124,7 +124,7 @@ def start(cli, *arguments: str) -> subprocess.Popen[bytes]:
     )
 
 
-def test_ctrl_c_sends_what_was_read_and_tells_scripts(cli, topic, make_topic):
+def test_ctrl_c_sends_what_was_read_and_ends_with_an_exit_code(cli, topic, make_topic):
     make_topic()
     with start(cli, "produce", topic) as process:
         assert process.stdin is not None

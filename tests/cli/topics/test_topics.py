@@ -44,8 +44,8 @@ def test_what_is_not_there_is_an_error_with_the_nearest_name_unless_that_is_fine
     make_topic()
     misspelt = topic.replace("nearest", "naerest")
     for verb in (["describe"], ["delete"], ["alter", "--partitions", "2"]):
-        told = cli.error("topics", *verb, misspelt)
-        assert told.startswith(f"Error: there is no topic {misspelt!r}; did you mean {topic}")
+        reported = cli.error("topics", *verb, misspelt)
+        assert reported.startswith(f"Error: there is no topic {misspelt!r}; did you mean {topic}")
         assert cli.lines("topics", *verb, misspelt, "--if-exists") == []
     assert "`odradek topics list` shows all" in cli.error("topics", "describe", "zzzzzzzzzz")
 
@@ -121,7 +121,7 @@ def test_people_get_a_table(cli, topic, make_topic):
         (["describe", "--regex", "or(ders"], "'or(ders' is not a regular expression"),
     ],
 )
-def test_a_mistake_is_told_with_exit_code_2(cli, arguments, words):
+def test_a_mistake_is_reported_with_exit_code_2(cli, arguments, words):
     assert words in cli.error("topics", *arguments, exit_code=2)
 
 
@@ -133,5 +133,5 @@ def test_a_mistake_is_told_with_exit_code_2(cli, arguments, words):
         (["fine", "--config", "retention.mss=1"], "did you mean retention.ms"),
     ],
 )
-def test_what_the_broker_refuses_is_told_with_exit_code_1(cli, arguments, words):
+def test_what_the_broker_refuses_is_reported_with_exit_code_1(cli, arguments, words):
     assert words in cli.error("topics", "create", *arguments)

@@ -41,10 +41,10 @@ class PatientAdmin(Admin):
         wanted = made.num_partitions
 
         def is_led() -> bool:
-            told = self.describe_topics([topic])[topic]
+            reported = self.describe_topics([topic])[topic]
             return (
-                isinstance(told, TopicDescription)
-                and sum(partition.leader is not None for partition in told.partitions) == wanted
+                isinstance(reported, TopicDescription)
+                and sum(partition.leader is not None for partition in reported.partitions) == wanted
             )
 
         eventually(is_led)

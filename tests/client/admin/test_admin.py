@@ -56,7 +56,7 @@ def test_a_closed_client_that_was_never_used_says_so(ours):
     asyncio.run(scenario())
 
 
-def test_nobody_there_is_told_within_the_configured_time(nobody):
+def test_an_unreachable_cluster_is_reported_within_the_configured_time(nobody):
     with (
         Admin(bootstrap_servers=nobody, default_api_timeout_ms=200) as admin,
         pytest.raises(DeadlineExceeded, match="listing topics") as caught,
@@ -66,7 +66,7 @@ def test_nobody_there_is_told_within_the_configured_time(nobody):
     assert "the connection was refused" in str(caught.value)
 
 
-def test_connect_tells_at_once_that_nobody_is_there(nobody):
+def test_connect_reports_an_unreachable_cluster_at_once(nobody):
     with Admin(bootstrap_servers=nobody) as admin, pytest.raises(NoBrokersAvailable, match="refused"):
         admin.connect()
 

@@ -67,7 +67,7 @@ def test_a_question_follows_the_leader():
     run(scenario())
 
 
-def test_a_partition_that_nobody_leads_is_an_error_when_the_time_is_over():
+def test_a_partition_without_a_leader_is_an_error_when_the_time_is_over():
     async def scenario() -> None:
         async with ScriptedBroker(1) as one, ScriptedBroker(2) as two:
             leaders = Leaders(one, two)

@@ -6,7 +6,7 @@ from odradek.common.ids import TopicPartition
 from odradek.protocol.api_key import ApiKey
 
 
-def test_the_cluster_and_what_its_brokers_serve_are_told(admin, bootstrap):
+def test_the_cluster_and_what_its_brokers_serve_are_reported(admin, bootstrap):
     cluster = admin.describe_cluster()
     (broker,) = cluster.brokers
     assert f"{broker.host}:{broker.port}" == bootstrap
@@ -15,7 +15,7 @@ def test_the_cluster_and_what_its_brokers_serve_are_told(admin, bootstrap):
     assert admin.api_versions(broker.broker_id).best(ApiKey.METADATA) == 13
 
 
-def test_log_directories_tell_the_size_of_every_replica(admin, bootstrap, topic):
+def test_log_directories_report_the_size_of_every_replica(admin, bootstrap, topic):
     admin.make(topic)
     producer = Producer({"bootstrap.servers": bootstrap})
     producer.produce(topic, bytes(1000))
@@ -29,7 +29,7 @@ def test_log_directories_tell_the_size_of_every_replica(admin, bootstrap, topic)
     assert directory.usable_bytes is not None
 
 
-def test_producers_of_a_partition_are_told(admin, bootstrap, topic):
+def test_producers_of_a_partition_are_reported(admin, bootstrap, topic):
     admin.make(topic)
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     producer.produce(topic, b"one")

@@ -39,7 +39,7 @@ def test_settings_of_a_topic_are_changed_one_by_one(admin, topic):
     )
 
 
-def test_types_documents_and_synonyms_are_told_on_demand(admin, topic):
+def test_types_documents_and_synonyms_are_reported_on_demand(admin, topic):
     admin.make(topic)
     resource = of_topic(topic)
     described = admin.describe_configs(

@@ -153,7 +153,7 @@ def test_what_is_not_there_is_an_error_among_the_results(admin, topic, group):
     assert admin.alter_group_offsets(group, {}) == {}
 
 
-def test_a_group_goes_on_from_altered_offsets(admin, topic, group):
+def test_a_group_continues_from_altered_offsets(admin, topic, group):
     admin.make(topic)
     with Producer(bootstrap_servers=list(admin.config.bootstrap_servers)) as producer:
         for number in range(10):

@@ -192,7 +192,7 @@ def test_where_to_begin_without_an_offset(cluster: Cluster, topic: str, make: Ma
         read(make(topic, auto_offset_reset="none"), 1)
 
 
-def test_an_offset_out_of_range_is_reset_or_told(cluster: Cluster, topic: str, make: Make) -> None:
+def test_an_offset_out_of_range_is_reset_or_reported(cluster: Cluster, topic: str, make: Make) -> None:
     fill(cluster, topic, 5)
     partition = TopicPartition(topic, 0)
     consumer = make(topic)
@@ -306,7 +306,7 @@ def test_wrong_use_is_explained(topic: str, make: Make) -> None:
         consumer.seek(TopicPartition(topic, 0), -1)
 
 
-def test_two_threads_at_once_are_told(cluster: Cluster, topic: str, make: Make) -> None:
+def test_two_threads_at_once_get_an_error(cluster: Cluster, topic: str, make: Make) -> None:
     fill(cluster, topic, 1)
     consumer = make(topic, auto_offset_reset="latest")
     waiting = threading.Thread(target=consumer.poll, args=(1,))
@@ -329,7 +329,7 @@ def test_a_closed_consumer_says_so(make: Make, topic: str) -> None:
     assert list(consumer) == []
 
 
-def test_after_a_fork_the_child_is_told_and_the_parent_reads_on(
+def test_after_a_fork_the_child_gets_an_error_and_the_parent_continues(
     cluster: Cluster, topic: str, make: Make
 ) -> None:
     consumer = make(topic)
@@ -337,14 +337,14 @@ def test_after_a_fork_the_child_is_told_and_the_parent_reads_on(
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
-        told = 0
+        reported = 0
         for use in (lambda: consumer.poll(60), consumer.commit, lambda: next(iter(consumer))):
             try:
                 use()
             except ClientForked:
-                told += 1
+                reported += 1
         consumer.close()
-        os._exit(told)
+        os._exit(reported)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
     fill(cluster, topic, 3)
     assert len(read(consumer, 3)) == 3

@@ -8,12 +8,12 @@ from odradek.client.errors import ConnectionFailed
 NOBODY = ConnectionFailed("host:1", "the connection was refused")
 
 
-def test_failures_are_told_when_the_time_is_over_and_again_after_as_long() -> None:
+def test_failures_are_reported_when_the_time_is_over_and_again_after_as_long() -> None:
     contact = FirstContact("joining group g", 100)
 
-    told = [contact.failed(NOBODY, now_ms) is not None for now_ms in (1000, 1099, 1100, 1101, 1200, 1201)]
+    reported = [contact.failed(NOBODY, now_ms) is not None for now_ms in (1000, 1099, 1100, 1101, 1200, 1201)]
 
-    assert told == [False, False, True, False, False, True]
+    assert reported == [False, False, True, False, False, True]
     problem = FirstContact("joining group g", 0).failed(NOBODY, 0)
     assert str(problem) == f"joining group g did not succeed within 0 ms: {NOBODY}"
 

@@ -69,7 +69,7 @@ def all_of(topic: str) -> set[TopicPartition]:
 
 
 @pytest.mark.usefixtures("protocol")
-def test_one_member_gets_everything_and_goes_on_where_it_left_off(
+def test_one_member_gets_everything_and_continues_where_it_left_off(
     cluster: Cluster, topic: str, make: Make
 ) -> None:
     fill(cluster, topic, 0, 300)
@@ -193,7 +193,7 @@ def test_a_commit_in_the_listener_is_the_last_word(cluster: Cluster, topic: str,
     assert sorted(later) == [30, 31, 32]
 
 
-def test_commits_are_told_back_with_their_metadata(cluster: Cluster, topic: str, make: Make) -> None:
+def test_commits_are_returned_with_their_metadata(cluster: Cluster, topic: str, make: Make) -> None:
     fill(cluster, topic, 0, 3)
     consumer, partition = make(enable_auto_commit=False), TopicPartition(topic, 0)
     consumer.assign([partition])
@@ -201,10 +201,10 @@ def test_commits_are_told_back_with_their_metadata(cluster: Cluster, topic: str,
     assert consumer.committed([partition]) == {partition: None}
     consumer.commit({partition: OffsetAndMetadata(5, "noted")})
     assert consumer.committed([partition]) == {partition: OffsetAndMetadata(5, "noted")}
-    told: list[Any] = []
-    consumer.commit_async({partition: 7}, on_commit=lambda error, offsets: told.append((error, offsets)))
-    poll_until(lambda: bool(told), consumer)
-    assert told == [(None, {partition: OffsetAndMetadata(7)})]
+    reported: list[Any] = []
+    consumer.commit_async({partition: 7}, on_commit=lambda error, offsets: reported.append((error, offsets)))
+    poll_until(lambda: bool(reported), consumer)
+    assert reported == [(None, {partition: OffsetAndMetadata(7)})]
     assert make().committed([partition]) == {partition: OffsetAndMetadata(7)}
 
 

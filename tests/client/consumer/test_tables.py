@@ -80,7 +80,7 @@ def test_records_before_a_table_stay_before_it(cluster: Cluster, topic: str) -> 
     assert read_tables(cluster, topic, 2).column("value").to_pylist() == [b"record", b"row"]
 
 
-def test_a_table_goes_on_where_poll_stopped_in_a_batch(cluster: Cluster, topic: str) -> None:
+def test_a_table_continues_where_poll_stopped_in_a_batch(cluster: Cluster, topic: str) -> None:
     with Producer(bootstrap_servers=cluster.bootstrap) as producer:
         for number in range(100):
             producer.send(topic, b"%d" % number, partition=0)

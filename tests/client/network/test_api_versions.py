@@ -38,7 +38,7 @@ def frame(answer: ApiVersionsResponse, version: int) -> memoryview:
     return memoryview(struct.pack(">i", 1) + answer.encode(version))
 
 
-def test_a_broker_that_does_not_know_our_version_tells_which_to_ask_in():
+def test_a_broker_that_does_not_know_our_version_reports_which_to_ask_in():
     row = ApiVersionsResponse.ApiKeys(api_key=ApiKey.API_VERSIONS, min_version=0, max_version=2)
     refusal = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[row])
     assert read_response("here:1", 4, frame(refusal, 0)) == 2
@@ -48,6 +48,6 @@ def test_a_broker_that_does_not_know_our_version_tells_which_to_ask_in():
 
 def test_finalized_features_are_kept():
     feature = ApiVersionsResponse.FinalizedFeatures(name="transaction.version", max_version_level=2)
-    told = read_response("here:1", 4, frame(ApiVersionsResponse(finalized_features=[feature]), 4))
-    assert isinstance(told, BrokerVersions)
-    assert told.features == {"transaction.version": 2}
+    reported = read_response("here:1", 4, frame(ApiVersionsResponse(finalized_features=[feature]), 4))
+    assert isinstance(reported, BrokerVersions)
+    assert reported.features == {"transaction.version": 2}

@@ -44,7 +44,7 @@ async def free_port() -> int:
         return gone.port
 
 
-def test_the_first_bootstrap_server_that_answers_tells_of_all_brokers():
+def test_the_first_bootstrap_server_that_responds_names_all_brokers():
     async def scenario() -> None:
         async with ScriptedBroker(1) as one, ScriptedBroker(2) as two:
             one.cluster = [one, two]
@@ -59,7 +59,7 @@ def test_the_first_bootstrap_server_that_answers_tells_of_all_brokers():
     run(scenario())
 
 
-def test_no_bootstrap_server_that_answers_is_told_with_every_reason():
+def test_no_bootstrap_server_that_answers_is_reported_with_every_reason():
     async def scenario() -> None:
         port = await free_port()
         brokers = brokers_of(f"127.0.0.1:{port}", "no.such.host.invalid:1")

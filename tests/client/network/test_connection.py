@@ -33,7 +33,7 @@ async def connected(broker: ScriptedBroker, request_timeout_ms: int = 20_000) ->
     )
 
 
-def test_a_connection_tells_who_it_is_and_learns_what_is_served():
+def test_a_connection_sends_its_name_and_learns_the_versions():
     async def scenario() -> None:
         async with ScriptedBroker() as broker:
             connection = await connected(broker)
@@ -203,7 +203,7 @@ def test_a_close_that_is_cancelled_does_not_spoil_the_next():
     run(scenario())
 
 
-def test_a_web_server_is_told_from_a_broker():
+def test_a_web_server_is_distinguished_from_a_broker():
     async def scenario() -> None:
         async with ScriptedBroker() as broker:
             broker.say[ApiKey.API_VERSIONS] = lambda _: b"HTTP/1.1 400 Bad Request\r\n\r\n"
@@ -225,7 +225,7 @@ def test_a_wrong_correlation_id_is_not_believed():
     run(scenario())
 
 
-def test_nobody_there_is_told_with_the_address():
+def test_an_unreachable_cluster_is_reported_with_the_address():
     async def scenario() -> None:
         async with ScriptedBroker() as broker:
             pass
@@ -235,7 +235,7 @@ def test_nobody_there_is_told_with_the_address():
     run(scenario())
 
 
-def test_an_unknown_name_is_told():
+def test_an_unknown_name_is_reported():
     async def scenario() -> None:
         with pytest.raises(ConnectionFailed, match=r"no\.such.host.invalid:9092: the name is not known"):
             await connect(

@@ -71,7 +71,7 @@ def test_an_answer_keeps_its_bytes_when_the_next_ones_arrive():
         (b"\x00\x00\x00\x01?", "1 bytes"),
     ],
 )
-def test_what_is_no_answer_is_told(received, words):
+def test_what_is_no_answer_is_reported(received, words):
     with pytest.raises(BadResponse, match=words):
         feed(ResponseAssembler(), received, 100)
 

@@ -111,7 +111,7 @@ def test_a_broker_that_stays_away_ends_in_a_delivery_timeout_and_the_next_record
     assert set(arrived[1:]) == {b"after"}, "those that could not be sent were never written"
 
 
-def test_a_buffer_that_stays_full_is_told_and_what_was_taken_arrives(
+def test_a_buffer_that_stays_full_is_reported_and_what_was_taken_arrives(
     proxied: tuple[Proxy, Cluster], proxy: Proxy, topic: str
 ) -> None:
     with Producer(
@@ -172,7 +172,7 @@ def stoppable() -> Iterator[tuple[Cluster, int]]:
 
 
 @pytest.mark.slow
-def test_a_broker_that_is_paused_and_goes_on_has_everything_once_and_in_order(
+def test_a_broker_that_is_paused_and_continues_has_everything_once_and_in_order(
     stoppable: tuple[Cluster, int], topic: str
 ) -> None:
     cluster, process_id = stoppable
@@ -234,7 +234,7 @@ def test_a_killed_broker_that_comes_back_has_every_acknowledged_record_in_order(
     assert set(numbers) == set(range(1000))
 
 
-def test_a_stale_view_is_renewed_when_a_topic_is_made_anew(cluster: Cluster, topic: str) -> None:
+def test_a_stale_view_is_renewed_when_a_topic_is_created_again(cluster: Cluster, topic: str) -> None:
     from odradek import Admin
 
     with (

@@ -33,7 +33,7 @@ def producer(cluster: Cluster) -> Iterator[Producer[bytes, bytes]]:
         yield producer
 
 
-def test_a_record_arrives_whole_and_the_future_tells_where(
+def test_a_record_arrives_whole_and_the_future_reports_where(
     producer: Producer[bytes, bytes], cluster: Cluster, topic: str
 ) -> None:
     future = producer.send(
@@ -82,7 +82,7 @@ def test_without_linger_a_lone_record_is_sent_by_the_thread_that_gives_it(
 
 @pytest.mark.parametrize("acks", ["all", 1])
 def test_threads_that_wait_for_each_record_keep_their_order(cluster: Cluster, topic: str, acks: Any) -> None:
-    told: dict[int, list[tuple[int, int]]] = {}
+    reported: dict[int, list[tuple[int, int]]] = {}
 
     def work(number: int) -> None:
         # Only one thread sends to each partition, so that offsets tell the order of sending.
@@ -91,7 +91,7 @@ def test_threads_that_wait_for_each_record_keep_their_order(cluster: Cluster, to
             futures.append(producer.send(topic, b"%d" % n, partition=number))
             if n % 10:
                 futures[-1].result(20)
-        told[number] = [(int(n), future.result(20).offset) for n, future in enumerate(futures)]
+        reported[number] = [(int(n), future.result(20).offset) for n, future in enumerate(futures)]
 
     # Metadata is asked for all the time, on the connection that records take.
     with Producer(
@@ -103,7 +103,7 @@ def test_threads_that_wait_for_each_record_keep_their_order(cluster: Cluster, to
         for thread in threads:
             thread.join()
 
-    assert told == {number: [(n, n) for n in range(150)] for number in range(3)}
+    assert reported == {number: [(n, n) for n in range(150)] for number in range(3)}
 
 
 class Litter:
@@ -285,13 +285,13 @@ def test_a_record_that_the_broker_finds_too_large_fails_alone(cluster: Cluster, 
         assert after.result(20).offset == 1, "its sequence was lost with the large one, and it got another"
 
 
-def test_callbacks_tell_each_record_and_one_that_raises_harms_nobody(
+def test_callbacks_report_each_record_and_one_that_raises_does_no_harm(
     producer: Producer[bytes, bytes], topic: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told: list[tuple[BaseException | None, int]] = []
+    reported: list[tuple[BaseException | None, int]] = []
 
     def on_delivery(error: BaseException | None, metadata: RecordMetadata) -> None:
-        told.append((error, metadata.offset))
+        reported.append((error, metadata.offset))
         if metadata.offset == 1:
             raise RuntimeError("a user's mistake")
 
@@ -299,7 +299,7 @@ def test_callbacks_tell_each_record_and_one_that_raises_harms_nobody(
         producer.send(topic, b"v", partition=0, on_delivery=on_delivery)
     producer.flush(20)
 
-    assert told == [(None, 0), (None, 1), (None, 2)]
+    assert reported == [(None, 0), (None, 1), (None, 2)]
     assert "a user's mistake" in caplog.text
 
 
@@ -386,7 +386,7 @@ def test_a_producer_that_was_not_closed_warns(cluster: Cluster) -> None:
     background.close(engine.close(1))
 
 
-def test_after_a_fork_the_child_is_told_and_never_waits(cluster: Cluster, topic: str) -> None:
+def test_after_a_fork_the_child_gets_an_error_and_never_waits(cluster: Cluster, topic: str) -> None:
     with Producer(
         bootstrap_servers=cluster.bootstrap, linger_ms=60_000, delivery_timeout_ms=120_000
     ) as producer:
@@ -395,19 +395,19 @@ def test_after_a_fork_the_child_is_told_and_never_waits(cluster: Cluster, topic:
             warnings.simplefilter("ignore", DeprecationWarning)
             child = os.fork()
         if child == 0:
-            told = 0
+            reported = 0
             for use in (lambda: producer.send(topic, b"v"), lambda: waiting.result(10), producer.flush):
                 try:
                     use()
                 except ClientForked:
-                    told += 1
-            os._exit(told)
+                    reported += 1
+            os._exit(reported)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
         producer.flush(20)
         assert waiting.result(20).offset == 0, "the parent goes on"
 
 
-def test_an_unknown_topic_is_told_within_max_block(topic: str) -> None:
+def test_an_unknown_topic_is_reported_within_max_block(topic: str) -> None:
     with (
         Cluster(auto_create_topics_enable=False) as cluster,
         Producer(bootstrap_servers=cluster.bootstrap, max_block_ms=300) as producer,
@@ -416,7 +416,7 @@ def test_an_unknown_topic_is_told_within_max_block(topic: str) -> None:
         producer.send(topic, b"v")
 
 
-def test_an_unreachable_cluster_is_told_within_max_block() -> None:
+def test_an_unreachable_cluster_is_reported_within_max_block() -> None:
     with (
         Producer(bootstrap_servers="127.0.0.1:1", max_block_ms=300) as producer,
         pytest.raises(DeadlineExceeded, match=r"127\.0\.0\.1:1: the connection was refused"),
@@ -450,7 +450,7 @@ def test_full_memory_blocks_then_raises_and_the_record_was_not_taken(cluster: Cl
     assert len(read_back(cluster, topic)[0]) == taken
 
 
-def test_memory_comes_back_and_sending_goes_on(cluster: Cluster, topic: str) -> None:
+def test_memory_comes_back_and_sending_continues(cluster: Cluster, topic: str) -> None:
     with Producer(bootstrap_servers=cluster.bootstrap, buffer_memory=50_000) as producer:
         for _ in range(2000):
             producer.send(topic, b"x" * 1000, partition=0)

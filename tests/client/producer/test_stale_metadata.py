@@ -37,7 +37,7 @@ class Partition:
     """One partition on two brokers: who leads it, and what was written. Metadata may be behind."""
 
     def __init__(self, brokers: list[ScriptedBroker], *, is_hinting: bool) -> None:
-        self.leader = self.told_leader = 0
+        self.leader = self.reported_leader = 0
         self.epoch = 0
         self.values: list[bytes | None] = []
         self.refusals = 0
@@ -52,16 +52,16 @@ class Partition:
                 ApiKey.PRODUCE: lambda request, broker=broker: self.produce(request, broker.node_id),
             }
 
-    def move(self, leader: int, *, is_told: bool = True) -> None:
+    def move(self, leader: int, *, is_reported: bool = True) -> None:
         """Another broker leads from now on."""
         self.leader, self.epoch = leader, self.epoch + 1
-        if is_told:
-            self.told_leader = leader
+        if is_reported:
+            self.reported_leader = leader
 
     def metadata(self, request: Message) -> MetadataResponse:
         answer = self._brokers[0].metadata(request)
         row = MetadataResponse.Topics.Partitions(
-            partition_index=0, leader_id=self.told_leader, leader_epoch=self.epoch
+            partition_index=0, leader_id=self.reported_leader, leader_epoch=self.epoch
         )
         answer.topics = [MetadataResponse.Topics(name="t", topic_id=TOPIC_ID, partitions=[row])]
         return answer
@@ -110,18 +110,18 @@ def test_records_follow_a_leader_that_moves(is_hinting: bool) -> None:
     run(scenario())
 
 
-def test_a_leader_told_in_the_refusal_is_believed_before_metadata_knows() -> None:
+def test_a_leader_named_in_an_error_response_is_used_before_metadata_has_it() -> None:
     async def scenario() -> None:
         async with moving(is_hinting=True) as (partition, producer):
             await producer.send_and_wait("t", b"0")
-            partition.move(1, is_told=False)
+            partition.move(1, is_reported=False)
             assert (await producer.send_and_wait("t", b"1")).offset == 1
             assert partition.refusals == 1
 
     run(scenario())
 
 
-def test_a_partition_that_nobody_leads_is_waited_for_then_told() -> None:
+def test_a_partition_without_a_leader_is_waited_for_then_reported() -> None:
     async def scenario() -> None:
         settings = {"delivery_timeout_ms": 300, "request_timeout_ms": 200}
         async with moving(is_hinting=False, **settings) as (partition, producer):

@@ -38,7 +38,7 @@ class Recorder:
         self.under_way -= 1
         if self.failures:
             self.failures -= 1
-            raise DeliveryFailed("as told")
+            raise DeliveryFailed("as configured")
         self.got.append(request.controller_epoch)
         if request.controller_epoch == 99:
             raise RuntimeError("a bug")

@@ -60,9 +60,9 @@ def refusing(request: LeaderAndIsrRequest) -> list[LeaderAndIsrResponse.Topics]:
             topic_id=topic.topic_id,
             partition_errors=[
                 LeaderAndIsrResponse.Topics.PartitionErrors(
-                    partition_index=told.partition_index, error_code=ErrorCode.KAFKA_STORAGE_ERROR
+                    partition_index=reported.partition_index, error_code=ErrorCode.KAFKA_STORAGE_ERROR
                 )
-                for told in topic.partition_states
+                for reported in topic.partition_states
             ],
         )
         for topic in request.topic_states
@@ -105,8 +105,8 @@ def test_a_lost_leader_is_replaced_by_a_replica_in_sync_and_everybody_hears_of_i
 
         assert await state_of(cluster) == PartitionStateNode(1, 1, (1,), 1)
         for broker in cluster.live():
-            told = broker.image.partition("t", 0)
-            assert (told.leader, told.isr, told.offline_replicas) == (1, (1,), (2,))
+            reported = broker.image.partition("t", 0)
+            assert (reported.leader, reported.isr, reported.offline_replicas) == (1, (1,), (2,))
             assert sorted(broker.image.brokers) == [0, 1]
         assert cluster.brokers[1].hosted[T0].state.leader == 1
 
@@ -291,7 +291,7 @@ def test_an_expired_broker_registers_again_with_a_new_epoch():
     run_in_virtual_time(scenario())
 
 
-def test_a_broker_that_bounced_unseen_is_told_everything_in_its_new_life():
+def test_a_broker_that_bounced_unseen_gets_a_full_request_after_its_restart():
     async def scenario() -> None:
         cluster = await a_cluster(2, NewTopic("t", assignment={0: [1, 0]}))
         controller, bounced = cluster.brokers[0], cluster.brokers[1]

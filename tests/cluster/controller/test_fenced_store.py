@@ -26,7 +26,7 @@ def test_writes_pass_while_the_epoch_is_ours_and_none_when_it_was_raised():
     asyncio.run(scenario())
 
 
-def test_a_refusal_of_the_write_itself_tells_which_operation():
+def test_a_refusal_of_the_write_itself_reports_which_operation():
     async def scenario() -> None:
         store = MemoryEnsemble().open_session()
         await store.create(paths.CONTROLLER_EPOCH, b"1")

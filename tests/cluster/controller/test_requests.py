@@ -42,7 +42,7 @@ def test_each_broker_gets_one_request_of_each_kind_in_order():
     assert batch.drain(context) == []
 
 
-def test_a_broker_that_is_told_everything_deletes_before_it_looks_for_strays():
+def test_a_broker_that_gets_a_full_request_deletes_before_it_looks_for_strays():
     context = a_context(live=[1])
     put(context, "kept", 0, (1,), leader=1, isr=(1,))
     doomed = put(context, "doomed", 0, (1,), leader=1, isr=(1,))
@@ -58,7 +58,7 @@ def test_a_broker_that_is_told_everything_deletes_before_it_looks_for_strays():
     ]
 
 
-def test_dead_brokers_are_told_nothing():
+def test_dead_brokers_get_no_requests():
     context = a_context(live=[1])
     partition = put(context, "a", 0, (1, 2), leader=1, isr=(1,))
     batch = a_batch()
@@ -84,7 +84,7 @@ def test_everything_names_all_topics_and_only_the_brokers_own_replicas():
     assert [topic.topic_name for topic in metadata.topic_states] == ["a", "b"]
 
 
-def test_a_topic_in_deletion_vanishes_from_the_image_that_is_told():
+def test_a_topic_in_deletion_vanishes_from_the_image_that_is_sent():
     context = a_context(live=[1])
     partition = put(context, "a", 0, (1,), leader=1, isr=(1,))
     never_led = TopicPartition("a", 1)

@@ -71,7 +71,7 @@ def test_a_registration_is_an_ephemeral_node_whose_birth_is_the_broker_epoch():
     asyncio.run(scenario())
 
 
-def test_a_second_live_broker_with_the_same_id_is_refused_and_told_who_has_it():
+def test_a_second_live_broker_with_the_same_id_is_refused_and_the_first_is_named():
     async def scenario() -> None:
         ensemble, store = await a_store()
         await register_broker(store, 7, REGISTRATION)

@@ -96,7 +96,7 @@ def test_what_cannot_be_placed_is_refused_in_kafkas_words(partitions, replicas, 
     assert (str(caught.value), caught.value.error_code) == (message, code)
 
 
-def test_added_partitions_go_on_where_the_first_ones_stopped():
+def test_added_partitions_continue_where_the_first_ones_stopped():
     whole = place_replicas(sites(5), 12, 3, start_index=2, shift=2)
     existing = {partition: whole[partition] for partition in range(4)}
 

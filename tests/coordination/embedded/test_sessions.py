@@ -183,7 +183,7 @@ def start_owner(directory: Path) -> subprocess.Popen[bytes]:
     return owner
 
 
-def test_a_file_that_was_taken_for_an_orphan_is_made_again(tmp_path: Path, peers: Peers) -> None:
+def test_a_file_that_was_taken_for_an_orphan_is_created_again(tmp_path: Path, peers: Peers) -> None:
     own = OwnSession(tmp_path, 7, TIMEOUT_MS)
     session_file(tmp_path, 7).unlink()
     own.keep_file()

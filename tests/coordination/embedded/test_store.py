@@ -53,7 +53,7 @@ async def test_what_was_written_is_there_after_a_restart(sqlite_sessions: Sqlite
 
 
 @pytest.mark.parametrize(("is_synced", "synchronous"), [(True, 2), (False, 0)])
-def test_a_commit_waits_for_the_disk_unless_told_not_to(
+def test_a_commit_waits_for_the_disk_unless_disabled(
     tmp_path: Path, is_synced: bool, synchronous: int
 ) -> None:
     database = Database(tmp_path / "store.db", busy_timeout_ms=1000, is_synced=is_synced)
@@ -188,7 +188,7 @@ async def test_expiry_fails_what_is_under_way(sqlite_sessions: SqliteSessions) -
     assert store.state is EXPIRED
 
 
-async def test_a_locked_file_is_told_and_recovers(sqlite_sessions: SqliteSessions) -> None:
+async def test_a_locked_file_is_reported_and_recovers(sqlite_sessions: SqliteSessions) -> None:
     store = await sqlite_sessions.open()
     holder = sqlite3.connect(sqlite_sessions.path, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
@@ -202,7 +202,7 @@ async def test_a_locked_file_is_told_and_recovers(sqlite_sessions: SqliteSession
     await store.create("/a")
 
 
-def test_what_the_system_refuses_is_told_with_what_to_do() -> None:
+def test_what_the_system_refuses_is_reported_with_what_to_do() -> None:
     path = Path("store.db")
     full = sqlite_database.error_of_system(OSError(errno.ENOSPC, "No space left on device"), path)
     foreign = sqlite_database.error_of_system(PermissionError(errno.EACCES, "Permission denied"), path)
@@ -295,7 +295,7 @@ async def test_old_events_are_pruned(
     assert kept <= 7
 
 
-async def test_a_damaged_file_is_told(sqlite_sessions: SqliteSessions) -> None:
+async def test_a_damaged_file_is_reported(sqlite_sessions: SqliteSessions) -> None:
     store = await sqlite_sessions.open()
     await store.create("/a", b"x" * 100_000)
     await store.close()
@@ -308,7 +308,7 @@ async def test_a_damaged_file_is_told(sqlite_sessions: SqliteSessions) -> None:
 
 
 @pytest.mark.parametrize("content", [b"not a database, but long enough to look at" * 50, b"\0" * 4096])
-async def test_a_file_of_another_kind_is_told_and_kept(tmp_path: Path, content: bytes) -> None:
+async def test_a_file_of_another_kind_is_reported_and_kept(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "notes.txt"
     path.write_bytes(content)
     with pytest.raises(StoreDamaged):
@@ -316,7 +316,7 @@ async def test_a_file_of_another_kind_is_told_and_kept(tmp_path: Path, content: 
     assert path.read_bytes() == content
 
 
-async def test_a_database_of_another_program_is_told_and_kept(tmp_path: Path) -> None:
+async def test_a_database_of_another_program_is_reported_and_kept(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
     with sqlite3.connect(path) as other:
         other.execute("CREATE TABLE theirs (a)")
@@ -325,7 +325,7 @@ async def test_a_database_of_another_program_is_told_and_kept(tmp_path: Path) ->
         await open_store(f"sqlite:{path}")
 
 
-async def test_a_store_of_a_newer_version_is_told(sqlite_sessions: SqliteSessions) -> None:
+async def test_a_store_of_a_newer_version_is_reported(sqlite_sessions: SqliteSessions) -> None:
     await (await sqlite_sessions.open()).close()
     with sqlite3.connect(sqlite_sessions.path) as database:
         database.execute("PRAGMA user_version = 99")
@@ -334,7 +334,7 @@ async def test_a_store_of_a_newer_version_is_told(sqlite_sessions: SqliteSession
         await sqlite_sessions.open()
 
 
-async def test_a_path_that_cannot_be_is_told(tmp_path: Path) -> None:
+async def test_an_invalid_path_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     (tmp_path / "directory").mkdir()
     for path in (tmp_path / "file" / "store.db", tmp_path / "directory"):
@@ -356,7 +356,7 @@ except StoreError as error:
 
 
 @pytest.mark.parametrize("exists", [False, True])
-def test_a_directory_without_permission_is_told(exists: bool) -> None:
+def test_a_directory_without_permission_is_reported(exists: bool) -> None:
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         path = directory / "store.db"
@@ -366,11 +366,11 @@ def test_a_directory_without_permission_is_told(exists: bool) -> None:
         directory.chmod(0o555)
         try:
             command = [sys.executable, "-c", TRY_TO_OPEN, str(path)]
-            told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            reported = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         finally:
             directory.chmod(0o755)
-    assert told.startswith("StoreNotWritable")
-    assert str(path) in told
+    assert reported.startswith("StoreNotWritable")
+    assert str(path) in reported
 
 
 async def open_and_close(path: Path) -> None:
@@ -423,6 +423,6 @@ def test_a_loop_closed_without_closing_frees_the_session(tmp_path: Path) -> None
 def test_every_sqlite_error_is_one_of_ours(tmp_path: Path) -> None:
     error = sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorcode = sqlite3.SQLITE_IOERR
-    told = sqlite_database.error_of_sqlite(error, tmp_path)
-    assert type(told) is StoreUnavailable
-    assert "check the disk" in str(told)
+    reported = sqlite_database.error_of_sqlite(error, tmp_path)
+    assert type(reported) is StoreUnavailable
+    assert "check the disk" in str(reported)

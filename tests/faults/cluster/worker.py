@@ -1,4 +1,4 @@
-"""One client that works until told to stop, and records what it did."""
+"""One client that works until stopped, and records what it did."""
 
 from __future__ import annotations
 

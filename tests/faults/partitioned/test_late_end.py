@@ -70,7 +70,7 @@ def state_of(bootstrap: str, transactional_id: str) -> str:
     return str(state.transaction_state)
 
 
-def test_v2_refuses_it_and_the_next_transaction_goes_on(bootstrap: str, proxy: HoldingProxy) -> None:
+def test_v2_refuses_it_and_the_next_transaction_continues(bootstrap: str, proxy: HoldingProxy) -> None:
     producer = Ours(bootstrap, "id")
     begin_second_with_a_late_commit(producer, proxy)
     assert proxy.let_go() in FENCED

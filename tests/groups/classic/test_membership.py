@@ -74,7 +74,7 @@ def test_a_second_member_makes_the_first_join_again():
     assert waiting.answer.leader == first
 
 
-def test_a_follower_that_joins_unchanged_goes_on_in_its_generation():
+def test_a_follower_that_joins_unchanged_continues_in_its_generation():
     shard = ManualShard()
     _, follower = shard.stable("a", "b")
     generation_id = shard.group().generation_id

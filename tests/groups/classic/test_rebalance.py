@@ -75,7 +75,7 @@ def test_a_sync_is_refused_where_the_member_is_wrong_about_the_group():
         assert refused.error is error
 
 
-def test_those_who_wait_for_an_assignment_are_told_when_it_will_never_come():
+def test_waiters_for_an_assignment_get_an_error_when_it_will_never_come():
     shard = ManualShard()
     first, _ = shard.enter()
     second, _ = shard.enter()

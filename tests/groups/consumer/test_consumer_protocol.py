@@ -20,7 +20,7 @@ from odradek.groups.settings import GroupSettings
 
 
 class Client:
-    """A consumer that does what it is told, when it is asked to beat."""
+    """A consumer that follows its heartbeat responses, when it is asked to beat."""
 
     def __init__(self, shard: ManualShard, member_id: str, *topics: str, **fields: Any) -> None:
         self.shard = shard

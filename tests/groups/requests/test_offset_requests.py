@@ -43,7 +43,7 @@ def test_a_consumer_without_a_group_commits_and_fetches():
     assert committed(shard.reloaded()) == an_offset(shard)
 
 
-def test_what_was_never_committed_is_told_as_minus_one():
+def test_what_was_never_committed_is_reported_as_minus_one():
     assert committed(ManualShard()) == NOT_COMMITTED
 
 

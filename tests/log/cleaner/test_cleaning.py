@@ -306,7 +306,7 @@ def test_cleaned_segments_grow_together_up_to_the_segment_size(tmp_path: Path) -
     assert sorted(log.snapshots.offsets) == [s.base_offset for s in log.segments if s.base_offset > 0]
 
 
-def test_a_map_too_small_for_all_keys_cleans_a_part_and_goes_on_later(tmp_path: Path) -> None:
+def test_a_map_too_small_for_all_keys_cleans_a_part_and_continues_later(tmp_path: Path) -> None:
     log = compacted_log(tmp_path, internal_segment_bytes=100_000)
     for number in range(40):
         append(log, [(b"%d" % key, b"%d" % number) for key in range(number, number + 10)])

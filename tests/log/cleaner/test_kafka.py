@@ -111,7 +111,7 @@ def until(holds: Callable[[], bool]) -> None:
     raise TimeoutError
 
 
-def told(left: Left) -> tuple[object, ...]:
+def reported(left: Left) -> tuple[object, ...]:
     header = left.header
     return (
         header.base_offset,
@@ -153,8 +153,8 @@ def test_kafkas_cleaner_keeps_the_same_time_and_again(tmp_path: Path) -> None:
 
         assert outcome is not None
         assert outcome.problem is None
-        kept = [told(left) for left in batches_of(ours) if left.records]
-        assert kept == [told(left) for left in batches_of(theirs) if left.records]
+        kept = [reported(left) for left in batches_of(ours) if left.records]
+        assert kept == [reported(left) for left in batches_of(theirs) if left.records]
         aborted = [list(segment.txn_index) for segment in ours.segments if segment.size]
         assert aborted == [list(segment.txn_index) for segment in theirs.segments if segment.size]
         assert ours.producers.entries.keys() == theirs.producers.entries.keys()

@@ -299,7 +299,7 @@ def test_an_aborted_run_ends_at_the_next_chunk_and_leaves_nothing(tmp_path: Path
     assert not any(name.endswith(".cleaned") for name in os.listdir(log.directory.path))
 
 
-def test_appends_go_on_while_a_log_is_cleaned(tmp_path: Path) -> None:
+def test_appends_continue_while_a_log_is_cleaned(tmp_path: Path) -> None:
     log = a_dirty_log(tmp_path)
     run = Paced(log)
     while (group := run.cleaning.clean_next_group()) is not None:

@@ -160,7 +160,7 @@ class CompactionMachine(RuleBasedStateMachine):
     @invariant()
     def the_log_has_what_the_reference_has(self) -> None:
         if hasattr(self, "log"):
-            assert [told(left) for left in batches_of(self.log)] == [expected(b) for b in self.batches]
+            assert [reported(left) for left in batches_of(self.log)] == [expected(b) for b in self.batches]
 
     @invariant()
     def producers_go_on_where_they_were(self) -> None:
@@ -170,7 +170,7 @@ class CompactionMachine(RuleBasedStateMachine):
             assert set(self.log.producers.ongoing.values()) == set(self.open)
 
     @invariant()
-    def aborted_records_that_are_left_are_told_to_readers(self) -> None:
+    def aborted_records_that_are_left_are_returned_to_readers(self) -> None:
         if hasattr(self, "log"):
             aborted = aborted_between(self.log.segments, 0, self.log.log_end_offset)
             for batch in self.batches:
@@ -182,7 +182,7 @@ class CompactionMachine(RuleBasedStateMachine):
                     )
 
 
-def told(left: Left) -> tuple[object, ...]:
+def reported(left: Left) -> tuple[object, ...]:
     header = left.header
     return (
         header.base_offset,

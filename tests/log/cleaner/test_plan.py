@@ -46,7 +46,7 @@ THREE = [a_segment(0), a_segment(40), a_segment(70)]
     [(None, 5), (50, 50), (4, 5), (1001, 5), (1000, 1000), (5, 5)],
     ids=["none yet", "known", "below the log start", "behind the log end", "at the log end", "at the start"],
 )
-def test_cleaning_goes_on_where_it_ended_if_that_is_in_the_log(checkpoint: int | None, expected: int) -> None:
+def test_cleaning_continues_at_its_end_if_that_is_in_the_log(checkpoint: int | None, expected: int) -> None:
     assert first_dirty_offset(a_log(THREE, start=5), checkpoint) == expected
 
 
@@ -126,7 +126,7 @@ def test_groups_stay_within_the_size_of_an_index() -> None:
     assert group_sizes(THREE, size=1000, index=16) == [2, 1]
 
 
-def test_groups_stay_within_the_offsets_that_an_index_can_tell() -> None:
+def test_groups_stay_within_the_offsets_that_an_index_can_hold() -> None:
     far = 2**31 - 1
     assert group_sizes([a_segment(0), a_segment(10)], end=far + 1) == [2]
     assert group_sizes([a_segment(0), a_segment(10)], end=far + 2) == [1, 1]

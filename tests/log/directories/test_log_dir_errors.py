@@ -28,8 +28,8 @@ def test_a_directory_is_made_with_those_above_it_and_may_be_there_already(tmp_pa
 
 def test_a_file_in_its_place_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    told = refusal(tmp_path / "file")
-    assert told == f"{tmp_path}/file is a file, not a directory; move it away, {OR_ANOTHER}"
+    reported = refusal(tmp_path / "file")
+    assert reported == f"{tmp_path}/file is a file, not a directory; move it away, {OR_ANOTHER}"
 
 
 def test_a_file_above_it_is_named(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_a_link_to_nowhere_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "told"),
+    ("number", "reported"),
     [
         (errno.EACCES, "this user may not write there; change its owner or its permissions"),
         (errno.EPERM, "this user may not write there; change its owner or its permissions"),
@@ -54,13 +54,13 @@ def test_a_link_to_nowhere_is_named(tmp_path: Path) -> None:
         (errno.EIO, "Input/output error; check its disk"),
     ],
 )
-def test_each_refusal_of_the_system_has_its_remedy(tmp_path: Path, number: int, told: str) -> None:
+def test_each_refusal_of_the_system_has_its_remedy(tmp_path: Path, number: int, reported: str) -> None:
     problem = UnusableDirectory(str(tmp_path), OSError(number, os.strerror(number)))
-    assert str(problem) == f"{tmp_path}: {told}, {OR_ANOTHER}"
+    assert str(problem) == f"{tmp_path}: {reported}, {OR_ANOTHER}"
     assert problem.errno == number
 
 
-def test_two_names_of_one_directory_are_told_apart_from_two_directories(tmp_path: Path) -> None:
+def test_two_names_of_one_directory_are_distinguished_from_two_directories(tmp_path: Path) -> None:
     one, two, link = (str(tmp_path / name) for name in ("one", "two", "link"))
     os.mkdir(one)
     os.symlink(one, link)

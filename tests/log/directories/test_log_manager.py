@@ -226,13 +226,13 @@ def test_two_brokers_cannot_use_one_directory(tmp_path: Path) -> None:
         "try: m.start(0, lambda topic: LogConfig())\n"
         "except Exception as error: print(type(error).__name__)\n"
     )
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path / "disk0"), CLUSTER],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert told.stdout.strip() == "DirectoryLocked"
+    assert reported.stdout.strip() == "DirectoryLocked"
     manager.stop(NOW_MS)
     started(tmp_path).stop(NOW_MS)
 
@@ -337,7 +337,7 @@ def test_a_directory_that_cannot_be_read_at_the_start_is_offline(tmp_path: Path)
     again.abandon()
 
 
-def test_a_replica_that_may_be_on_an_offline_disk_is_not_made_anew(tmp_path: Path) -> None:
+def test_a_replica_that_may_be_on_an_offline_disk_is_not_created_again(tmp_path: Path) -> None:
     files = FaultyFiles()
     files.fault = lambda call, path: errno.EIO if "disk1" in path and call == "open" else 0
     manager = started(tmp_path, files=files)
@@ -392,7 +392,7 @@ def test_a_damaged_partition_is_offline_and_its_neighbours_serve(tmp_path: Path)
     assert marks == {partition(0): 20, partition(1): 20}
 
 
-def test_a_quarantined_partition_is_kept_and_can_be_made_anew(tmp_path: Path) -> None:
+def test_a_quarantined_partition_is_kept_and_can_be_created_again(tmp_path: Path) -> None:
     path = damaged(tmp_path)
     before = path.read_bytes()
     manager = a_manager(tmp_path, 1)

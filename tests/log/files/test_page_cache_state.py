@@ -49,7 +49,7 @@ def test_a_range_that_was_read_ahead_is_cached_for_reads_that_fit() -> None:
     assert not state.covers(150, MIB + 1, end)
 
 
-def test_the_next_read_of_a_run_is_told_from_a_jump() -> None:
+def test_the_next_read_of_a_run_is_distinguished_from_a_jump() -> None:
     run = CachedRange(100, 200, 250, MIB, 0)
     assert run.is_followed_by(201)
     assert run.is_followed_by(250)

@@ -61,7 +61,7 @@ def test_a_small_file_takes_nothing_ahead(tmp_path: Path) -> None:
         assert ahead_bytes(file.path) < PAGE_BYTES + SLACK_BYTES
 
 
-def test_a_file_takes_nothing_ahead_unless_it_was_told_to(tmp_path: Path) -> None:
+def test_a_file_preallocates_nothing_unless_configured(tmp_path: Path) -> None:
     file = created(a_directory(tmp_path), "0.index")
     while file.size < 2 * STEPS_FROM_BYTES:
         file.append(PIECE)

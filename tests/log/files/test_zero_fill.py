@@ -163,12 +163,12 @@ def test_recovery_cuts_the_zeroes_of_a_killed_broker_and_calls_it_no_damage(
     assert recovered is not None
     assert recovered.log_end_offset == end
     assert behind(active) == b""
-    told = [record for record in caplog.records if "only space for records" in record.message]
-    assert [record.levelno for record in told] == [logging.INFO]
+    reported = [record for record in caplog.records if "only space for records" in record.message]
+    assert [record.levelno for record in reported] == [logging.INFO]
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-def test_half_a_batch_before_the_zeroes_is_told_of_and_cut(
+def test_half_a_batch_before_the_zeroes_is_reported_and_cut(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = a_grown_log(tmp_path)

@@ -246,7 +246,7 @@ def test_a_source_that_never_holds_still_is_given_up(source: Path, tmp_path: Pat
     assert not (tmp_path / "fork").exists()
 
 
-def test_a_source_that_was_compacted_meanwhile_is_forked_anew(source: Path, tmp_path: Path) -> None:
+def test_a_source_that_was_compacted_meanwhile_is_forked_again(source: Path, tmp_path: Path) -> None:
     replaced: list[str] = []
 
     def link_and_replace_once(path: str, target: str) -> None:

@@ -55,7 +55,7 @@ def test_a_file_can_be_read_up_to_a_limit(tmp_path: Path) -> None:
     assert read_only_file(str(tmp_path / "file"), 4).read(2, 100) == b"23"
 
 
-def test_a_missing_or_damaged_checkpoint_tells_nothing(tmp_path: Path) -> None:
+def test_a_missing_or_damaged_checkpoint_reports_nothing(tmp_path: Path) -> None:
     (tmp_path / "damaged").write_text("0\n7\n")
     assert read_checkpoint(str(tmp_path), "damaged") == {}
     assert read_checkpoint(str(tmp_path), "missing") == {}

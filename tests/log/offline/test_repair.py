@@ -93,7 +93,7 @@ def test_a_broker_serves_what_is_left_after_a_repair(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["index", "timeindex", "txnindex"])
-def test_a_damaged_index_is_written_anew_and_the_log_is_left_alone(directory: Path, kind: str) -> None:
+def test_a_damaged_index_is_written_again_and_the_log_is_left_alone(directory: Path, kind: str) -> None:
     partition = directory / "orders-0"
     logs = {path: path.read_bytes() for path in partition.glob("*.log")}
     index = sorted(partition.glob(f"*.{kind}"))[1]
@@ -107,7 +107,7 @@ def test_a_damaged_index_is_written_anew_and_the_log_is_left_alone(directory: Pa
     assert {path: path.read_bytes() for path in partition.glob("*.log")} == logs
 
 
-def test_a_damaged_epoch_checkpoint_is_written_anew(directory: Path) -> None:
+def test_a_damaged_epoch_checkpoint_is_written_again(directory: Path) -> None:
     epochs = directory / "orders-0" / "leader-epoch-checkpoint"
     before = epochs.read_bytes()
     epochs.write_bytes(before.replace(b"\n3 ", b"\n2 "))

@@ -43,7 +43,7 @@ def test_a_read_gives_whole_batches_within_its_limit(tmp_path: Path) -> None:
         assert [header.size_in_bytes for _, header in iterate_headers(part.read())]
 
 
-def test_the_first_batch_comes_even_if_it_is_too_big_unless_told_otherwise(tmp_path: Path) -> None:
+def test_the_first_batch_comes_even_if_it_is_too_big_unless_disabled(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     fill(log, 3)
     part = log.read(0, 1, isolation=Isolation.LOG_END).range
@@ -208,7 +208,7 @@ def test_producers_that_were_truncated_away_do_not_come_back_from_a_snapshot(tmp
     assert again.producers.entries == {}
 
 
-def test_a_log_can_start_anew_at_any_offset(tmp_path: Path) -> None:
+def test_a_log_can_start_again_at_any_offset(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     fill(log, 100)
     log.truncate_fully_and_start_at(5000, now_ms=NOW_MS)

@@ -191,7 +191,7 @@ def test_silent_producers_are_forgotten_but_not_within_a_transaction() -> None:
     assert list(producers.entries) == [2]
 
 
-def test_has_ongoing_transaction_tells_lives_of_a_producer_apart() -> None:
+def test_has_ongoing_transaction_distinguishes_epochs_of_a_producer() -> None:
     producers = states_after(header(0, epoch=1, is_transactional=True))
     assert producers.has_ongoing_transaction(7, 1)
     assert not producers.has_ongoing_transaction(7, 2)

@@ -142,7 +142,7 @@ def test_walking_over_bytes_that_are_no_batch_raises_where(tmp_path: Path) -> No
     assert end > 0
 
 
-def test_renaming_moves_every_file_and_reading_goes_on(tmp_path: Path) -> None:
+def test_renaming_moves_every_file_and_reading_continues(tmp_path: Path) -> None:
     segment = a_segment(tmp_path)
     add(segment, 100)
     segment.seal()

@@ -1,4 +1,4 @@
-"""The walk over batch headers: whole batches are listed, and it is told why it ends where it ends."""
+"""The walk over batch headers: whole batches are listed, and it is reported why it ends where it ends."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def test_a_fault_leaves_no_trace_in_what_is_taken_after_it(kernel: Kernels) -> N
     assert rows(sink) == some_records(9) * 2
 
 
-def test_a_single_batch_tells_its_fault_as_the_index_does(kernel: Kernels) -> None:
+def test_a_single_batch_reports_its_fault_as_the_index_does(kernel: Kernels) -> None:
     batch = bytearray(build_batch(some_records(5)))
     sink = kernel.RecordsSink()
     arguments = (5, 0, 0, False, FROM_THE_START)

@@ -85,7 +85,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("records", "problem", "position"), FAULTS.values(), ids=FAULTS.keys())
-def test_a_fault_is_told_with_its_kind_and_place(kernel, records, problem, position):
+def test_a_fault_is_reported_with_its_kind_and_place(kernel, records, problem, position):
     assert check(kernel, records)[:2] == (problem, position)
     assert check(kernel, records, is_strict=False)[:2] == (problem, position)
     table = memoryview(bytearray(8 * ROW_WIDTH)).cast("q")
@@ -97,7 +97,7 @@ def test_every_problem_has_a_sentence():
     assert set(SENTENCES) == set(Problem) - {Problem.NONE}
 
 
-def test_the_index_of_the_faulty_record_is_told(kernel):
+def test_the_index_of_the_faulty_record_is_reported(kernel):
     broken = SMALL.replace(b"\x0c\x00\x00\x00", b"\x0c\x00\x00\x02") + b"\x0c\x00\x00"
 
     assert check(kernel, SMALL + broken, count=3)[:3] == (Problem.RECORD_LENGTH, 14, 2)
@@ -213,7 +213,7 @@ def test_both_twins_agree_on_damaged_records(records, draws):
         assert answers == everything(INTERPRETED, bytes(content), len(records))
 
 
-def test_running_interpreted_is_told_once():
+def test_running_interpreted_is_reported_once():
     source = str(SOURCES / "kernels" / "record_check.py")
     program = f"""
 import importlib.util, warnings
@@ -222,7 +222,7 @@ for _ in range(2):
     spec = importlib.util.spec_from_file_location("odradek.records.kernels.record_check", {source!r})
     spec.loader.exec_module(importlib.util.module_from_spec(spec))
 """
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    reported = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
-    assert told.stderr.count("RuntimeWarning: odradek runs interpreted") == 1
-    assert "C compiler" in told.stderr
+    assert reported.stderr.count("RuntimeWarning: odradek runs interpreted") == 1
+    assert "C compiler" in reported.stderr

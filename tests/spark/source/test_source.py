@@ -134,7 +134,7 @@ def test_filters_choose_offsets_before_anything_is_read(spark, bootstrap, librdk
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
 
 
-def test_a_stream_goes_on_where_it_stopped_and_shows_its_lag(spark, bootstrap, librdkafka, topic, tmp_path):
+def test_a_stream_continues_where_it_stopped_and_shows_its_lag(spark, bootstrap, librdkafka, topic, tmp_path):
     librdkafka.create_topic(topic, partitions=2)
     options = {
         "startingOffsets": "earliest",

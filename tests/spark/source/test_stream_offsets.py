@@ -119,7 +119,7 @@ def test_lost_records_end_the_query_unless_they_may_be_lost(ends: Offsets, probl
 
 
 @pytest.mark.parametrize("is_available_now", [False, True])
-def test_a_topic_that_was_made_anew_is_read_from_its_first_record(is_available_now: bool) -> None:
+def test_a_topic_that_was_created_again_is_read_from_its_first_record(is_available_now: bool) -> None:
     cluster = GivenCluster({A0: 5})
     cluster.starts[A0] = 1
     reader = a_reader(cluster, failOnDataLoss=False, maxOffsetsPerTrigger=3)

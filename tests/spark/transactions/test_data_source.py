@@ -86,7 +86,7 @@ def test_a_query_fences_an_earlier_driver_of_its_name(spark, bootstrap, librdkaf
     assert len(committed_values(spark, bootstrap, topic)) == 3
 
 
-def test_a_failure_after_rows_by_the_data_source_is_told_as_it_is(spark, brokers, topic, tmp_path):
+def test_a_failure_after_rows_by_the_data_source_is_reported_as_it_is(spark, brokers, topic, tmp_path):
     librdkafka = Librdkafka(brokers)
     librdkafka.create_topic(topic, partitions=2)
     rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 4).load()

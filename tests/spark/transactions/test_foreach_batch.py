@@ -127,7 +127,7 @@ def test_a_failure_between_two_sinks_leaves_nothing_of_either(spark, bootstrap, 
     assert found == [*range(10), *range(90, 100)]
 
 
-def test_a_failure_after_rows_is_told_as_it_is(spark, brokers, topic, tmp_path):
+def test_a_failure_after_rows_is_reported_as_it_is(spark, brokers, topic, tmp_path):
     """It is no fencing: what is open is aborted, and a pipeline may start again."""
     librdkafka, source = Librdkafka(brokers), f"{topic}-source"
     for name in (source, topic):

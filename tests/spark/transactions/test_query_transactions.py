@@ -85,7 +85,7 @@ def test_a_micro_batch_that_failed_before_its_first_row_is_aborted(driver, broke
     assert len(rows(brokers, topic)) == 1
 
 
-def test_an_abort_tells_that_another_driver_has_taken_over(driver, brokers, topic):
+def test_an_abort_reports_that_another_driver_has_taken_over(driver, brokers, topic):
     producer = driver.begin(micro_batch(0))
     assert producer is not None
     write(brokers, topic, producer)
@@ -97,7 +97,7 @@ def test_an_abort_tells_that_another_driver_has_taken_over(driver, brokers, topi
     assert len(rows(brokers, topic)) == 1
 
 
-def test_an_abort_tells_that_the_micro_batch_took_too_long(driver, brokers, topic):
+def test_an_abort_reports_that_the_micro_batch_took_too_long(driver, brokers, topic):
     with a_driver(brokers, topic, transaction_timeout_ms="200") as quick:
         producer = quick.begin(micro_batch(0))
         assert producer is not None

@@ -37,7 +37,7 @@ def test_code_of_a_killed_process_never_runs_again() -> None:
     assert run_in_virtual_time(scenario()) == [0, 1, 2]
 
 
-def test_a_stopped_process_goes_on_where_it_was() -> None:
+def test_a_stopped_process_continues_where_it_was() -> None:
     async def scenario() -> list[float]:
         seen: list[float] = []
         process = SimulatedProcess("broker 0")

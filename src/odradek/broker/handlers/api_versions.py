@@ -27,7 +27,7 @@ def api_versions(context: RequestContext, request: ApiVersionsRequest) -> ApiVer
     names = (request.client_software_name, request.client_software_version)
     if context.version >= NAMES_FROM and not all(map(_SOFTWARE.fullmatch, names)):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    response = ApiVersionsResponse(api_keys=_told(context.services.config().is_for_brokers(context.listener)))
+    response = ApiVersionsResponse(api_keys=_rows(context.services.config().is_for_brokers(context.listener)))
     if context.version >= NAMES_FROM:
         _add_features(context, response)
     return response
@@ -51,6 +51,6 @@ def _add_features(context: RequestContext, response: ApiVersionsResponse) -> Non
 
 
 @cache
-def _told(is_for_brokers: bool) -> list[ApiVersionsResponse.ApiKeys]:
+def _rows(is_for_brokers: bool) -> list[ApiVersionsResponse.ApiKeys]:
     """Made once: every connection of every client begins with it."""
     return advertised(served_on(is_for_brokers=is_for_brokers))

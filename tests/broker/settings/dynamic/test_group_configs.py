@@ -60,7 +60,7 @@ def configure(admin: Admin, name: str, **values: str) -> None:
     require(admin.alter_configs({group(name): changes})[group(name)])
 
 
-def told(admin: Admin, name: str, key: str) -> tuple[str | None, ConfigSource]:
+def reported(admin: Admin, name: str, key: str) -> tuple[str | None, ConfigSource]:
     entry = require(admin.describe_configs([group(name)])[group(name)])[key]
     return entry.value, entry.source
 
@@ -93,7 +93,7 @@ def members(broker: RunningBroker, name: str) -> list[str]:
     return [member.member_id for member in described.members]
 
 
-def test_members_are_told_the_interval_of_their_group_at_once(broker, admin):
+def test_members_get_the_interval_of_their_group_at_once(broker, admin):
     joined = beat(broker, "intervals")
     assert joined.heartbeat_interval_ms == 5000
     configure(admin, "intervals", consumer_heartbeat_interval_ms="700")
@@ -121,7 +121,7 @@ def test_groups_with_settings_are_listed_and_survive_a_restart(tmp_path: Path):
     with RunningBroker(tmp_path, *BOUNDS) as broker, Admin(bootstrap_servers=broker.bootstrap) as admin:
         listed = admin.list_config_resources([ResourceType.GROUP])
         assert listed == sorted(map(group, names))
-        assert told(admin, "a/b \u00fc", SESSION) == ("50000", ConfigSource.GROUP_CONFIG)
+        assert reported(admin, "a/b \u00fc", SESSION) == ("50000", ConfigSource.GROUP_CONFIG)
         configure(admin, "plain", consumer_heartbeat_interval_ms="900")
         assert beat(broker, "plain").heartbeat_interval_ms == 900
         deletion = [ConfigChange(name, operation=AlterOperation.DELETE) for name in (SESSION, HEARTBEAT)]
@@ -149,10 +149,10 @@ def test_what_a_foreign_tool_wrote_and_cannot_be_is_logged_and_not_applied(broke
 def test_a_change_that_is_only_validated_changes_nothing(admin):
     changes = {group("validated"): [ConfigChange(SESSION, "50000")]}
     require(admin.alter_configs(changes, validate_only=True)[group("validated")])
-    assert told(admin, "validated", SESSION) == ("45000", ConfigSource.DEFAULT_CONFIG)
+    assert reported(admin, "validated", SESSION) == ("45000", ConfigSource.DEFAULT_CONFIG)
 
 
 def test_a_refusal_changes_nothing(admin):
     with pytest.raises(InvalidConfig, match=r"must be less than or equal to group\.consumer\.max\.session"):
         configure(admin, "refused", consumer_session_timeout_ms="70000", consumer_heartbeat_interval_ms="900")
-    assert told(admin, "refused", HEARTBEAT) == ("5000", ConfigSource.DEFAULT_CONFIG)
+    assert reported(admin, "refused", HEARTBEAT) == ("5000", ConfigSource.DEFAULT_CONFIG)

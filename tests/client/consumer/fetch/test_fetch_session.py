@@ -30,7 +30,7 @@ def test_the_first_fetch_names_all_and_the_next_only_what_changed() -> None:
     assert session.next_request({ONE: wanted(5)}) == SessionRequest(77, 2, {}, {TWO: ID})
 
 
-def test_a_topic_made_anew_is_forgotten_and_named() -> None:
+def test_a_topic_created_again_is_forgotten_and_named() -> None:
     session = FetchSession()
     session.next_request({ONE: wanted(5)})
     session.on_response(77)
@@ -47,7 +47,7 @@ def test_without_a_session_everything_is_said_each_time() -> None:
         session.on_response(0)
 
 
-def test_after_doubt_the_session_begins_anew() -> None:
+def test_after_doubt_the_session_begins_again() -> None:
     session = FetchSession()
     session.next_request({ONE: wanted(0)})
     session.on_response(77)
@@ -93,9 +93,9 @@ def test_whatever_gets_lost_an_answered_fetch_is_about_what_was_wanted(
         if fate == "request lost":
             session.restart(is_known=False)
             continue
-        told = broker.fetch(asked)
-        if fate == "answer lost" or told is None:
+        reported = broker.fetch(asked)
+        if fate == "answer lost" or reported is None:
             session.restart(is_known=False)
             continue
         assert broker.partitions == partitions
-        session.on_response(told)
+        session.on_response(reported)

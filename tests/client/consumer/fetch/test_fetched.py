@@ -117,7 +117,7 @@ def test_tables_and_records_agree_whatever_batches_are_mixed(kinds: list[str], l
 
 
 @given(taken=st.integers(0, 12), codec=st.sampled_from([Codec.NONE, Codec.LZ4]))
-def test_a_table_goes_on_where_records_were_read(taken: int, codec: Codec) -> None:
+def test_a_table_continues_where_records_were_read(taken: int, codec: Codec) -> None:
     data = fetched(a_batch(0, 5, codec=codec), a_batch(5, 8, codec=codec))
     data.take(taken, None, None, [])
     sink = new_sink()
@@ -129,7 +129,7 @@ def test_a_table_goes_on_where_records_were_read(taken: int, codec: Codec) -> No
     assert data.offset == 13
 
 
-def test_a_table_has_what_lies_before_a_damaged_batch_and_the_next_one_tells() -> None:
+def test_a_table_has_what_lies_before_a_damaged_batch_and_the_next_one_reports() -> None:
     damaged = bytearray(a_batch(5, 5))
     damaged[-1] ^= 1
     data = fetched(a_batch(0, 5), damaged)
@@ -142,7 +142,7 @@ def test_a_table_has_what_lies_before_a_damaged_batch_and_the_next_one_tells() -
         data.take_columns(100, new_sink())
 
 
-def test_the_brokers_time_is_told_as_such() -> None:
+def test_the_brokers_time_is_reported_as_such() -> None:
     batch = a_batch(0, 2, timestamp_type=TimestampType.LOG_APPEND_TIME, max_timestamp_ms=5000)
 
     assert [(one.timestamp, one.timestamp_type) for one in drain(fetched(batch))] == [(5000, 1), (5000, 1)]
@@ -179,7 +179,7 @@ def test_aborted_records_and_markers_stay_unseen_by_readers_of_committed_data() 
     assert [record.offset for record in everything] == [0, 1, 2, 3, 5, 6, 9]
 
 
-def test_damage_is_told_with_its_offset_and_the_records_before_it_are_given() -> None:
+def test_damage_is_reported_with_its_offset_and_the_records_before_it_are_given() -> None:
     bad = a_batch(5, 5)
     bad[-2] ^= 1  # the last value
     data = fetched(a_batch(0, 5), bad)

@@ -166,7 +166,7 @@ async def test_reading_goes_back_to_where_the_logs_part() -> None:
 
 
 @scenario
-async def test_without_a_reset_it_is_told_until_the_user_seeks() -> None:
+async def test_without_a_reset_it_is_reported_until_the_user_seeks() -> None:
     async with reading([0, 0, 0, 1, 1], auto_offset_reset="none") as (leader, consumer):
         consumer.seek(PLACE, 0)
         await read(consumer, 5)
@@ -174,8 +174,8 @@ async def test_without_a_reset_it_is_told_until_the_user_seeks() -> None:
         for _ in range(2):
             with pytest.raises(LogTruncated, match=r"truncated before offset 5.* from 3 on") as caught:
                 await read(consumer, 6)
-            told = caught.value
-            assert (told.partition, told.offset, told.divergent_offset) == (PLACE, 5, 3)
+            reported = caught.value
+            assert (reported.partition, reported.offset, reported.divergent_offset) == (PLACE, 5, 3)
         consumer.seek(PLACE, 3)
         assert await read(consumer, 7) == [(3, b"2"), (4, b"2"), (5, b"2"), (6, b"2")]
 

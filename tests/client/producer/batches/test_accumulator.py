@@ -180,11 +180,11 @@ def test_memory_is_lent_by_the_batch_and_given_back(way: ModuleType) -> None:
 
 
 def test_the_fate_of_a_batch_is_that_of_its_records(way: ModuleType) -> None:
-    accumulator, told = an_accumulator(way), []
+    accumulator, reported = an_accumulator(way), []
     topic = accumulator.topic("t", 1, [0])
 
     def on_delivery(error: BaseException | None, metadata: Any) -> None:
-        told.append((error, metadata.offset, metadata.timestamp))
+        reported.append((error, metadata.offset, metadata.timestamp))
 
     futures = [accumulator.send("t", b"v", None, 0, None, 1000 + number, on_delivery) for number in range(3)]
     (batch,) = accumulator.unfinished()
@@ -193,10 +193,10 @@ def test_the_fate_of_a_batch_is_that_of_its_records(way: ModuleType) -> None:
         futures[0].result(0)
     accumulator.complete(batch, 40)
 
-    assert told == [(None, 40, 1000), (None, 41, 1001), (None, 42, 1002)]
+    assert reported == [(None, 40, 1000), (None, 41, 1001), (None, 42, 1002)]
     assert [future.result(0).offset for future in futures] == [40, 41, 42]
     accumulator.complete(batch, 99)
-    assert futures[0].result(0).offset == 40, "a fate is told once"
+    assert futures[0].result(0).offset == 40, "a result is set once"
 
 
 def test_a_failed_batch_fails_its_records(way: ModuleType) -> None:

@@ -36,7 +36,7 @@ def number(batch: ProducerBatch) -> tuple[int, int]:
     return batch.producer_epoch, batch.base_sequence
 
 
-def test_sequences_go_on_by_the_number_of_records() -> None:
+def test_sequences_continue_by_the_number_of_records() -> None:
     order, closed = a_known_order(5), deque([a_batch(3), a_batch(2), a_batch(1)])
 
     sent = [order.next_batch(closed, 0, PRODUCER) for _ in range(3)]

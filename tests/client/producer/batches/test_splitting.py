@@ -79,10 +79,10 @@ def test_a_record_larger_than_all_others_ends_up_alone() -> None:
 
 def test_futures_callbacks_and_waiters_follow_their_record() -> None:
     batch = ProducerBatch("t", 0, 1000, 0.0)
-    told: list[tuple[BaseException | None, int]] = []
+    reported: list[tuple[BaseException | None, int]] = []
 
     def on_delivery(error: BaseException | None, metadata: RecordMetadata) -> None:
-        told.append((error, metadata.offset))
+        reported.append((error, metadata.offset))
 
     futures = [batch.append(None, b"v" * 100, None, FIRST_TIMESTAMP_MS + n, on_delivery) for n in range(4)]
     done: list[Any] = []
@@ -101,7 +101,7 @@ def test_futures_callbacks_and_waiters_follow_their_record() -> None:
     waiting.join(30)
 
     assert results == [RecordMetadata("t", 0, 71, FIRST_TIMESTAMP_MS + 3)]
-    assert told == [(None, 70), (None, 71), (problem, -1), (problem, -1)]
+    assert reported == [(None, 70), (None, 71), (problem, -1), (problem, -1)]
     assert done == [futures[2], futures[3], futures[0], futures[1]]
     with pytest.raises(TimeoutError):
         ProducerBatch("t", 0, 100, 0.0).future(0).result(0)
@@ -141,12 +141,12 @@ def narrow(cluster: Cluster, topic: str) -> str:
 def test_what_fits_arrives_in_order_and_what_does_not_fails_alone(
     cluster: Cluster, narrow: str, settings: dict[str, Any]
 ) -> None:
-    told: list[int] = []
+    reported: list[int] = []
     values = [b"%d" % number + b"." * 50 for number in range(1000)]
     values[500] = b"x" * (LIMIT_BYTES + 1)
     with Producer(bootstrap_servers=cluster.bootstrap, linger_ms=50, **settings) as producer:
         futures = [
-            producer.send(narrow, value, on_delivery=lambda _, metadata: told.append(metadata.offset))
+            producer.send(narrow, value, on_delivery=lambda _, metadata: reported.append(metadata.offset))
             for value in values
         ]
         assert producer.flush(60)
@@ -155,7 +155,7 @@ def test_what_fits_arrives_in_order_and_what_does_not_fails_alone(
             futures[500].result(0)
         offsets = [future.result(0).offset for future in futures[:500] + futures[501:]]
         assert offsets == list(range(999))
-        assert sorted(told) == [-1, *range(999)]
+        assert sorted(reported) == [-1, *range(999)]
         counted = producer.statistics()
     assert counted.batches_split > 5
     assert (counted.records_delivered, counted.records_failed, counted.buffered_bytes) == (999, 1, 0)

@@ -107,10 +107,10 @@ class Given:
                 await judging
         if request.acks == 0:
             return ProduceResponse()
-        told = [row for row in rows if row.index >= 0]
+        reported = [row for row in rows if row.index >= 0]
         topic = request.topic_data[0]
         response = ProduceResponse.Responses(
-            name=topic.name, topic_id=topic.topic_id, partition_responses=told
+            name=topic.name, topic_id=topic.topic_id, partition_responses=reported
         )
         return ProduceResponse(responses=[response])
 

@@ -72,7 +72,7 @@ def test_with_v2_a_commit_is_fatal(broker: str, request: pytest.FixtureRequest) 
 
 
 @pytest.mark.parametrize("broker", V2)
-def test_with_v2_a_producer_that_aborts_goes_on(broker: str, request: pytest.FixtureRequest) -> None:
+def test_with_v2_a_producer_that_aborts_continues(broker: str, request: pytest.FixtureRequest) -> None:
     bootstrap = request.getfixturevalue(broker)
     producer, topic = timed_out(bootstrap)
     with producer:

@@ -73,13 +73,13 @@ async function main() {
     const resource = { type: ConfigResourceTypes.TOPIC, name: topic }
     const configEntries = [{ name: 'retention.ms', value: '1000000' }]
     await admin.alterConfigs({ resources: [{ ...resource, configEntries }] })
-    const told = await admin.describeConfigs({ resources: [{ ...resource, configNames: ['retention.ms'] }] })
-    expect(told.resources[0].configEntries[0].configValue, '1000000')
+    const found = await admin.describeConfigs({ resources: [{ ...resource, configNames: ['retention.ms'] }] })
+    expect(found.resources[0].configEntries[0].configValue, '1000000')
   })
   await attempt('group: join, consume, commit, leave', () => consume(12))
   await attempt('group: offsets', async () => {
-    const told = await admin.fetchOffsets({ groupId: 'kafkajs', topics: [topic] })
-    expect(told[0].partitions[0].offset, '12')
+    const found = await admin.fetchOffsets({ groupId: 'kafkajs', topics: [topic] })
+    expect(found[0].partitions[0].offset, '12')
   })
   await attempt('delete records', () =>
     admin.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: '5' }] }))

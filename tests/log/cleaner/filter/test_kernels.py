@@ -48,7 +48,7 @@ def test_both_ways_hash_alike(key: bytes, secret: tuple[int, int]) -> None:
     assert compiled.siphash(key, *secret) == interpreted.siphash(key, *secret)
 
 
-def test_rows_tell_what_is_in_the_records(kernel: ModuleType) -> None:
+def test_rows_report_what_is_in_the_records(kernel: ModuleType) -> None:
     records = [
         Record(100, 5000, b"a", b"1"),
         Record(103, 4000, b"b", None),
@@ -121,7 +121,7 @@ def test_a_map_that_could_fill_up_is_refused(kernel: ModuleType) -> None:
 
 @either
 @given(data=st.data())
-def test_damaged_records_are_told_and_never_read_past_their_end(
+def test_damaged_records_are_reported_and_never_read_past_their_end(
     kernel: ModuleType, data: st.DataObject
 ) -> None:
     count = data.draw(st.integers(1, 4))

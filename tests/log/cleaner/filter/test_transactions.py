@@ -7,7 +7,7 @@ from odradek.records.control import ControlType
 ABORT, COMMIT = ControlType.ABORT, ControlType.COMMIT
 
 
-def test_batches_of_an_aborted_transaction_are_told_from_others() -> None:
+def test_batches_of_an_aborted_transaction_are_distinguished_from_others() -> None:
     transactions = CleanedTransactions([AbortedTxn(7, 10, 20, 21)])
 
     assert not transactions.is_aborted(7, 9)

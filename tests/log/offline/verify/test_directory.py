@@ -196,7 +196,7 @@ def test_checkpoints_may_name_a_partition_that_was_just_deleted(healthy: Path, t
     assert {found.problem for found in findings(directory)} == {"orders-1: there is no such partition here"}
 
 
-def test_damage_is_told_with_the_byte_where_its_batch_begins(healthy: Path, tmp_path: Path) -> None:
+def test_damage_is_reported_with_the_byte_where_its_batch_begins(healthy: Path, tmp_path: Path) -> None:
     directory = Path(shutil.copytree(healthy, tmp_path / "data"))
     log = min((directory / "orders-0").glob("*.log"))
     content = bytearray(log.read_bytes())

@@ -88,7 +88,7 @@ def test_a_log_with_batches_out_of_order_is_damaged_at_the_second(tmp_path: Path
     assert [(one.position, one.kind) for one in found if one.kind is Kind.BATCH] == [(size, Kind.BATCH)]
 
 
-def test_a_checkpoint_that_disagrees_with_the_batches_is_told_once(tmp_path: Path) -> None:
+def test_a_checkpoint_that_disagrees_with_the_batches_is_reported_once(tmp_path: Path) -> None:
     log = open_log(tmp_path / "orders-0")
     fill(log, 5, leader_epoch=4)
     log.close(NOW_MS)

@@ -87,7 +87,7 @@ def test_records_that_go_before_they_are_read_stop_a_pipeline_or_are_passed(runn
 
 
 @pytest.mark.long
-def test_a_topic_that_was_made_anew_stops_a_pipeline_or_is_read_from_its_first_record(
+def test_a_topic_that_was_created_again_stops_a_pipeline_or_is_read_from_its_first_record(
     runner, write, librdkafka, topic
 ):
     librdkafka.produce(topic, orders(range(10)))

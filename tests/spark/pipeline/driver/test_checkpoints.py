@@ -55,7 +55,7 @@ def refusal(runner, text: str) -> str:
     return refused.value.sentence
 
 
-def test_changes_that_keep_the_state_go_on_and_others_are_refused(runner, text):
+def test_changes_that_keep_the_state_continue_and_others_are_refused(runner, text):
     runner.write("totals.yaml", text)
     runner.run("totals.yaml")
 

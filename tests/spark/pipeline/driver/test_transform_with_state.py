@@ -66,7 +66,7 @@ def rocksdb(spark):
 
 
 @pytest.mark.long
-def test_state_of_ones_own_goes_on_in_the_next_run(runner, rocksdb, bootstrap, topic):
+def test_state_of_ones_own_continues_in_the_next_run(runner, rocksdb, bootstrap, topic):
     librdkafka = Librdkafka(bootstrap)
     librdkafka.create_topic(topic)
     text = PIPELINE.format(bootstrap=bootstrap, topic=topic)

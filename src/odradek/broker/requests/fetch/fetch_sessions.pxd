@@ -19,7 +19,7 @@ cdef class FetchPartition:
     cdef readonly long long follower_start_offset
     cdef readonly long long max_bytes
     cdef public Partition replica
-    cdef readonly bint is_told
+    cdef readonly bint was_returned
     cdef readonly long long high_watermark
     cdef readonly long long last_stable_offset
     cdef readonly long long log_start_offset

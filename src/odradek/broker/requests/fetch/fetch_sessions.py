@@ -50,7 +50,7 @@ class FetchPartition:
         "fetch_offset",
         "follower_start_offset",
         "high_watermark",
-        "is_told",
+        "was_returned",
         "last_fetched_epoch",
         "last_stable_offset",
         "log_start_offset",
@@ -68,7 +68,7 @@ class FetchPartition:
         self.topic_id = topic_id
         self.partition = asked.partition
         self.replica = None
-        self.is_told = False
+        self.was_returned = False
         self.high_watermark = -1
         self.last_stable_offset = -1
         self.log_start_offset = -1
@@ -89,7 +89,7 @@ class FetchPartition:
         has_error = row.error_code != 0
         has_changed = (
             has_error
-            or not self.is_told
+            or not self.was_returned
             or high_watermark != self.high_watermark
             or last_stable_offset != self.last_stable_offset
             or log_start_offset != self.log_start_offset
@@ -98,7 +98,7 @@ class FetchPartition:
             or row.preferred_read_replica >= 0
         )
         # After an error the partition is included again, whatever its offsets are.
-        self.is_told = not has_error
+        self.was_returned = not has_error
         self.high_watermark = high_watermark
         self.last_stable_offset = last_stable_offset
         self.log_start_offset = log_start_offset

@@ -4,8 +4,8 @@
       ^                                          |
       +--- rebalance, other topics, lost ---------+
 
-The consumer implements `GroupOwner`, which is told which partitions are revoked and assigned; that may be
-slow, since it calls rebalance listeners.
+The consumer implements `GroupOwner`, which is notified of revoked and assigned partitions; that may be slow,
+since it calls rebalance listeners.
 """
 
 from __future__ import annotations

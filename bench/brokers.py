@@ -1,8 +1,8 @@
 """The brokers that are compared, each as a process of its own: odradek as shipped, and Apache Kafka 4.3.1.
 
 Both run with their defaults, but for two: the files of a deleted topic go soon, so that the next run finds an
-empty disk, and whoever stands still while another is measured is not taken for dead. Kafka's heap is what
-Kafka's own start script gives it. The bare loop of `broker/floor.py` can run beside them, to show what the
+empty disk, and a broker that is stopped while another is measured is not taken for dead. Kafka's heap is
+that of its own start script. The bare loop of `broker/bare_loop.py` can run beside them, to show what the
 machine and the clients take by themselves.
 """
 
@@ -27,14 +27,14 @@ from processes import free_port, precise_cpu_seconds, resident_bytes, stop, wait
 from wire import ask
 
 PEERS = Path(__file__).resolve().parent / "peers"
-FLOOR = Path(__file__).resolve().parent / "broker" / "floor.py"
+BARE_LOOP = Path(__file__).resolve().parent / "broker" / "bare_loop.py"
 HOST = "127.0.0.1"
 HEAP = {"KAFKA_HEAP_OPTS": "-Xmx1G -Xms1G"}
 DELETE_SOON = "log.segment.delete.delay.ms=250"
 LIVE_LONG = {"odradek": "zookeeper.session.timeout.ms=60000", "Kafka": "broker.session.timeout.ms=60000"}
 START_SECONDS = 60
 SETTLE_SECONDS = 0.3
-"""Whoever stood still catches up with its timers before it is measured."""
+"""A process that was stopped runs its due timers before it is measured."""
 
 
 class Broker:
@@ -102,7 +102,7 @@ class Broker:
             self._process = None
 
     def hold(self) -> None:
-        """Stand still: not a thread of it runs until `release`."""
+        """Stop all of its threads until `release` (SIGSTOP)."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def release(self) -> None:
@@ -177,7 +177,7 @@ class BareLoop(Broker):
 
     def __init__(self, directory: Path, partitions: int = 1) -> None:
         super().__init__(directory)
-        self.command = [sys.executable, str(FLOOR), str(self.port), str(directory), str(partitions)]
+        self.command = [sys.executable, str(BARE_LOOP), str(self.port), str(directory), str(partitions)]
 
     def create_topic(self, topic: str, partitions: int = 1) -> None:
         """Nothing to do."""
@@ -188,7 +188,7 @@ class BareLoop(Broker):
 
 @contextmanager
 def held(brokers: Iterable[Broker]) -> Iterator[None]:
-    """Let these stand still, for as long as another is measured.
+    """Stop these while another one is measured.
 
     A JVM that nobody asks for anything still takes a few hundredths of a core, in bursts; two cores are too
     few to measure something else beside it.

@@ -85,7 +85,7 @@ def grouped_bars(
     goal: Goal | None = None,
     is_logarithmic: bool = False,
 ) -> None:
-    """Bars side by side, one colour for each contestant, with the figures above them."""
+    """Bars side by side, one colour for each candidate, with the figures above them."""
     figure, axis = plt.subplots(figsize=(WIDTH_INCHES, 4))
     width = 0.8 / len(series)
     for number, (who, values) in enumerate(series.items()):

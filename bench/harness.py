@@ -1,6 +1,6 @@
 """Times several implementations of one task side by side: alternating rounds, medians, ratios to ours.
 
-Alternating means that a slow second of the machine hits all contestants alike; a ratio of medians survives
+Alternating means that a slow second of the machine hits all candidates alike; a ratio of medians survives
 what absolute figures do not. Run alone: the machine has two cores.
 """
 
@@ -21,12 +21,12 @@ from progress import ProgressLine
 ROUND_SECONDS = 0.2
 FEWEST_FOR_QUARTILES = 4
 
-Contestant = TypeVar("Contestant")
+Candidate = TypeVar("Candidate")
 
 
-def alternate(contestants: Sequence[Contestant], round_number: int) -> list[Contestant]:
-    """The order of one round: every other one is reversed, so that no contestant is always first."""
-    return list(contestants) if round_number % 2 == 0 else list(reversed(contestants))
+def alternate(candidates: Sequence[Candidate], round_number: int) -> list[Candidate]:
+    """The order of one round: every other one is reversed, so that no candidate is always first."""
+    return list(candidates) if round_number % 2 == 0 else list(reversed(candidates))
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class Measured:
-    """Seconds per call of one contestant over all rounds."""
+    """Seconds per call of one candidate over all rounds."""
 
     name: str
     seconds: tuple[float, ...]
@@ -85,14 +85,14 @@ def _time(call: Callable[[], object], calls: int) -> float:
     return time.perf_counter() - started
 
 
-def measure(contestants: Mapping[str, Callable[[], object]], rounds: int = 9) -> list[Measured]:
-    """Seconds per call of each contestant, in alternating rounds."""
-    calls = {name: _calls_per_round(call) for name, call in contestants.items()}
-    seconds: dict[str, list[float]] = {name: [] for name in contestants}
-    with ProgressLine(" / ".join(contestants), rounds) as progress:
+def measure(candidates: Mapping[str, Callable[[], object]], rounds: int = 9) -> list[Measured]:
+    """Seconds per call of each candidate, in alternating rounds."""
+    calls = {name: _calls_per_round(call) for name, call in candidates.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in candidates}
+    with ProgressLine(" / ".join(candidates), rounds) as progress:
         for number in range(rounds):
             progress.begin(f"round {number + 1}")
-            for name, call in contestants.items():
+            for name, call in candidates.items():
                 gc.collect()
                 seconds[name].append(_time(call, calls[name]) / calls[name])
             progress.done()
@@ -108,7 +108,7 @@ class Report:
             self.table.add_column(column, justify="left" if column in ("what", "who") else "right")
 
     def add(self, what: str, measured: list[Measured], items: int = 1, unit: str = "calls") -> None:
-        """One group of rows; `items` is how many `unit`s a call handles. The first contestant is ours."""
+        """One group of rows; `items` is how many `unit`s a call handles. The first candidate is ours."""
         ours = measured[0].median
         for index, row in enumerate(measured):
             self.table.add_row(

@@ -1,6 +1,6 @@
 """What 10,000 idle connections cost, ours beside Apache Kafka's: memory added, and a record's round trip.
 
-Every connection asks for ApiVersions once, as a client does, and then says nothing more. They come from
+Every connection asks for ApiVersions once, as a client does, and then sends nothing more. They come from
 several source addresses, so that ports do not run short. Fewer are opened where the process may not have so
 many files, and the table says how many there were. In every round each broker's round trips are measured
 without them, with them, and without them again, while the other broker stands still; the ratio of a round is
@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from broker.latency import TOPIC as LATENCY_TOPIC
 from broker.latency import RoundTrips, percentiles
-from broker.setting import Part, Setting, main
+from broker.run_setup import Part, RunSetup, main
 from brokers import Broker, held
 from charts import Goal, grouped_bars
 from harness import Figures, alternate
@@ -41,13 +41,13 @@ HOLDS_RATIO = 1.25
 """A round trip holds when its median grows by no more than that."""
 
 
-def measure(setting: Setting, brokers: tuple[Broker, ...]) -> Outcome:
-    wanted = QUICK_CONNECTIONS if setting.is_quick else CONNECTIONS
+def measure(setup: RunSetup, brokers: tuple[Broker, ...]) -> Outcome:
+    wanted = QUICK_CONNECTIONS if setup.is_quick else CONNECTIONS
     count = min(wanted, allow_many_files() - FILES_TO_SPARE)
-    sends = QUICK_SENDS if setting.is_quick else SENDS
+    sends = QUICK_SENDS if setup.is_quick else SENDS
     rounds: dict[str, list[Outcome]] = {broker.name: [] for broker in brokers}
-    with ProgressLine(TITLE, len(brokers) * setting.rounds) as progress:
-        for number in range(setting.rounds):
+    with ProgressLine(TITLE, len(brokers) * setup.rounds) as progress:
+        for number in range(setup.rounds):
             for broker in alternate(brokers, number):
                 with held(other for other in brokers if other is not broker):
                     rounds[broker.name].append(_measure(broker, count, sends, progress))

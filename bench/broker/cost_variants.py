@@ -137,7 +137,7 @@ def begin_transaction(server: BrokerServer, topic: str) -> Partition:
 
 
 def authorizer_with_acls() -> AclAuthorizer:
-    """Allows everybody each topic of the bench by one of very many ACLs."""
+    """Allows everything each topic of the bench by one of very many ACLs."""
 
     def entry(principal: str) -> tuple[AccessControlEntry, ...]:
         return (AccessControlEntry(principal, "*", AclOperation.ALL, AclPermissionType.ALLOW),)

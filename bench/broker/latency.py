@@ -1,9 +1,9 @@
 """The round trip of one record, ours beside Apache Kafka's: confluent-kafka, linger 0, acks 1.
 
-A turn sends a block of single records to each contestant in every possible order, so that a noisy second of
-the machine hits all of them and nobody always comes after the same one; the others stand still meanwhile.
+A turn sends a block of single records to each candidate in every possible order, so that a noisy second of
+the machine hits all of them and none always comes after the same one; the others are stopped meanwhile.
 Percentiles are taken turn by turn: their median and spread say how far a tail may be trusted, which one
-number over everything does not. Beside the brokers runs the bare loop of `floor.py`: its tail is the
+number over everything does not. Beside the brokers runs the bare loop of `bare_loop.py`: its tail is the
 machine's and the client's own.
 
 Everybody first serves 100,000 single requests: a JVM that had served 50,000 still had three times the p99 of
@@ -31,13 +31,13 @@ from pathlib import Path
 from confluent_kafka import KafkaError, Message, Producer
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from broker.setting import Part, Setting, main
+from broker.run_setup import Part, RunSetup, main
 from brokers import BareLoop, Broker, held, running
 from charts import curves
 from harness import Figures, alternate
 from progress import ProgressLine
+from quiet_host import PAUSE_MS, can_keep_awake, pauses_ms, processors_awake, stolen_ticks
 from results import Outcome, markdown_table, verdict
-from stillness import PAUSE_MS, can_keep_awake, pauses_ms, processors_awake, stolen_ticks
 
 TITLE = "latency"
 TOPIC = "latency"
@@ -49,7 +49,7 @@ WARM_UP_REQUESTS_AT_ONCE = 100
 WARM_UP_BLOCKS = 2
 WATCH_SECONDS = 0.5
 SENDS_PER_SETTLING_ONE = 10
-"""A block begins with a tenth of its sends, not measured: whoever stood still is out of the caches."""
+"""A block begins with a tenth of its sends, not measured: a process that was stopped has left the caches."""
 PERCENTILES = (50, 75, 90, 95, 99, 99.5, 99.9)
 PERCENTILES = (50, 99, 99.9)
 VALUE = b"x" * 100
@@ -127,30 +127,30 @@ def percentiles(times: list[float]) -> dict[str, float]:
 
 
 class Contest:
-    """Contestants with a client each, warmed, then measured turn by turn."""
+    """Candidates with a client each, warmed, then measured turn by turn."""
 
-    def __init__(self, contestants: tuple[Broker, ...], sends: int, progress: ProgressLine) -> None:
-        self._contestants = contestants
+    def __init__(self, candidates: tuple[Broker, ...], sends: int, progress: ProgressLine) -> None:
+        self._candidates = candidates
         self._sends = sends
         self._progress = progress
-        for one in contestants:
+        for one in candidates:
             one.create_topic(TOPIC)
-        self._clients = {one.name: RoundTrips(one) for one in contestants}
+        self._clients = {one.name: RoundTrips(one) for one in candidates}
         self.disturbed_pieces = 0
 
     def warm_up(self, requests: int) -> None:
-        """Bring everybody to the speed that they keep: above all, the JVM compiles."""
-        for one in self._contestants:
+        """Warm up all candidates: above all, the JVM compiles."""
+        for one in self._candidates:
             self._progress.begin(f"warming {one.name}")
             warm_up(one, requests)
         for _ in range(WARM_UP_BLOCKS):
-            for one in self._contestants:
+            for one in self._candidates:
                 self._block(one, "warming")
 
     def turn(self) -> dict[str, dict[str, float]]:
         """A block to each in every order; the percentiles of each."""
-        times: dict[str, list[float]] = {one.name: [] for one in self._contestants}
-        for order in permutations(self._contestants):
+        times: dict[str, list[float]] = {one.name: [] for one in self._candidates}
+        for order in permutations(self._candidates):
             for one in order:
                 times[one.name] += self._block(one, f"{self._sends} round trips to")
         return {name: percentiles(measured) for name, measured in times.items()}
@@ -158,7 +158,7 @@ class Contest:
     def _block(self, one: Broker, what: str) -> list[float]:
         self._progress.begin(f"{what} {one.name}")
         client = self._clients[one.name]
-        with held(other for other in self._contestants if other is not one):
+        with held(other for other in self._candidates if other is not one):
             client.block(self._sends // SENDS_PER_SETTLING_ONE)
             pieces = [self._undisturbed(client) for _ in range(PIECES_PER_BLOCK)]
         self._progress.done()
@@ -175,31 +175,31 @@ class Contest:
         return times
 
     def close(self) -> None:
-        for one in self._contestants:
+        for one in self._candidates:
             self._clients[one.name].close()
             one.delete_topic(TOPIC)
 
 
-def measure(setting: Setting, brokers: tuple[Broker, ...]) -> Outcome:
-    with running(BareLoop, directory=setting.directory / "bare loop") as bare_loops:
-        return _measure(setting, (*brokers, *bare_loops))
+def measure(setup: RunSetup, brokers: tuple[Broker, ...]) -> Outcome:
+    with running(BareLoop, directory=setup.directory / "bare loop") as bare_loops:
+        return _measure(setup, (*brokers, *bare_loops))
 
 
-def _measure(setting: Setting, contestants: tuple[Broker, ...]) -> Outcome:
-    sends = QUICK_SENDS_PER_BLOCK if setting.is_quick else SENDS_PER_BLOCK
-    warm_up_requests = QUICK_WARM_UP_REQUESTS if setting.is_quick else WARM_UP_REQUESTS
-    turns = TURNS_PER_ROUND * setting.rounds
-    blocks_per_turn = factorial(len(contestants))
+def _measure(setup: RunSetup, candidates: tuple[Broker, ...]) -> Outcome:
+    sends = QUICK_SENDS_PER_BLOCK if setup.is_quick else SENDS_PER_BLOCK
+    warm_up_requests = QUICK_WARM_UP_REQUESTS if setup.is_quick else WARM_UP_REQUESTS
+    turns = TURNS_PER_ROUND * setup.rounds
+    blocks_per_turn = factorial(len(candidates))
     measured: dict[str, list[dict[str, dict[str, float]]]] = {state: [] for state in _processor_states()}
     pauses = []
     with ProgressLine(
-        TITLE, (WARM_UP_BLOCKS + turns * len(measured) * blocks_per_turn) * len(contestants)
+        TITLE, (WARM_UP_BLOCKS + turns * len(measured) * blocks_per_turn) * len(candidates)
     ) as progress:
-        contest = Contest(contestants, sends, progress)
+        contest = Contest(candidates, sends, progress)
         contest.warm_up(warm_up_requests)
         os.sync()  # what was written so far goes to the disk now, not while we measure
         for number in range(turns):
-            with held(contestants):
+            with held(candidates):
                 pauses += pauses_ms(WATCH_SECONDS)
             for state in alternate(tuple(measured), number):
                 with PROCESSOR_STATES[state]():
@@ -212,7 +212,7 @@ def _measure(setting: Setting, contestants: tuple[Broker, ...]) -> Outcome:
         "disturbed_pieces": contest.disturbed_pieces,
         "sends_per_piece": sends // PIECES_PER_BLOCK,
         "processor states": {
-            state: _by_contestant(turns_of_it, contestants) for state, turns_of_it in measured.items()
+            state: _by_candidate(turns_of_it, candidates) for state, turns_of_it in measured.items()
         },
         "pauses": {"per_second": len(pauses) * 1000 / watched_ms, "lost_share": sum(pauses) / watched_ms},
     }
@@ -222,10 +222,10 @@ def _processor_states() -> tuple[str, ...]:
     return tuple(PROCESSOR_STATES) if can_keep_awake() else (AS_IT_IS,)
 
 
-def _by_contestant(turns: list[dict[str, dict[str, float]]], contestants: tuple[Broker, ...]) -> Outcome:
+def _by_candidate(turns: list[dict[str, dict[str, float]]], candidates: tuple[Broker, ...]) -> Outcome:
     return {
         one.name: {str(percent): [turn[one.name][str(percent)] for turn in turns] for percent in PERCENTILES}
-        for one in contestants
+        for one in candidates
     }
 
 

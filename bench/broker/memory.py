@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from broker.load import Shape, consume, produce, write_payloads
-from broker.setting import Part, Setting, main
+from broker.run_setup import Part, RunSetup, main
 from brokers import Broker, Kafka, Odradek, running
 from charts import curves
 from progress import ProgressLine
@@ -35,11 +35,11 @@ FLAT_MB = 10
 KEPT_SAMPLES = 60
 
 
-def measure(setting: Setting, brokers: tuple[Broker, ...]) -> Outcome:
-    """Brokers of its own, since others have a past."""
-    idle_seconds = QUICK_IDLE_SECONDS if setting.is_quick else IDLE_SECONDS
-    load_seconds = QUICK_LOAD_SECONDS if setting.is_quick else LOAD_SECONDS
-    place = setting.directory / TITLE
+def measure(setup: RunSetup, brokers: tuple[Broker, ...]) -> Outcome:
+    """Brokers of its own, since used ones differ."""
+    idle_seconds = QUICK_IDLE_SECONDS if setup.is_quick else IDLE_SECONDS
+    load_seconds = QUICK_LOAD_SECONDS if setup.is_quick else LOAD_SECONDS
+    place = setup.directory / TITLE
     with running(Odradek, Kafka, directory=place) as fresh, ProgressLine(TITLE, 1 + len(fresh)) as progress:
         progress.begin(f"both idle for {idle_seconds} s")
         time.sleep(idle_seconds)
@@ -48,15 +48,15 @@ def measure(setting: Setting, brokers: tuple[Broker, ...]) -> Outcome:
         loaded = {}
         for broker in fresh:
             progress.begin(f"{broker.name} under load for {load_seconds} s")
-            loaded[broker.name] = _under_load(broker, setting, load_seconds)
+            loaded[broker.name] = _under_load(broker, setup, load_seconds)
             progress.done()
     return {"idle_seconds": idle_seconds, "idle_mb": idle, "load_mb": loaded}
 
 
-def _under_load(broker: Broker, setting: Setting, load_seconds: int) -> list[float]:
+def _under_load(broker: Broker, setup: RunSetup, load_seconds: int) -> list[float]:
     """Resident megabytes over the time of the load, evenly spaced."""
     records = RECORDS_PER_SECOND * load_seconds
-    payloads = write_payloads(setting.directory, SHAPE.record_bytes)
+    payloads = write_payloads(setup.directory, SHAPE.record_bytes)
     broker.create_topic(TOPIC, SHAPE.partitions)
     samples: list[float] = []
     ended = threading.Event()

@@ -79,7 +79,7 @@ VARIANT_LOADS = LOADS[:3]
 class NoConnection:
     """Stands where a handler expects the connection that a request came by."""
 
-    peer = "nobody"
+    peer = "none"
     host = "127.0.0.1"
     state: Any = None
     is_closed = False
@@ -154,7 +154,7 @@ def least_of_both(
     return least[0], least[1]
 
 
-class AnswerIsLate(Exception):
+class ResponseIsLate(Exception):
     """A fetch went to a thread, because the kernel had taken pages of the log away: there is no figure."""
 
 
@@ -165,7 +165,7 @@ def again_if_late(row: Callable[..., list[str]]) -> Callable[..., list[str]]:
         for _ in range(ATTEMPTS - 1):
             try:
                 return row(costs, *loads)
-            except AnswerIsLate:
+            except ResponseIsLate:
                 costs.forget_answers()
         return row(costs, *loads)
 
@@ -357,7 +357,7 @@ class Costs:
 
     def _next_answer(self) -> Any:
         if not self._answers:
-            raise AnswerIsLate
+            raise ResponseIsLate
         return self._answers.pop()
 
     @again_if_late

@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from broker import connections, latency, memory, shipped, startup, throughput
-from broker.setting import main
+from broker.run_setup import main
 
 PARTS = (shipped, throughput, latency, connections, startup, memory)
 

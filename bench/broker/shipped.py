@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from broker.setting import Part, Setting, main
+from broker.run_setup import Part, RunSetup, main
 from brokers import Broker
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api_key import ApiKey
@@ -74,7 +74,7 @@ def answer_to(broker: Broker, batch: bytes) -> str:
             return code.name
 
 
-def measure(setting: Setting, brokers: tuple[Broker, ...]) -> Outcome:
+def measure(setup: RunSetup, brokers: tuple[Broker, ...]) -> Outcome:
     answers = {}
     for broker in brokers:
         broker.create_topic(TOPIC)

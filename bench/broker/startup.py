@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from broker.setting import Part, Setting, main
+from broker.run_setup import Part, RunSetup, main
 from brokers import START_SECONDS, Broker, Kafka, Odradek
 from charts import Goal, grouped_bars
 from harness import Figures, alternate
@@ -37,22 +37,22 @@ def seconds_until_ready(broker: Broker) -> float:
     return time.perf_counter() - started
 
 
-def measure(setting: Setting, brokers: tuple[Broker, ...]) -> Outcome:
+def measure(setup: RunSetup, brokers: tuple[Broker, ...]) -> Outcome:
     """Brokers of its own, started again and again."""
-    contestants: tuple[Broker, ...] = (
-        Odradek(setting.directory / "startup-odradek"),
-        Kafka(setting.directory / "startup-kafka"),
+    candidates: tuple[Broker, ...] = (
+        Odradek(setup.directory / "startup-odradek"),
+        Kafka(setup.directory / "startup-kafka"),
     )
     seconds: dict[str, list[float]] = {name: [] for name in ("odradek", "Kafka", FIRST_START)}
-    with ProgressLine(TITLE, setting.rounds * len(contestants)) as progress:
-        for broker in contestants:
+    with ProgressLine(TITLE, setup.rounds * len(candidates)) as progress:
+        for broker in candidates:
             progress.begin(f"preparing {broker.name}")
             broker.start()
             broker.stop()
-        for number in range(setting.rounds):
+        for number in range(setup.rounds):
             progress.begin("odradek on an empty directory")
-            seconds[FIRST_START].append(_first_start(contestants[0]))
-            for broker in alternate(contestants, number):
+            seconds[FIRST_START].append(_first_start(candidates[0]))
+            for broker in alternate(candidates, number):
                 progress.begin(f"starting {broker.name}")
                 seconds[broker.name].append(seconds_until_ready(broker))
                 broker.stop()

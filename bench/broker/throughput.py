@@ -1,8 +1,8 @@
 """Throughput and broker CPU per gigabyte, ours beside Apache Kafka's and a bare loop: same clients, one run.
 
-Every row is one shape of records and batches. A round sends the same records to each contestant in turn, in
+Every row is one shape of records and batches. A round sends the same records to each candidate in turn, in
 changing order, into a topic of its own that is deleted afterwards; the topics of the last round are then read
-by a consumer, thrice as often. Nobody pays for another: the others stand still while one is measured, and
+by a consumer, thrice as often. The others are stopped while one is measured, and
 when a run begins, nothing is left to be written to the disk, and what is read stays in memory. A gigabyte
 is 10**9 bytes of record values before compression. CPU is that of the broker's process with all its threads,
 from before the client starts until it has ended.
@@ -21,16 +21,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from broker.load import Shape, consume, produce, write_payloads
-from broker.setting import Part, Setting, main
+from broker.run_setup import Part, RunSetup, main
 from brokers import BareLoop, Broker, held, running
 from charts import Goal, Ratios, ratio_panels
 from harness import Figures, alternate
-from kept_pages import kept_in_memory
+from locked_pages import locked_in_memory
 from progress import ProgressLine
 from results import GB, MB, Outcome, geometric_mean, markdown_table, verdict
 
 TITLE = "throughput"
-FLOOR = BareLoop.name
+BARE_LOOP = BareLoop.name
 RECORDS = {100: 1_500_000, 1000: 300_000}
 QUICK_RECORDS = {100: 200_000, 1000: 40_000}
 BATCHES = ((16 * 1024, 5), (64 * 1024, 10))
@@ -54,17 +54,17 @@ MEAN_GOAL = 1.05
 class Rows:
     """Measures row after row on warm brokers."""
 
-    def __init__(self, setting: Setting, brokers: tuple[Broker, ...], progress: ProgressLine) -> None:
-        self.setting = setting
+    def __init__(self, setup: RunSetup, brokers: tuple[Broker, ...], progress: ProgressLine) -> None:
+        self.setup = setup
         self.brokers = brokers
         self.progress = progress
-        self.records = QUICK_RECORDS if setting.is_quick else RECORDS
-        self.payloads = {size: write_payloads(setting.directory, size) for size in self.records}
+        self.records = QUICK_RECORDS if setup.is_quick else RECORDS
+        self.payloads = {size: write_payloads(setup.directory, size) for size in self.records}
         self._topics = 0
 
     def warm_up(self) -> None:
         """Bring every broker to the speed it keeps: the JVM compiles, the page cache fills."""
-        for shape in WARM_UP_SHAPES[:1] if self.setting.is_quick else WARM_UP_SHAPES:
+        for shape in WARM_UP_SHAPES[:1] if self.setup.is_quick else WARM_UP_SHAPES:
             for broker in self.brokers:
                 self.progress.begin(f"warming {broker.name}: {shape.name}")
                 topic, _ = self.produce_to(broker, shape)
@@ -73,11 +73,11 @@ class Rows:
                 self.progress.done()
 
     def measure(self, shape: Shape) -> Outcome:
-        produced: Outcome = {name: {"rate": [], "cpu": []} for name in (*self.names, FLOOR)}
+        produced: Outcome = {name: {"rate": [], "cpu": []} for name in (*self.names, BARE_LOOP)}
         consumed: Outcome = {name: {"rate": [], "cpu": []} for name in self.names}
         topics: dict[str, str] = {}
-        self.setting.renew_memory()
-        for number in range(self.setting.rounds):
+        self.setup.renew_memory()
+        for number in range(self.setup.rounds):
             for broker in alternate(self.brokers, number):
                 self.progress.begin(f"produce to {broker.name}: {shape.name}")
                 if broker.name in topics:
@@ -85,10 +85,10 @@ class Rows:
                 topics[broker.name], figures = self.produce_to(broker, shape)
                 _note(produced[broker.name], figures)
                 self.progress.done()
-            self.progress.begin(f"{FLOOR}: {shape.name}")
-            _note(produced[FLOOR], self.floor(shape))
+            self.progress.begin(f"{BARE_LOOP}: {shape.name}")
+            _note(produced[BARE_LOOP], self.bare_loop(shape))
             self.progress.done()
-        for number in range(self.setting.rounds * READS_PER_ROUND):
+        for number in range(self.setup.rounds * READS_PER_ROUND):
             for broker in alternate(self.brokers, number):
                 self.progress.begin(f"consume from {broker.name}: {shape.name}")
                 _note(consumed[broker.name], self.consume_from(broker, topics[broker.name], shape))
@@ -110,13 +110,13 @@ class Rows:
 
     def consume_from(self, broker: Broker, topic: str, shape: Shape) -> tuple[float, float]:
         count = self.records[shape.record_bytes]
-        with kept_in_memory(broker.directory.glob(f"**/{topic}-*/*")):
+        with locked_in_memory(broker.directory.glob(f"**/{topic}-*/*")):
             run = partial(consume, broker.bootstrap, topic, shape.partitions, count)
             return self._timed(shape, broker, run)
 
-    def floor(self, shape: Shape) -> tuple[float, float]:
+    def bare_loop(self, shape: Shape) -> tuple[float, float]:
         """The same requests to the bare loop, in a fresh process."""
-        place = self.setting.directory / "floor"
+        place = self.setup.directory / "floor"
         with running(lambda directory: BareLoop(directory, shape.partitions), directory=place) as (loop,):
             return self._timed(shape, loop, partial(self._produce, loop.port, "floor", shape))
 
@@ -144,18 +144,18 @@ def _note(kept: Outcome, figures: tuple[float, float]) -> None:
     kept["cpu"].append(figures[1])
 
 
-def measure(setting: Setting, brokers: tuple[Broker, ...]) -> Outcome:
-    shapes = QUICK_SHAPES if setting.is_quick else SHAPES
-    return {"rows": measure_shapes(setting, brokers, shapes), "rounds": setting.rounds}
+def measure(setup: RunSetup, brokers: tuple[Broker, ...]) -> Outcome:
+    shapes = QUICK_SHAPES if setup.is_quick else SHAPES
+    return {"rows": measure_shapes(setup, brokers, shapes), "rounds": setup.rounds}
 
 
-def measure_shapes(setting: Setting, brokers: tuple[Broker, ...], shapes: list[Shape]) -> list[Outcome]:
+def measure_shapes(setup: RunSetup, brokers: tuple[Broker, ...], shapes: list[Shape]) -> list[Outcome]:
     """A row for each shape, on brokers that are warmed first."""
-    warm_ups = 1 if setting.is_quick else len(WARM_UP_SHAPES)
+    warm_ups = 1 if setup.is_quick else len(WARM_UP_SHAPES)
     runs_per_round = len(brokers) * (1 + READS_PER_ROUND) + 1
-    steps = warm_ups * len(brokers) + len(shapes) * setting.rounds * runs_per_round
+    steps = warm_ups * len(brokers) + len(shapes) * setup.rounds * runs_per_round
     with ProgressLine(TITLE, steps) as progress:
-        rows = Rows(setting, brokers, progress)
+        rows = Rows(setup, brokers, progress)
         rows.warm_up()
         return [rows.measure(shape) for shape in shapes]
 
@@ -175,8 +175,8 @@ class Line:
     def figures(self, who: str, what: str) -> Figures:
         return Figures(tuple(self._measured[who][what]))
 
-    def over_floor(self) -> Figures:
-        return self.figures("odradek", "cpu").over(self.figures(FLOOR, "cpu"))
+    def over_bare_loop(self) -> Figures:
+        return self.figures("odradek", "cpu").over(self.figures(BARE_LOOP, "cpu"))
 
     def cells(self) -> list[str]:
         rates = [f"{self.figures(who, 'rate').median:,.0f}" for who in ("odradek", "Kafka")]
@@ -185,7 +185,7 @@ class Line:
         return [self.name, *rates, f"{self.ratio.median:.2f} ± {self.ratio.spread:.2f}", *cpus, cpu_ratio]
 
     def floor_cells(self) -> list[str]:
-        return [f"{self.figures(FLOOR, 'cpu').median:.2f}", f"{self.over_floor().median:.2f}"]
+        return [f"{self.figures(BARE_LOOP, 'cpu').median:.2f}", f"{self.over_bare_loop().median:.2f}"]
 
 
 COLUMNS = ["records, batches", "odradek MB/s", "Kafka MB/s", "ratio", "odradek s/GB", "Kafka s/GB", "ratio"]
@@ -197,7 +197,7 @@ def markdown(outcome: Outcome) -> str:
     rates, cpus, floors, reads, read_cpus = (
         [one.ratio.median for one in produced],
         [one.cpu_ratio.median for one in produced],
-        [one.over_floor().median for one in produced],
+        [one.over_bare_loop().median for one in produced],
         [one.ratio.median for one in consumed],
         [one.cpu_ratio.median for one in consumed],
     )
@@ -221,7 +221,7 @@ def _rounds_text(outcome: Outcome) -> str:
     """How many rounds the rows have, and which of them have more than the rest."""
     names: dict[int, list[str]] = {}
     for row in outcome["rows"]:
-        names.setdefault(len(row["produce"][FLOOR]["cpu"]), []).append(row["row"])
+        names.setdefault(len(row["produce"][BARE_LOOP]["cpu"]), []).append(row["row"])
     fewest = min(names)
     more = "".join(f", of {count}: {'; '.join(names[count])}" for count in sorted(names) if count > fewest)
     return f"{fewest} rounds{more}"
@@ -247,7 +247,7 @@ def _verdicts(produced: list[Line], consumed: list[Line]) -> list[str]:
         worst = max(one.cpu_ratio.median for one in rows)
         goal = f"CPU per GB ≤ {CPU_GOAL} of Kafka's in every {direction} row"
         lines.append(verdict(goal, worst <= CPU_GOAL, f"worst {worst:.2f}"))
-    worst = max(one.over_floor().median for one in produced)
+    worst = max(one.over_bare_loop().median for one in produced)
     goal = f"CPU per GB ≤ {FLOOR_GOAL} of the bare loop's"
     return [*lines, verdict(goal, worst <= FLOOR_GOAL, f"worst {worst:.2f}")]
 
@@ -262,7 +262,7 @@ def plot(outcome: Outcome, plots: Path) -> None:
             _panel("broker CPU per GB\nodradek / Kafka", cpus, Goal(CPU_GOAL, "goal: half of Kafka's")),
         ]
         if direction == "produce":
-            floors = [one.over_floor() for one in lines]
+            floors = [one.over_bare_loop() for one in lines]
             goal = Goal(FLOOR_GOAL, f"aim: {FLOOR_GOAL} of the bare loop")
             panels.append(_panel("broker CPU per GB\nodradek / bare loop", floors, goal))
         title = f"{direction}: odradek beside Apache Kafka 4.3.1, medians"

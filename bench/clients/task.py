@@ -64,7 +64,7 @@ class Stopwatch:
         return Measurement(records, self.seconds, self.cpu_seconds)
 
 
-class Contestant(Protocol):
+class ClientAdapter(Protocol):
     """A client library at its best settings. Every method is one run in a process of its own."""
 
     def produce(self, task: Task) -> Measurement:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import cast
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from clients.task import Contestant, Task
+from clients.task import ClientAdapter, Task
 
 if __name__ == "__main__":
-    contestant = cast(Contestant, import_module(f"clients.contestants.{sys.argv[1]}"))
+    adapter = cast(ClientAdapter, import_module(f"clients.adapters.{sys.argv[1]}"))
     task = Task(**json.loads(sys.argv[2]))
-    print(json.dumps(asdict(getattr(contestant, task.kind)(task))))
+    print(json.dumps(asdict(getattr(adapter, task.kind)(task))))

@@ -32,7 +32,7 @@ TIME_MS = 1_700_000_000_000
 SIZES = (150, 10_000)  # a batch of about 16 KiB, and one of about 1 MiB
 
 Columns = tuple[list[bytes | None], list[bytes | None], list[int]]
-Contestants = dict[str, Callable[[], object]]
+Candidates = dict[str, Callable[[], object]]
 
 
 def columns(count: int) -> Columns:
@@ -60,7 +60,7 @@ def peer_validate(peer: Any, batch: bytes) -> None:
     peer_walk(peer, batch)
 
 
-def against_peers(ours: Callable[[], object], theirs: Callable[[Any], object]) -> Contestants:
+def against_peers(ours: Callable[[], object], theirs: Callable[[Any], object]) -> Candidates:
     return {
         "odradek": ours,
         "aiokafka": lambda: theirs(aiokafka_records),
@@ -68,7 +68,7 @@ def against_peers(ours: Callable[[], object], theirs: Callable[[Any], object]) -
     }
 
 
-def contests(count: int) -> dict[str, Contestants]:
+def contests(count: int) -> dict[str, Candidates]:
     content = columns(count)
     keys, values, timestamps_ms = content
     batch = bytes(build_batch_from_columns(keys, values, timestamps_ms))
@@ -101,8 +101,8 @@ def contests(count: int) -> dict[str, Contestants]:
 def main(rounds: int) -> None:
     report = Report("Records: 8-byte keys, 100-byte values")
     for count in SIZES:
-        for what, contestants in contests(count).items():
-            report.add(f"{what}, {count} records", measure(contestants, rounds), count, "records")
+        for what, candidates in contests(count).items():
+            report.add(f"{what}, {count} records", measure(candidates, rounds), count, "records")
     report.show()
 
 

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from clusters import EMBEDDED, KAFKA, ON_ZOOKEEPER, cluster
 from confluent_kafka import ElectionType, KafkaException
 from confluent_kafka import TopicPartition as Partition
-from steady_producer import CLIENTS, longest_gap
+from paced_producer import CLIENTS, longest_gap
 
 from faults.cluster.brokers import Brokers, wait_for
 from progress import CONSOLE

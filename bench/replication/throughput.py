@@ -71,7 +71,7 @@ ROWS = [Row(size, partitions) for size in (100, 1000) for partitions in (1, 6)]
 
 @contextmanager
 def only(measured: Brokers, clusters: dict[str, Brokers]) -> Iterator[None]:
-    """The brokers of the other clusters stand still."""
+    """The brokers of the other clusters are stopped."""
     pids = [node.pid for one in clusters.values() if one is not measured for node in one.nodes.values()]
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)

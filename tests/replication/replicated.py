@@ -99,7 +99,7 @@ class Replicated:
             broker.services.replicas.on_brokers_changed()
 
     def elect(self, leader: int, isr: tuple[int, ...] | None = None, only: tuple[int, ...] = ()) -> None:
-        """Make a broker the leader, in the next leader epoch; all live brokers are notified, or `only` some."""
+        """Make a broker the leader, in the next leader epoch; all live brokers notice, or `only` some."""
         self.state = self.state._replace(
             leader_id=leader,
             leader_epoch=self.state.leader_epoch + 1,

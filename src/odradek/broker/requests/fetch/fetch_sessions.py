@@ -50,7 +50,6 @@ class FetchPartition:
         "fetch_offset",
         "follower_start_offset",
         "high_watermark",
-        "was_returned",
         "last_fetched_epoch",
         "last_stable_offset",
         "log_start_offset",
@@ -59,6 +58,7 @@ class FetchPartition:
         "replica",
         "topic",
         "topic_id",
+        "was_returned",
     )
 
     replica: Partition | None

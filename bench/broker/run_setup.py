@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from ballast import ballast
 from brokers import Broker, Kafka, Odradek, running
 from processes import allow_many_files
+from reserved_memory import reserved_memory
 from results import CACHE, PLOTS, RESULTS, Outcome, circumstances, load, save
 
 RESULT_FILE = "broker.json"
 
 
 @dataclass(frozen=True)
-class Setting:
+class RunSetup:
     """How a run is made, and where its outcome goes: a sanity check does not replace real figures."""
 
     directory: Path
@@ -34,7 +34,7 @@ class Part:
     """One comparison: functions that measure, print and plot it. Some need brokers of their own."""
 
     title: str
-    measure: Callable[[Setting, tuple[Broker, ...]], Outcome]
+    measure: Callable[[RunSetup, tuple[Broker, ...]], Outcome]
     markdown: Callable[[Outcome], str]
     plot: Callable[[Outcome, Path], None]
     shares_brokers: bool = True
@@ -51,27 +51,27 @@ def main(*parts: Part) -> None:
             report(part, load(results / RESULT_FILE)[part.title], plots)
         return
     allow_many_files()
-    memory = nullcontext(lambda: None) if options.quick else ballast()
+    memory = nullcontext(lambda: None) if options.quick else reserved_memory()
     with (
         memory as renew_memory,
         tempfile.TemporaryDirectory(dir=options.directory, prefix="odradek-bench-") as directory,
     ):
-        setting = Setting(Path(directory), options.rounds, options.quick, renew_memory)
-        for part, outcome in _measured(parts, setting):
+        setup = RunSetup(Path(directory), options.rounds, options.quick, renew_memory)
+        for part, outcome in _measured(parts, setup):
             keep(results / RESULT_FILE, part.title, outcome)
             report(part, outcome, plots)
 
 
-def _measured(parts: tuple[Part, ...], setting: Setting) -> Iterator[tuple[Part, Outcome]]:
+def _measured(parts: tuple[Part, ...], setup: RunSetup) -> Iterator[tuple[Part, Outcome]]:
     """The parts that share brokers first, then, when those are gone, the others."""
     sharing = [part for part in parts if part.shares_brokers]
     if sharing:
-        with running(Odradek, Kafka, directory=setting.directory) as brokers:
+        with running(Odradek, Kafka, directory=setup.directory) as brokers:
             for part in sharing:
-                yield part, part.measure(setting, brokers)
+                yield part, part.measure(setup, brokers)
     for part in parts:
         if not part.shares_brokers:
-            yield part, part.measure(setting, ())
+            yield part, part.measure(setup, ())
 
 
 def keep(path: Path, title: str, outcome: Outcome) -> None:

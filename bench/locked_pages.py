@@ -16,7 +16,7 @@ MAP_LOCKED = 0x2000
 
 
 @contextmanager
-def kept_in_memory(paths: Iterable[Path]) -> Iterator[None]:
+def locked_in_memory(paths: Iterable[Path]) -> Iterator[None]:
     """Within this context, all pages of these files are locked; without permission, only read once."""
     with ExitStack() as kept:
         for path in paths:

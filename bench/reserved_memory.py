@@ -26,7 +26,7 @@ MADV_NOHUGEPAGE = 15
 
 
 @contextmanager
-def ballast() -> Iterator[Callable[[], None]]:
+def reserved_memory() -> Iterator[Callable[[], None]]:
     """While it lasts, the kernel has `FREE_BYTES` of free memory that the host backs, if there is so much.
 
     Yields how to make it anew: in the course of minutes small pages are taken out of the pieces, and a broker
@@ -34,7 +34,7 @@ def ballast() -> Iterator[Callable[[], None]]:
     """
     wanted = 2 * FREE_BYTES
     if _available_bytes() < wanted + SPARE_BYTES:
-        print("Too little memory for ballast: figures may include what the host takes for giving memory.")
+        print("Too little memory to reserve: figures may include what the host takes for giving memory.")
         yield lambda: None
         return
     with mmap.mmap(-1, wanted, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:

@@ -4,7 +4,7 @@ A row is close if its CPU lies within its spread of half of Kafka's, on either s
 It gets further rounds on fresh, warm brokers, which are put together with the ones it has: none is left out.
 What is not close stays as it was measured, reached or missed.
 
-    python bench/broker/close_rows.py --rounds 10
+    python bench/broker/extra_rounds.py --rounds 10
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from broker import throughput
 from broker.load import Shape
-from broker.setting import RESULT_FILE, Part, Setting, main
+from broker.run_setup import RESULT_FILE, Part, RunSetup, main
 from broker.throughput import CPU_GOAL, DIRECTIONS, QUICK_SHAPES, SHAPES, Line
 from brokers import Broker
 from results import RESULTS, Outcome, load
@@ -48,10 +48,10 @@ def _joined(first: Outcome, second: Outcome) -> Outcome:
     }
 
 
-def measure(setting: Setting, brokers: tuple[Broker, ...]) -> Outcome:
+def measure(setup: RunSetup, brokers: tuple[Broker, ...]) -> Outcome:
     known = load(RESULTS / RESULT_FILE)[throughput.TITLE]
-    shapes = QUICK_SHAPES if setting.is_quick else close_shapes(known)
-    more = {row["row"]: row for row in throughput.measure_shapes(setting, brokers, shapes)}
+    shapes = QUICK_SHAPES if setup.is_quick else close_shapes(known)
+    more = {row["row"]: row for row in throughput.measure_shapes(setup, brokers, shapes)}
     rows = [together(row, more[row["row"]]) if row["row"] in more else row for row in known["rows"]]
     return known | {"rows": rows}
 

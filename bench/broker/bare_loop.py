@@ -4,7 +4,7 @@ It is no broker: no checks, no CRC, no offsets to trust, no indexes, no waiting.
 has (at most as much as our broker takes at once), writes each batch with one call, and answers enough for a
 client to go on. A broker in Python with one thread cannot need less CPU for a gigabyte than this.
 
-    python bench/broker/floor.py PORT DIRECTORY PARTITIONS
+    python bench/broker/bare_loop.py PORT DIRECTORY PARTITIONS
 
 Produce request, versions 3-7, and the answer:
 
@@ -51,7 +51,7 @@ class Connection:
         self.filled = 0
 
 
-class Floor:
+class BareLoopServer:
     """The loop and its files, one for each partition of any topic."""
 
     def __init__(self, port: int, directory: Path, partitions: int) -> None:
@@ -165,4 +165,4 @@ def skip_string(frame: memoryview, position: int) -> int:
 
 
 if __name__ == "__main__":
-    Floor(int(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])).run()
+    BareLoopServer(int(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])).run()

@@ -1,6 +1,6 @@
 """What zeroes written ahead of a growing log are worth (ADR 9): CPU of bare `pwrite` and `sendfile`.
 
-python bench/log/paving.py
+python bench/log/zero_fill.py
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from ballast import ballast
 from odradek.log.files.preallocation import take_room
+from reserved_memory import reserved_memory
 
 TOTAL_BYTES = 200_000_000
 STEP_BYTES = 4 << 20
@@ -76,8 +76,8 @@ def send(path: str) -> float:
 
 
 def main() -> None:
-    """One line for each size of batches and of paving."""
-    with ballast(), tempfile.TemporaryDirectory(prefix="odradek-bench-") as directory:
+    """One line for each size of batches and of zero filling."""
+    with reserved_memory(), tempfile.TemporaryDirectory(prefix="odradek-bench-") as directory:
         path = os.path.join(directory, "0.log")
         for size in BATCH_BYTES:
             batch = os.urandom(size)

@@ -299,7 +299,7 @@ def test_a_frame_beyond_the_limit_ends_the_connection(
 
     assert served.connection.is_closed
     assert served.frames == []
-    assert "sent something that cannot be served" in caplog.text
+    assert "sent an invalid frame" in caplog.text
 
 
 def test_an_ipv4_client_of_an_ipv6_socket_keeps_its_address(limits: ConnectionLimits) -> None:

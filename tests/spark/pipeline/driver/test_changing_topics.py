@@ -11,6 +11,7 @@ from compat.clients.librdkafka import Librdkafka
 from odradek.client.producer.producer import Producer
 from odradek.spark.pipeline.driver.failures import failure_of
 from spark.pipeline.terminal import until
+from spark.source.test_bad_input import damage_last_byte
 
 PIPELINE = """\
 name: copy
@@ -104,3 +105,16 @@ def test_a_topic_that_was_created_again_stops_a_pipeline_or_is_read_from_its_fir
     write("continue")
     runner.run("copy.yaml")
     assert sorted(row.id for row in runner.parquet("out")) == [*range(10), *range(100, 104)]
+
+
+def test_a_damaged_batch_stops_a_pipeline_for_good_and_is_named(runner, write, librdkafka, cluster, topic):
+    librdkafka.produce(topic, orders(range(10)))
+    librdkafka.produce(topic, orders(range(10, 20)))
+    damage_last_byte(cluster.data_dir, topic, b'{"id": 19}')
+    write()
+    with pytest.raises(Exception, match="odradek") as stopped:
+        runner.run("copy.yaml")
+    failure = failure_of(stopped.value)
+    assert failure.is_permanent
+    assert failure.sentence.startswith(f"the batch at offset 10 of {topic}-0 is damaged: its CRC is wrong")
+    assert runner.events[-1] == {"event": "query_failed", "query": "files"}

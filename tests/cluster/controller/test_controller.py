@@ -462,6 +462,28 @@ def test_a_deletion_waits_for_a_dead_broker_even_over_a_change_of_controllers():
     run_in_virtual_time(scenario())
 
 
+def test_a_broker_that_returns_while_a_deletion_is_halted_keeps_its_replica_until_it_is_asked():
+    async def scenario() -> None:
+        cluster = await a_cluster(3, NewTopic("t", assignment={0: [0, 1, 2]}))
+        for broker_id in (1, 2):
+            await cluster.brokers[broker_id].stop()
+        await cluster.settle()
+        await cluster.admin().delete_topic("t")
+        await cluster.settle()
+        await cluster.brokers[1].start()
+        await cluster.settle()
+        assert T0 in cluster.brokers[1].hosted  # a broker takes what a full request does not name for a stray
+        assert cluster.brokers[1].hosted[T0].state.leader == -1
+
+        await cluster.brokers[2].start()
+        await cluster.settle()
+        assert all(T0 not in broker.hosted for broker in cluster.live())
+        assert await cluster.brokers[0].store.exists(paths.topic("t")) is None
+        await cluster.stop()
+
+    run_in_virtual_time(scenario())
+
+
 def test_a_wish_to_delete_what_is_not_there_is_taken_away():
     async def scenario() -> None:
         cluster = await a_cluster(1)

@@ -14,6 +14,8 @@ from odradek.cluster.controller.state.context import (
     NO_PARTITION_EPOCH,
     ControllerContext,
     LeaderAndIsr,
+    PartitionReplica,
+    ReplicaState,
 )
 from odradek.cluster.membership.brokers import Broker
 from odradek.cluster.metadata import (
@@ -37,6 +39,10 @@ _MetadataTopic = UpdateMetadataRequest.TopicStates
 _MetadataState = UpdateMetadataRequest.TopicStates.PartitionStates
 _StopTopic = StopReplicaRequest.TopicStates
 _StopState = StopReplicaRequest.TopicStates.PartitionStates
+
+ASKED_TO_DELETE = frozenset(
+    {ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL, ReplicaState.NON_EXISTENT}
+)
 
 # Older than every state: a broker that has one keeps it, and no broker takes the replica for a stray.
 _UNREADABLE = LeaderAndIsr(NO_LEADER, NO_EPOCH, (), NO_EPOCH)
@@ -116,9 +122,11 @@ class RequestBatch:
         leaders: set[int] = set()
         for partition, is_new in sorted(partitions.items()):
             state = context.leadership.get(partition)
-            if state is None and partition in context.unreadable:
+            if context.is_queued_for_deletion(partition.topic):
+                state = _kept_until_deleted(context, PartitionReplica(partition, broker_id)) if is_full else None
+            elif state is None and partition in context.unreadable:
                 state = _UNREADABLE
-            if state is None or context.is_queued_for_deletion(partition.topic):
+            if state is None:
                 continue
             leaders.add(state.leader)
             topic = topics.get(partition.topic)
@@ -197,6 +205,13 @@ class RequestBatch:
             broker_epoch=context.broker_epoch(broker_id),
             topic_states=sorted(topics.values(), key=attrgetter("topic_name")),
         )
+
+
+def _kept_until_deleted(context: ControllerContext, replica: PartitionReplica) -> LeaderAndIsr | None:
+    """A state by which a broker keeps a replica whose deletion is halted; None if it was asked to delete it."""
+    if context.replica_state(replica) in ASKED_TO_DELETE:
+        return None
+    return context.leadership.get(replica.partition, _UNREADABLE)._replace(leader=NO_LEADER)
 
 
 def _update_type(is_full: bool) -> int:

@@ -45,3 +45,34 @@ def test_connections_beyond_the_rate_wait_and_come_in_later() -> None:
             writer.close()
 
     asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
+def test_brokers_are_let_in_beyond_the_limit_in_place_of_the_least_active_client() -> None:
+    async def scenario() -> None:
+        admission = Admission(AdmissionLimits(max_connections=2))
+        clients = Listener(lambda *_: None, admission=admission)
+        brokers = Listener(lambda *_: None, admission=admission, is_privileged=True)
+        admission.close_least_active = clients.close_least_active
+        serve(clients)
+        serve(brokers)
+        opened = []
+        for count in (1, 2):
+            opened.append(await asyncio.open_connection("127.0.0.1", clients.port))
+            while clients.connection_count < count:
+                await asyncio.sleep(0.001)
+
+        opened.append(await asyncio.open_connection("127.0.0.1", brokers.port))
+        while not brokers.connection_count:
+            await asyncio.sleep(0.001)
+        assert await opened[0][0].read() == b""
+        assert clients.connection_count == 1
+        opened.append(await asyncio.open_connection("127.0.0.1", clients.port))
+        assert await opened[3][0].read() == b""
+        assert clients.refused == 1
+
+        for listener in (clients, brokers):
+            listener.close()
+        for _, writer in opened:
+            writer.close()
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Any
 
 from odradek.broker.requests.dispatch import Dispatcher
@@ -36,6 +37,7 @@ class Listeners:
             config.queued_max_requests, max_bytes if max_bytes > 0 else UNBOUNDED
         )
         self._listeners: dict[str, Listener] = {}
+        self.admission.close_least_active = self._close_least_active
         self.dispatchers: dict[str, Dispatcher] = {}
         self._blockers: dict[str, StartupRequestBlocker] = {}
 
@@ -60,6 +62,7 @@ class Listeners:
                     config.socket_listen_backlog_size,
                 ),
                 exempt_api_keys=CONTROL_KEYS if config.is_for_brokers(endpoint.listener) else NO_API_KEYS,
+                is_privileged=self._is_privileged(endpoint.listener),
             )
             listener.listen(endpoint.host or ANY_INTERFACE, endpoint.port)
             self._listeners[endpoint.listener] = listener
@@ -82,6 +85,18 @@ class Listeners:
                 RegisteredListener(endpoint.listener, host, port, endpoint.security_protocol.value)
             )
         return registered
+
+    def _is_privileged(self, listener: str) -> bool:
+        """Whether a listener is for brokers, and clients have others."""
+        are_for_brokers = [self._config.is_for_brokers(one.listener) for one in self._config.endpoints]
+        return self._config.is_for_brokers(listener) and not all(are_for_brokers)
+
+    def _close_least_active(self) -> None:
+        """Close a connection to the fullest listener that is for clients only."""
+        for_clients = [one for name, one in self._listeners.items() if not self._config.is_for_brokers(name)]
+        fullest = max(for_clients, key=attrgetter("connection_count"), default=None)
+        if fullest is not None:
+            fullest.close_least_active()
 
     def start_accepting(self) -> None:
         """Accept connections, also those that were waiting; only the controller's requests are served yet."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -21,17 +21,27 @@ class AdmissionLimits(NamedTuple):
 
 
 class Admission:
-    """The open connections of a broker. Lives on the loop, one for all listeners; limits may be replaced."""
+    """The open connections of a broker. Lives on the loop, one for all listeners; limits may be replaced.
+
+    Other brokers are not held back by clients: connections to a privileged listener are accepted beyond
+    `max_connections`, and `close_least_active` closes one of a client instead.
+    """
 
     def __init__(self, limits: AdmissionLimits | None = None) -> None:
         self.limits = limits or AdmissionLimits()
         self.connection_count = 0
         self._per_ip: Counter[str] = Counter()
+        self.close_least_active: Callable[[], None] = lambda: None
 
-    def refusal(self, ip: str) -> str | None:
+    @property
+    def is_full(self) -> bool:
+        """Whether the broker has as many connections as it may."""
+        return self.connection_count >= self.limits.max_connections
+
+    def refusal(self, ip: str, *, is_privileged: bool = False) -> str | None:
         """Why a connection from that address is refused; None if it is accepted."""
         limits = self.limits
-        if self.connection_count >= limits.max_connections:
+        if self.is_full and not is_privileged:
             return f"the broker has {self.connection_count} connections, its limit"
         limit = limits.per_ip_overrides.get(ip, limits.max_connections_per_ip)
         if self._per_ip[ip] >= limit:

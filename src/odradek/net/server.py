@@ -6,6 +6,7 @@ import asyncio
 import errno
 import logging
 import socket
+from operator import attrgetter
 from typing import NamedTuple
 
 from odradek.net.admission import UNLIMITED, Admission, CreationRate
@@ -46,9 +47,14 @@ class Listener:
         request_limit: RequestLimit | None = None,
         socket_options: SocketOptions | None = None,
         exempt_api_keys: frozenset[int] = NO_API_KEYS,
+        is_privileged: bool = False,
     ) -> None:
-        """`exempt_api_keys`: a connection that begins with one of these is read beyond the request limit."""
+        """`exempt_api_keys`: a connection that begins with one of these is read beyond the request limit.
+
+        `is_privileged`: its connections are accepted beyond the limit of the broker, in place of others.
+        """
         self._exempt_api_keys = exempt_api_keys
+        self._is_privileged = is_privileged
         self._handle = handle
         self._connection_limits = connection_limits or ConnectionLimits()
         self.limits = limits or ListenerLimits()
@@ -108,6 +114,12 @@ class Listener:
         for connection in list(self._connections):
             connection.close()
 
+    def close_least_active(self) -> None:
+        """Close the connection that was silent for longest, if there is one."""
+        least_active = min(self._connections, key=attrgetter("last_active"), default=None)
+        if least_active is not None:
+            least_active.close("another broker needs its place")
+
     def _acceptable(self) -> None:
         assert self._socket is not None
         assert self._loop is not None
@@ -138,7 +150,7 @@ class Listener:
 
     def _admit(self, accepted: socket.socket, ip: str) -> None:
         assert self._loop is not None
-        refusal = self._admission.refusal(ip)
+        refusal = self._admission.refusal(ip, is_privileged=self._is_privileged)
         if refusal is None and len(self._connections) >= self.limits.max_connections:
             refusal = f"this listener has {len(self._connections)} connections, its limit"
         if refusal is not None:
@@ -146,6 +158,8 @@ class Listener:
             log.info("refusing a connection from %s: %s", ip, refusal)
             accepted.close()
             return
+        if self._admission.is_full:
+            self._admission.close_least_active()
         make_ready(accepted, ip)
         self._admission.opened(ip)
         self.accepted += 1

@@ -123,7 +123,9 @@ class RequestBatch:
         for partition, is_new in sorted(partitions.items()):
             state = context.leadership.get(partition)
             if context.is_queued_for_deletion(partition.topic):
-                state = _kept_until_deleted(context, PartitionReplica(partition, broker_id)) if is_full else None
+                state = (
+                    _kept_until_deleted(context, PartitionReplica(partition, broker_id)) if is_full else None
+                )
             elif state is None and partition in context.unreadable:
                 state = _UNREADABLE
             if state is None:
@@ -208,7 +210,7 @@ class RequestBatch:
 
 
 def _kept_until_deleted(context: ControllerContext, replica: PartitionReplica) -> LeaderAndIsr | None:
-    """A state by which a broker keeps a replica whose deletion is halted; None if it was asked to delete it."""
+    """Has a broker keep a replica whose deletion is halted; None if it was asked to delete it."""
     if context.replica_state(replica) in ASKED_TO_DELETE:
         return None
     return context.leadership.get(replica.partition, _UNREADABLE)._replace(leader=NO_LEADER)

@@ -143,11 +143,12 @@ def show(directory: Path, plot: str) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    if not all(list((directory / name).glob("*.parquet")) for name in ("sales", "visits")):
+    tables = [directory / name for name in ("sales", "visits")]
+    found = [pd.read_parquet(one) for one in tables if list(one.glob("*.parquet"))]
+    if len(found) < len(tables) or any(one.empty for one in found):
         print("No window was closed in this time; run it for longer: --seconds 60")
         return
-    sales = pd.read_parquet(directory / "sales")
-    visits = pd.read_parquet(directory / "visits")
+    sales, visits = found
     by_country = sales.groupby("country")[["orders", "amount"]].sum()
     by_country["clicks"] = visits.groupby("country")["clicks"].sum()
     by_country["orders per 100 clicks"] = (100 * by_country["orders"] / by_country["clicks"]).round(1)

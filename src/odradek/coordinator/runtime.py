@@ -86,11 +86,18 @@ class CoordinatorRuntime(Generic[State]):
 
     # Leadership
 
-    def lead(self, partition: int, leader_epoch: int) -> None:
-        """Load a partition that this broker leads in this epoch, unless it is loaded already."""
+    def lead(self, partition: int, leader_epoch: int, led_since: int | None = None) -> None:
+        """Load a partition that this broker leads in this epoch, unless it is loaded already.
+
+        `led_since`: from which epoch on this broker has led it. Nobody else has written since, so that its
+        state is kept; None to load it in every epoch.
+        """
         shard = self._shards.get(partition)
         if shard is not None:
             if shard.leader_epoch >= leader_epoch:
+                return
+            if led_since is not None and shard.leader_epoch >= led_since:
+                shard.leader_epoch = leader_epoch
                 return
             self.resign(partition)
         shard = Shard(partition, leader_epoch, self._new_state(partition), self._timer)

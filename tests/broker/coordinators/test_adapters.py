@@ -11,7 +11,7 @@ from broker.conftest import BROKER_ID, Broker
 from odradek.broker.coordinators.adapters import InternalTopic, LoopTimer, follow_leadership
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
-from odradek.coordinator.result import CoordinatorRecord, Result
+from odradek.coordinator.result import CoordinatorRecord, ParkedResponse, Result
 from odradek.coordinator.runtime import CoordinatorRuntime
 from odradek.groups.classic_group import Group
 from odradek.groups.records import group_metadata
@@ -42,7 +42,7 @@ def a_runtime(broker: Broker) -> CoordinatorRuntime[GroupsState]:
     runtime = CoordinatorRuntime(
         a_topic(broker), LoopTimer(), broker.clock, lambda _: GroupsState(GroupSettings), commit_timeout_ms=50
     )
-    services.leaderships[TOPIC] = follow_leadership(runtime, services.replicas)
+    services.leaderships[TOPIC] = follow_leadership(runtime, services.replicas, keeps_state=True)
     return runtime
 
 
@@ -101,6 +101,31 @@ def test_the_log_is_read_in_pieces_of_whole_batches(run):
         pieces = [piece async for piece in topic.read(0, topic.end_offset(0))]
         assert len(pieces) == 5
         assert all(b"%d" % number in piece for number, piece in enumerate(pieces))
+
+    run(scenario)
+
+
+def test_groups_stay_loaded_and_members_waiting_when_the_leader_stays_in_a_new_epoch(run):
+    async def scenario(broker: Broker, _: Any) -> None:
+        runtime = a_runtime(broker)
+        partition = broker.host(TOPIC, state=led(0, BROKER_ID, OTHER_ID))
+        record: CoordinatorRecord = group_metadata(Group("g"))
+        parked = asyncio.create_task(
+            runtime.run(0, lambda state, now_ms: Result(records=(record,), parked_under="member"))
+        )
+        await asyncio.sleep(0)
+
+        partition.become(led(1, BROKER_ID))  # the follower has died
+        assert runtime.leader_epoch(0) == 1
+        state = await runtime.read(0, lambda state, _: state)
+        assert list(state.groups) == ["g"]
+        assert not parked.done()
+        answers = (ParkedResponse("member", "joined"),)
+        await runtime.run(0, lambda state, now_ms: Result(records=(record,), parked_responses=answers))
+        assert await parked == "joined"
+
+        partition.become(led(2, OTHER_ID, leader=OTHER_ID))
+        assert runtime.partitions() == []
 
     run(scenario)
 

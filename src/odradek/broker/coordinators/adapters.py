@@ -99,15 +99,20 @@ class LoopTimer:
 
 
 def follow_leadership(
-    runtime: CoordinatorRuntime[Any], replicas: ReplicaManager
+    runtime: CoordinatorRuntime[Any], replicas: ReplicaManager, *, keeps_state: bool
 ) -> Callable[[Partition], None]:
-    """Notifies a coordinator when this broker becomes or stops being leader of a partition of its topic."""
+    """Notifies a coordinator when this broker becomes or stops being leader of a partition of its topic.
+
+    `keeps_state`: whether the state stays when the same leader continues in a new leader epoch, as after the
+    death of a follower; else it is loaded again.
+    """
 
     def changed(partition: Partition) -> None:
         index = partition.topic_partition.partition
         is_here = replicas.find(*partition.topic_partition) is partition
         if is_here and partition.is_leader:
-            runtime.lead(index, partition.state.leader_epoch)
+            led_since = partition.led_since if keeps_state else None
+            runtime.lead(index, partition.state.leader_epoch, led_since)
         else:
             runtime.resign(index)
 

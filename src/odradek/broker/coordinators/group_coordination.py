@@ -76,7 +76,7 @@ def coordinate_groups(services: Services) -> GroupService:
         commit_timeout_ms=config.offsets_commit_timeout_ms,
         codec=Codec(config.offsets_topic_compression_codec),
     )
-    services.leaderships[CONSUMER_OFFSETS] = follow_leadership(runtime, services.replicas)
+    services.leaderships[CONSUMER_OFFSETS] = follow_leadership(runtime, services.replicas, keeps_state=True)
     service = GroupService(runtime, lambda: _partition_count(services))
     deletions: set[asyncio.Task[None]] = set()
 

@@ -93,7 +93,8 @@ def coordinate_transactions(services: Services) -> TransactionService:
         lambda: from_store(services.producer_ids.next()),
         counters,
     )
-    follow = follow_leadership(runtime, services.replicas)
+    # Markers that are being written have the epoch in which they were prepared: a new one prepares them anew.
+    follow = follow_leadership(runtime, services.replicas, keeps_state=False)
 
     def changed(partition: Partition) -> None:
         if not partition.is_leader:

@@ -13,7 +13,10 @@ import pytest
 from odradek.spark.pipeline.definition.declare import topic
 from odradek.spark.pipeline.driver.decoding import BAD_RECORD, dead_letters, decoded
 
-COLUMNS = "value binary, key binary, topic string, partition int, offset long, timestamp timestamp"
+COLUMNS = (
+    "value binary, key binary, topic string, partition int, offset long, timestamp timestamp, "
+    "headers array<struct<key: string, value: binary>>"
+)
 GOOD = {
     b'{"id": 1}': 1,
     b' {"id": 2, "more": {"a": [{}, "}"]}} \r\n\t': 2,
@@ -29,7 +32,7 @@ BAD = [
     b'{"id": 1},"id": 2',
     b'{"id": 1}]',
     b'{"id": 1}] [{"id": 2}',
-    b'{"id": 1},{"_odradek_end": 0}',
+    b'{"id": 1, "name": "a"]',
     b'{"id": 1}}',
     b'[{"id": 1}]',
     b'{"id": "one"}',
@@ -43,7 +46,7 @@ BAD = [
 
 
 def raw(spark: Any, directory: Any, values: list[bytes]) -> Any:
-    rows = [(value, b"k", "t", 0, offset, datetime.now(UTC)) for offset, value in enumerate(values)]
+    rows = [(value, b"k", "t", 0, offset, datetime.now(UTC), []) for offset, value in enumerate(values)]
     spark.createDataFrame(rows, COLUMNS).coalesce(1).write.parquet(str(directory / "records"))
     return spark.read.parquet(str(directory / "records"))
 
@@ -85,4 +88,4 @@ def test_json_is_read_once_however_many_columns_are_asked_for(spark, tmp_path):
         decoded(raw(spark, tmp_path, [*GOOD]), source).where("id > 0 AND shop IS NULL").select("id", "name")
     )
     plan = rows._jdf.queryExecution().optimizedPlan().toString()
-    assert plan.count("from_json(StructField(id") == 1
+    assert plan.count("from_json(") == 1

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, IntegerType, StringType, StructType
 
 from odradek.spark.pipeline.definition.model import Schema, TopicSource
 from odradek.spark.pipeline.definition.types import ddl
@@ -26,7 +26,6 @@ _OWN_TYPES = {
     "timestamp": "timestamp",
     "headers": _HEADERS,
 }
-_WITH_END = "array<struct<_odradek_end: int>>"
 BAD_RECORD = "odradek: bad record"
 """Begins the error of a query that stops at a bad record."""
 
@@ -93,17 +92,30 @@ def _parsed(raw: DataFrame, schema: Schema, own: Sequence[str]) -> DataFrame:
 
 
 def _parsed_json(raw: DataFrame, schema: Schema, own: Sequence[str]) -> DataFrame:
-    fields = StructType.fromDDL(f"{ddl(schema.fields)}, `_corrupt` string")
-    parsed = F.from_json(_text(F.col("value"), schema), fields, {"columnNameOfCorruptRecord": "_corrupt"})
-    rows = raw.select(parsed.alias("_parsed"), F.col("value").alias("_value"), *_own_columns(own))
-    text = _text(F.col("_value"), schema)
-    misfits = F.col("_parsed").isNull() | F.col("_parsed._corrupt").isNotNull()
-    misfits = misfits | ~F.is_valid_utf8(text) | ~_is_one_value(text)
+    """Parse a value as the only element of an array, because Spark reads no further than the end of a value.
+
+    {"_values": [VALUE], "_end": 0, "_corrupt": null}: what comes after a value is a second element, an error
+    in the array, or hides `_end`, unless it was written to look like this.
+    """
+    wanted = StructType().add("_values", ArrayType(StructType.fromDDL(ddl(schema.fields))))
+    wanted = wanted.add("_end", IntegerType()).add("_corrupt", StringType())
+    wrapped = F.concat(F.lit('{"_values":['), _text(F.col("value"), schema), F.lit('],"_end":0}'))
+    found = F.from_json(wrapped, wanted, {"columnNameOfCorruptRecord": "_corrupt"})
+    rows = raw.select(found.alias("_found"), F.col("value").alias("_value"), *_own_columns(own))
+    one = F.get(F.col("_found._values"), 0)
+    misfits = (
+        F.col("_found").isNull()
+        | F.col("_found._corrupt").isNotNull()
+        | F.col("_found._end").isNull()
+        | (F.size("_found._values") != 1)
+        | one.isNull()
+        | ~F.is_valid_utf8(_text(F.col("_value"), schema))
+    )
     for field in schema.fields:
         if not field.nullable:
-            misfits = misfits | F.col("_parsed")[field.name].isNull()
+            misfits = misfits | one[field.name].isNull()
     error = F.when(F.col("_value").isNotNull() & _here() & misfits, F.lit("does not fit"))
-    columns = [F.col("_parsed")[field.name].alias(field.name) for field in schema.fields]
+    columns = [one[field.name].alias(field.name) for field in schema.fields]
     return rows.select(*columns, *(f"_{name}" for name in own), error.alias("_error"), "_value")
 
 
@@ -111,18 +123,6 @@ def _text(value: Column, schema: Schema) -> Column:
     if schema.skip_bytes:
         value = F.substring(value, schema.skip_bytes + 1, 2**31 - 1)
     return value.cast("string")
-
-
-def _is_one_value(text: Column) -> Column:
-    """Whether nothing comes after the object that a text begins with: Spark reads no further than its end.
-
-    It does if the first closing brace is the last character. Other texts are read a second time, as the first
-    element of an array with one more.
-    """
-    trimmed = F.rtrim(text, F.lit(" \t\r\n"))
-    elements = F.from_json(F.concat(F.lit("["), text, F.lit(',{"_odradek_end":0}]')), _WITH_END)
-    has_two = elements.getField("_odradek_end").eqNullSafe(F.array(F.lit(None).cast("int"), F.lit(0)))
-    return (F.instr(trimmed, "}") == F.length(trimmed)) | has_two
 
 
 def _reason(schema: Schema) -> Column:

@@ -23,7 +23,7 @@ from odradek.log.config import LogConfig
 from odradek.log.offline.fork import fork
 from odradek.log.offline.scan import scan
 from odradek.log.offline.verify.directory import verify
-from odradek.log.offline.verify.finding import Finding
+from odradek.log.offline.verify.finding import LogFinding
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -51,8 +51,8 @@ def kafka(data: Path, port: int) -> Iterator[str]:
         subprocess.run([PEERS / "stop", data], check=True)
 
 
-def findings(path: Path) -> list[Finding]:
-    found: list[Finding] = []
+def findings(path: Path) -> list[LogFinding]:
+    found: list[LogFinding] = []
     verify(str(path), found.append)
     return found
 

@@ -16,7 +16,7 @@ from broker.wire import WireClient, a_topic
 from faults.broker_process import BrokerProcess
 from faults.loads import IdempotentLoad, Load, PlainLoad, Written, read_back
 from odradek.log.offline.verify.directory import verify
-from odradek.log.offline.verify.finding import Finding
+from odradek.log.offline.verify.finding import LogFinding
 from odradek.protocol.api_key import ApiKey
 
 CYCLES = int(os.environ.get("ODRADEK_KILL_CYCLES", "10"))
@@ -127,7 +127,7 @@ def assert_rest_is_unbroken(load: IdempotentLoad, found: Written) -> None:
     assert found[0] == acknowledged[-len(found[0]) :]
 
 
-def findings(path: Path) -> list[Finding]:
-    found: list[Finding] = []
+def findings(path: Path) -> list[LogFinding]:
+    found: list[LogFinding] = []
     verify(str(path), found.append)
     return found

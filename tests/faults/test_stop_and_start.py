@@ -15,7 +15,7 @@ from broker.wire import WireClient, a_batch, a_produce, a_topic, the_row
 from faults.broker_process import START, BrokerProcess, wait_until
 from faults.loads import IdempotentLoad, PlainLoad, read_back
 from odradek.log.offline.verify.directory import verify
-from odradek.log.offline.verify.finding import Finding
+from odradek.log.offline.verify.finding import LogFinding
 from odradek.protocol.api_key import ApiKey
 
 pytestmark = pytest.mark.slow  # many processes
@@ -197,7 +197,7 @@ def test_a_second_broker_of_the_same_id_in_one_store_is_refused(tmp_path):
         assert broker.is_running
 
 
-def findings(path: Path) -> list[Finding]:
-    found: list[Finding] = []
+def findings(path: Path) -> list[LogFinding]:
+    found: list[LogFinding] = []
     verify(str(path), found.append)
     return found

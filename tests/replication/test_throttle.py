@@ -8,11 +8,11 @@ from typing import Any
 from odradek.common.config import LONG_MAX
 from odradek.common.ids import TopicPartition
 from odradek.replication.leader_throttle import LeaderThrottle
-from odradek.replication.throttle import Throttle, is_throttled
+from odradek.replication.throttle import ReplicationThrottle, is_throttled
 
 
 def test_a_fetch_takes_as_long_as_the_rate_allows() -> None:
-    throttle = Throttle()
+    throttle = ReplicationThrottle()
     throttle.add(1000, 1000, 0)
     assert throttle.wait_ms(1000, 0) == 1000
     assert throttle.wait_ms(1000, 600) == 400
@@ -20,28 +20,28 @@ def test_a_fetch_takes_as_long_as_the_rate_allows() -> None:
 
 
 def test_fetches_of_several_partitions_share_the_rate() -> None:
-    throttle = Throttle()
+    throttle = ReplicationThrottle()
     throttle.add(1000, 1000, 0)
     throttle.add(1000, 1000, 0)
     assert throttle.wait_ms(1000, 0) == 2000
 
 
 def test_time_in_which_nothing_was_fetched_is_not_saved_up() -> None:
-    throttle = Throttle()
+    throttle = ReplicationThrottle()
     throttle.add(1000, 1000, 0)
     throttle.add(1000, 1000, 60_000)
     assert throttle.wait_ms(1000, 60_000) == 1000
 
 
 def test_a_higher_rate_shortens_the_wait_for_what_was_fetched_before() -> None:
-    throttle = Throttle()
+    throttle = ReplicationThrottle()
     throttle.add(1_000_000, 1, 0)
     assert throttle.wait_ms(1, 0) == 1_000_000_000
     assert throttle.wait_ms(1_000_000, 10) < 1000
 
 
 def test_without_a_limit_nobody_waits() -> None:
-    throttle = Throttle()
+    throttle = ReplicationThrottle()
     throttle.add(1 << 20, LONG_MAX, 0)
     assert throttle.wait_ms(LONG_MAX, 0) == 0
 

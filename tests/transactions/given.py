@@ -8,7 +8,7 @@ from typing import Any
 from odradek.common.ids import TopicPartition
 from odradek.coordinator.result import Result
 from odradek.transactions import operations
-from odradek.transactions.operations import End, Initialization, Initialized, Membership
+from odradek.transactions.operations import EndRequest, Initialization, Initialized, PartitionsRequest
 from odradek.transactions.settings import TransactionSettings
 from odradek.transactions.state import TransactionCounters, TransactionsState
 from odradek.transactions.transaction import ProducerIdAndEpoch, ProducerIdNeeded, Transaction
@@ -64,13 +64,13 @@ class Coordinator:
         client_version: int = 0,
         name: str = "t",
     ) -> None:
-        request = Membership(name, producer, frozenset(partitions or [ORDERS]), client_version)
+        request = PartitionsRequest(name, producer, frozenset(partitions or [ORDERS]), client_version)
         self.apply(operations.add_partitions(self.state, request, self.now_ms))
 
     def end(
         self, producer: ProducerIdAndEpoch, *, commit: bool = True, client_version: int = 0, name: str = "t"
     ) -> ProducerIdAndEpoch:
-        request = End(name, producer, commit, client_version)
+        request = EndRequest(name, producer, commit, client_version)
         answer: ProducerIdAndEpoch = self._with_ids(
             lambda new_id: operations.end(self.state, request, new_id, self.now_ms)
         )

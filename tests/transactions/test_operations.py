@@ -8,7 +8,7 @@ import pytest
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.transactions import operations
-from odradek.transactions.operations import Membership
+from odradek.transactions.operations import PartitionsRequest
 from odradek.transactions.state import TimeoutTimer
 from odradek.transactions.transaction import (
     LAST_CLIENT_EPOCH,
@@ -342,7 +342,7 @@ def test_a_late_end_of_v2_does_not_touch_the_next_transaction() -> None:
 def test_only_partitions_of_the_open_transaction_are_verified() -> None:
     coordinator = Coordinator()
     producer = coordinator.producer()
-    asked = Membership("t", producer, frozenset([ORDERS, PAYMENTS]))
+    asked = PartitionsRequest("t", producer, frozenset([ORDERS, PAYMENTS]))
     coordinator.add(producer, ORDERS)
     assert operations.verify_partitions(coordinator.state, asked) == {
         ORDERS: ErrorCode.NONE,
@@ -356,7 +356,7 @@ def test_only_partitions_of_the_open_transaction_are_verified() -> None:
     coordinator.complete()
     codes = operations.verify_partitions(coordinator.state, asked)
     assert set(codes.values()) == {ErrorCode.TRANSACTION_ABORTABLE}
-    fenced = Membership("t", ProducerIdAndEpoch(producer.producer_id, 9), frozenset([ORDERS]))
+    fenced = PartitionsRequest("t", ProducerIdAndEpoch(producer.producer_id, 9), frozenset([ORDERS]))
     assert error_of(operations.verify_partitions, coordinator.state, fenced) is ErrorCode.PRODUCER_FENCED
 
 

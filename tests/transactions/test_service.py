@@ -13,7 +13,7 @@ from odradek.common.ids import TopicPartition
 from odradek.coordinator.runtime import CoordinatorRuntime
 from odradek.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from odradek.transactions.markers import MarkerWriter
-from odradek.transactions.operations import End, Initialization, Membership
+from odradek.transactions.operations import EndRequest, Initialization, PartitionsRequest
 from odradek.transactions.service import TransactionService
 from odradek.transactions.settings import TransactionSettings
 from odradek.transactions.state import TransactionCounters, TransactionsState
@@ -73,7 +73,7 @@ class Given:
 
     async def begin(self) -> ProducerIdAndEpoch:
         producer = (await self.service.initialize(Initialization(ID, 60_000, None))).producer
-        await self.service.add_partitions(Membership(ID, producer, frozenset([ORDERS]), 0))
+        await self.service.add_partitions(PartitionsRequest(ID, producer, frozenset([ORDERS]), 0))
         return producer
 
     async def state(self) -> TransactionState:
@@ -97,7 +97,7 @@ def test_an_end_that_is_committed_in_the_next_leader_epoch_is_completed() -> Non
         given = Given()
         producer = await given.begin()
         given.log.commit()
-        ending = asyncio.ensure_future(given.service.end(End(ID, producer, True, 0)))
+        ending = asyncio.ensure_future(given.service.end(EndRequest(ID, producer, True, 0)))
         await asyncio.sleep(0.01)
         given.log.committed = 1 << 60
         given.runtime.lead(0, 1)
@@ -116,7 +116,7 @@ def test_an_end_that_is_committed_in_the_next_leader_epoch_is_completed() -> Non
 def test_a_completion_that_cannot_be_written_is_written_again() -> None:
     async def main() -> None:
         given = Given()
-        await given.service.end(End(ID, await given.begin(), True, 0))
+        await given.service.end(EndRequest(ID, await given.begin(), True, 0))
         given.log.fault = KafkaError("not yet", error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
         await until(lambda: given.leaders.coordinator_epochs)
         await asyncio.sleep(0.01)

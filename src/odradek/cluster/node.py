@@ -32,7 +32,7 @@ from odradek.cluster.features import SUPPORTED
 from odradek.cluster.membership.brokers import UNKNOWN_BROKER_EPOCH, Broker
 from odradek.cluster.membership.membership import (
     BrokerIdInUse,
-    Membership,
+    LiveBrokers,
     ensure_cluster_id,
     ensure_persistent_paths,
     generate_broker_id,
@@ -117,7 +117,7 @@ class ClusterNode:
         return self._parts.controller
 
     @property
-    def membership(self) -> Membership:
+    def membership(self) -> LiveBrokers:
         """The other brokers as this session sees them; only after `join`."""
         assert self._parts is not None, "not joined"
         return self._parts.membership
@@ -219,7 +219,7 @@ class ClusterNode:
 class _Parts:
     """The parts that exist for one session."""
 
-    membership: Membership
+    membership: LiveBrokers
     config_changes: ConfigChanges
     load_configs: Callable[[], Awaitable[None]]
     acl_changes: AclChanges | None
@@ -236,7 +236,7 @@ class _Parts:
         elections: ElectionCounters,
     ) -> _Parts:
         return cls(
-            membership=Membership(store, hooks.on_brokers),
+            membership=LiveBrokers(store, hooks.on_brokers),
             config_changes=ConfigChanges(store, hooks.on_config_change, clock),
             load_configs=hooks.load_configs,
             acl_changes=None if hooks.acls is None else AclChanges(store, hooks.acls, clock),

@@ -16,7 +16,7 @@ class WatchKind(Enum):
     CHILDREN = "children"
 
 
-class Delivery(NamedTuple):
+class WatchDelivery(NamedTuple):
     """A watcher to be called, and with what."""
 
     watcher: Watcher
@@ -53,11 +53,11 @@ class Watches:
         """Add a watcher, until its event."""
         self._waiting.setdefault((watch.kind, watch.path), {})[watcher] = watch.known
 
-    def trigger(self, events: Iterable[WatchEvent]) -> list[Delivery]:
+    def trigger(self, events: Iterable[WatchEvent]) -> list[WatchDelivery]:
         """Remove the watchers of these events; returns what to call them with."""
         if not self._waiting:
             return []
-        return [Delivery(watcher, event) for event in events for watcher in self._take(event)]
+        return [WatchDelivery(watcher, event) for event in events for watcher in self._take(event)]
 
     def _take(self, event: WatchEvent) -> dict[Watcher, None]:
         taken: dict[Watcher, None] = {}

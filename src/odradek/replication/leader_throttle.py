@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from odradek.common.config import LONG_MAX
 from odradek.replication.partition import Partition
-from odradek.replication.throttle import Throttle, is_throttled
+from odradek.replication.throttle import ReplicationThrottle, is_throttled
 
 
 class LeaderThrottle:
@@ -18,7 +18,7 @@ class LeaderThrottle:
     def __init__(self, broker_id: int, current_rate: Callable[[], int]) -> None:
         self._broker_id = broker_id
         self._current_rate = current_rate
-        self._throttle = Throttle()
+        self._throttle = ReplicationThrottle()
 
     @property
     def is_on(self) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 ALL = ("*",)
 
 
-class Throttle:
+class ReplicationThrottle:
     """The bytes of all throttled followers of a broker, or of all throttled leaders. Owned by one loop."""
 
     def __init__(self) -> None:

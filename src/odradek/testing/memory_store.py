@@ -22,7 +22,7 @@ from odradek.coordination.store import (
     Watcher,
     WatchEvent,
 )
-from odradek.coordination.watches import Delivery, Watch, Watches, WatchKind
+from odradek.coordination.watches import Watch, WatchDelivery, Watches, WatchKind
 from odradek.coordination.znodes import ROOT, Draft, Znode, check_path, parent_of
 
 
@@ -90,7 +90,7 @@ class MemoryStore(Store):
         self._state = SessionState.CONNECTED
         self._listeners: list[SessionListener] = []
         self._watches = Watches()
-        self._deliveries: deque[Delivery] = deque()
+        self._deliveries: deque[WatchDelivery] = deque()
         self._is_connected = asyncio.Event()
         self._is_connected.set()
         self._ended: StoreError | None = None

@@ -37,7 +37,7 @@ class TransactionFilter:
         return self.pattern is None or self.pattern.fullmatch(transaction.transactional_id) is not None
 
 
-class Listing(NamedTuple):
+class TransactionListing(NamedTuple):
     """One listed transaction."""
 
     transactional_id: str
@@ -50,10 +50,12 @@ def pattern_of(text: str | None) -> Any:
     return compiled(text, "TransactionalIdPattern") if text else None
 
 
-def list_transactions(state: TransactionsState, wanted: TransactionFilter, now_ms: int) -> list[Listing]:
+def list_transactions(
+    state: TransactionsState, wanted: TransactionFilter, now_ms: int
+) -> list[TransactionListing]:
     """The transactions that the filter matches."""
     return [
-        Listing(one.transactional_id, one.producer_id, one.state)
+        TransactionListing(one.transactional_id, one.producer_id, one.state)
         for one in state.transactions.values()
         if wanted.matches(one, now_ms)
     ]

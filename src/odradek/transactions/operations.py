@@ -53,7 +53,7 @@ class Initialization:
 
 
 @dataclass(frozen=True, slots=True)
-class Membership:
+class PartitionsRequest:
     """A request of a producer about partitions of its transaction."""
 
     transactional_id: str
@@ -63,7 +63,7 @@ class Membership:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class EndRequest:
     """An EndTxn request."""
 
     transactional_id: str
@@ -149,7 +149,7 @@ def _given(new_producer_id: int | None) -> int:
 # AddPartitionsToTxn, AddOffsetsToTxn
 
 
-def add_partitions(state: TransactionsState, request: Membership, now_ms: int) -> Result[None]:
+def add_partitions(state: TransactionsState, request: PartitionsRequest, now_ms: int) -> Result[None]:
     """Add partitions to the transaction, or begin one with them."""
     known = _owned(state, request)
     if known.state is TransactionState.ONGOING and request.partitions <= known.partitions:
@@ -157,7 +157,7 @@ def add_partitions(state: TransactionsState, request: Membership, now_ms: int) -
     return state.change(known.with_partitions(request.partitions, request.client_version, now_ms), None)
 
 
-def verify_partitions(state: TransactionsState, request: Membership) -> PartitionErrors:
+def verify_partitions(state: TransactionsState, request: PartitionsRequest) -> PartitionErrors:
     """Which partitions are part of the open transaction; TRANSACTION_ABORTABLE for those that are not."""
     known = _owned(state, request)
     return {
@@ -166,7 +166,7 @@ def verify_partitions(state: TransactionsState, request: Membership) -> Partitio
     }
 
 
-def _owned(state: TransactionsState, request: Membership) -> Transaction:
+def _owned(state: TransactionsState, request: PartitionsRequest) -> Transaction:
     """The transaction, if it is this producer's and not being ended."""
     known = _found(state, request.transactional_id)
     producer = request.producer
@@ -192,7 +192,7 @@ def _found(state: TransactionsState, transactional_id: str) -> Transaction:
 
 
 def end(
-    state: TransactionsState, request: End, new_producer_id: int | None, now_ms: int
+    state: TransactionsState, request: EndRequest, new_producer_id: int | None, now_ms: int
 ) -> Result[ProducerIdAndEpoch]:
     """Decide the end of a transaction; with v2 the producer id and epoch of the next one are returned."""
     if request.client_version >= EPOCH_BUMP_FROM:
@@ -211,7 +211,7 @@ def end(
     return Result(response=NO_PRODUCER)
 
 
-def _check_repetition(known: Transaction, request: End) -> None:
+def _check_repetition(known: Transaction, request: EndRequest) -> None:
     """Raise unless the transaction has been ended in this very way."""
     is_same = known.is_commit == request.is_commit and known.state is not TransactionState.EMPTY
     if not is_same:
@@ -222,7 +222,7 @@ def _check_repetition(known: Transaction, request: End) -> None:
 
 
 def _end_v2(
-    state: TransactionsState, request: End, new_producer_id: int | None, now_ms: int
+    state: TransactionsState, request: EndRequest, new_producer_id: int | None, now_ms: int
 ) -> Result[ProducerIdAndEpoch]:
     known, producer = _found(state, request.transactional_id), request.producer
     is_repeated = _is_repeated(known, producer)

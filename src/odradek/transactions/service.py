@@ -13,9 +13,15 @@ from odradek.coordinator.partitioning import partition_for
 from odradek.coordinator.result import Response, Result
 from odradek.coordinator.runtime import CoordinatorRuntime
 from odradek.transactions import admin, operations
-from odradek.transactions.admin import Listing, TransactionFilter
+from odradek.transactions.admin import TransactionFilter, TransactionListing
 from odradek.transactions.markers import MarkerWriter, PendingEnd
-from odradek.transactions.operations import End, Initialization, Initialized, Membership, PartitionErrors
+from odradek.transactions.operations import (
+    EndRequest,
+    Initialization,
+    Initialized,
+    PartitionErrors,
+    PartitionsRequest,
+)
 from odradek.transactions.state import TransactionCounters, TransactionsState
 from odradek.transactions.transaction import (
     ProducerIdAndEpoch,
@@ -74,7 +80,7 @@ class TransactionService:
             lambda state, new_id, now: operations.initialize(state, request, new_id, now),
         )
 
-    async def add_partitions(self, request: Membership) -> None:
+    async def add_partitions(self, request: PartitionsRequest) -> None:
         """Add partitions to the producer's transaction."""
         operations.require_id(request.transactional_id)
         await self.runtime.run(
@@ -82,7 +88,7 @@ class TransactionService:
             lambda state, now: operations.add_partitions(state, request, now),
         )
 
-    async def verify_partitions(self, request: Membership) -> PartitionErrors:
+    async def verify_partitions(self, request: PartitionsRequest) -> PartitionErrors:
         """Whether partitions are in the producer's open transaction."""
         operations.require_id(request.transactional_id)
         return await self.runtime.read(
@@ -90,7 +96,7 @@ class TransactionService:
             lambda state, _: operations.verify_partitions(state, request),
         )
 
-    async def end(self, request: End) -> ProducerIdAndEpoch:
+    async def end(self, request: EndRequest) -> ProducerIdAndEpoch:
         """Decide the end of the transaction; its markers are written in the background."""
         operations.require_id(request.transactional_id)
         return await self._run(
@@ -99,9 +105,9 @@ class TransactionService:
 
     # Administration
 
-    async def list_transactions(self, wanted: TransactionFilter) -> list[Listing]:
+    async def list_transactions(self, wanted: TransactionFilter) -> list[TransactionListing]:
         """The transactions that this broker coordinates."""
-        listed: list[Listing] = []
+        listed: list[TransactionListing] = []
         for partition in self.runtime.partitions():
             try:
                 listed += await self.runtime.read(

@@ -9,7 +9,7 @@ from cluster.virtual_time import run_in_virtual_time
 from odradek.cluster.membership.brokers import Broker, Endpoint, SecurityProtocol
 from odradek.cluster.membership.membership import (
     BrokerIdInUse,
-    Membership,
+    LiveBrokers,
     ensure_cluster_id,
     ensure_persistent_paths,
     generate_broker_id,
@@ -102,7 +102,7 @@ def test_every_broker_hears_who_comes_changes_and_goes():
     async def scenario() -> None:
         ensemble, store = await a_store()
         seen: list[dict[int, Broker]] = []
-        membership = Membership(store, seen.append)
+        membership = LiveBrokers(store, seen.append)
         await membership.start()
         other = ensemble.open_session()
         epoch = await register_broker(other, 3, REGISTRATION)

@@ -16,7 +16,7 @@ from odradek.coordination.embedded.database import Database
 from odradek.coordination.embedded.worker import Close, Found, JobResult, Read, Worker, Write
 from odradek.coordination.errors import NodeExists, SessionExpired
 from odradek.coordination.store import Create, EventType, Operation, SetData, WatchEvent
-from odradek.coordination.watches import Delivery, Watch, WatchKind
+from odradek.coordination.watches import Watch, WatchDelivery, WatchKind
 from odradek.coordination.znodes import Draft
 
 SESSION_TIMEOUT_MS = 5000
@@ -29,7 +29,7 @@ class Loop:
         self.delivered: list[tuple[list[WatchEvent], list[Any]]] = []
         self.ended: list[Exception] = []
 
-    def deliver(self, deliveries: Sequence[Delivery], outcomes: Sequence[JobResult]) -> None:
+    def deliver(self, deliveries: Sequence[WatchDelivery], outcomes: Sequence[JobResult]) -> None:
         results = [outcome.result if outcome.error is None else outcome.error for outcome in outcomes]
         self.delivered.append(([delivery.event for delivery in deliveries], results))
         for delivery in deliveries:

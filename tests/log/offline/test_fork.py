@@ -24,11 +24,11 @@ from odradek.log.offline.fork import CannotFork, fork
 from odradek.log.offline.read_only import NotALog, PartitionFiles
 from odradek.log.offline.scan import scan
 from odradek.log.offline.verify.directory import verify
-from odradek.log.offline.verify.finding import Finding
+from odradek.log.offline.verify.finding import LogFinding
 
 
-def findings(path: Path) -> list[Finding]:
-    found: list[Finding] = []
+def findings(path: Path) -> list[LogFinding]:
+    found: list[LogFinding] = []
     verify(str(path), found.append)
     return found
 

@@ -13,11 +13,11 @@ from odradek.common.ids import TopicPartition
 from odradek.log.offline.read_only import list_partition
 from odradek.log.offline.repair import Cut, apply_repair, plan_repair
 from odradek.log.offline.verify.directory import verify
-from odradek.log.offline.verify.finding import Finding
+from odradek.log.offline.verify.finding import LogFinding
 
 
-def findings(path: Path) -> list[Finding]:
-    found: list[Finding] = []
+def findings(path: Path) -> list[LogFinding]:
+    found: list[LogFinding] = []
     verify(str(path), found.append)
     return found
 

@@ -18,7 +18,7 @@ from odradek.coordinator.partitioning import partition_for
 from odradek.groups.partitions import CONSUMER_OFFSETS
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-from odradek.transactions.operations import Membership
+from odradek.transactions.operations import PartitionsRequest
 from odradek.transactions.transaction import ProducerIdAndEpoch
 
 
@@ -37,7 +37,7 @@ async def add_offsets_to_txn(
     code = ErrorCode.NONE
     try:
         await services.transactions.add_partitions(
-            Membership(request.transactional_id, producer, frozenset({partition}))
+            PartitionsRequest(request.transactional_id, producer, frozenset({partition}))
         )
     except KafkaError as error:
         code = error_for_version(error.error_code, context.version, PRODUCER_FENCED_FROM[context.api_key])

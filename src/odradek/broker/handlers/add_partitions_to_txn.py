@@ -19,7 +19,7 @@ from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
-from odradek.transactions.operations import Membership
+from odradek.transactions.operations import PartitionsRequest
 from odradek.transactions.transaction import ProducerIdAndEpoch
 
 _Asked = AddPartitionsToTxnRequest.Transactions
@@ -129,9 +129,9 @@ def _code(context: RequestContext, error: KafkaError) -> ErrorCode:
     return error_for_version(error.error_code, context.version, PRODUCER_FENCED_FROM[context.api_key])
 
 
-def _membership(asked: _Asked, client_version: int) -> Membership:
+def _membership(asked: _Asked, client_version: int) -> PartitionsRequest:
     producer = ProducerIdAndEpoch(asked.producer_id, asked.producer_epoch)
-    return Membership(asked.transactional_id, producer, frozenset(_partitions(asked)), client_version)
+    return PartitionsRequest(asked.transactional_id, producer, frozenset(_partitions(asked)), client_version)
 
 
 def _partitions(asked: _Asked) -> list[TopicPartition]:

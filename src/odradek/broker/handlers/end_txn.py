@@ -13,7 +13,7 @@ from odradek.broker.security.acls import Operation, Resource
 from odradek.common.errors import KafkaError
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import EndTxnRequest, EndTxnResponse
-from odradek.transactions.operations import End
+from odradek.transactions.operations import EndRequest
 from odradek.transactions.transaction import ProducerIdAndEpoch
 
 V2_FROM = 5
@@ -27,7 +27,7 @@ async def end_txn(context: RequestContext, request: EndTxnRequest) -> EndTxnResp
     client_version = 2 if context.version >= V2_FROM else 0
     try:
         following = await context.services.transactions.end(
-            End(request.transactional_id, producer, request.committed, client_version)
+            EndRequest(request.transactional_id, producer, request.committed, client_version)
         )
     except KafkaError as error:
         code = error_for_version(error.error_code, context.version, PRODUCER_FENCED_FROM[context.api_key])

@@ -21,7 +21,7 @@ CLUSTER_DEFAULT = ""
 MakeChanges = Callable[[Mapping[str, str]], Sequence[Change]]
 
 
-class Answer(NamedTuple):
+class ChangeResult(NamedTuple):
     """The result of changing one resource; fields as in the rows of both APIs."""
 
     resource_type: int
@@ -96,7 +96,7 @@ async def alter_each(
     changes_of: Callable[[Any], MakeChanges],
     *,
     validate_only: bool,
-) -> list[Answer]:
+) -> list[ChangeResult]:
     """Change the settings of each resource as `changes_of` says; one result for each, in order."""
     counts = Counter((one.resource_type, one.resource_name) for one in asked)
     answers = []
@@ -109,7 +109,7 @@ async def alter_each(
             await _alter(context, *resource, changes_of(one), validate_only=validate_only)
         except KafkaError as error:
             error_code, message = error.error_code, str(error)
-        answers.append(Answer(*resource, error_code, message))
+        answers.append(ChangeResult(*resource, error_code, message))
     return answers
 
 

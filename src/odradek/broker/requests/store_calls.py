@@ -10,7 +10,7 @@ from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.coordination.errors import SessionExpired, StoreClosed, StoreError, StoreUnavailable
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 PATIENCE_SECONDS = 15.0
 """For requests without a time-out of their own; clients wait 30 seconds by default."""
@@ -29,7 +29,7 @@ def as_kafka_error(error: StoreError) -> KafkaError | None:
     return None
 
 
-async def from_store(operation: Awaitable[Answer], timeout_seconds: float = PATIENCE_SECONDS) -> Answer:
+async def from_store(operation: Awaitable[Result], timeout_seconds: float = PATIENCE_SECONDS) -> Result:
     """The result of an operation on the store; raises StoreNotReached after the time-out."""
     try:
         async with asyncio.timeout(max(timeout_seconds, 0)):

@@ -11,7 +11,7 @@ from odradek.cli.bench import flags
 from odradek.cli.bench.figures import columns, percentiles, rates
 from odradek.cli.bench.interruption import EXIT_CODE, interruptible
 from odradek.cli.bench.run_topic import run_topic
-from odradek.cli.bench.sending import Sent, send_records
+from odradek.cli.bench.sending import SendResult, send_records
 from odradek.cli.connecting import Failed, friendly_errors
 from odradek.cli.output import print_rows
 
@@ -76,7 +76,7 @@ def command(
         sys.exit(EXIT_CODE)
 
 
-def _row(sent: Sent, record_size: int) -> dict[str, Any]:
+def _row(sent: SendResult, record_size: int) -> dict[str, Any]:
     return {
         **rates(sent.delivered, sent.delivered * record_size, sent.elapsed_s),
         **percentiles(sent.latencies),

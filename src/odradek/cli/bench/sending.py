@@ -28,7 +28,7 @@ INTERRUPTED_FLUSH_S = 5.0
 LONGEST_SLEEP_S = 0.1
 
 
-class Sent(NamedTuple):
+class SendResult(NamedTuple):
     """The result of a run."""
 
     delivered: int
@@ -53,7 +53,7 @@ class Watch:
             self.first_error = self.first_error or error
 
 
-def send_records(sending: Sending, topic: str, interruption: Interruption, interval_ms: int) -> Sent:
+def send_records(sending: Sending, topic: str, interruption: Interruption, interval_ms: int) -> SendResult:
     """Send all records and wait for their acknowledgements, or for an interruption."""
     watch = Watch()
     producer = Producer(**sending.settings)
@@ -75,7 +75,7 @@ def send_records(sending: Sending, topic: str, interruption: Interruption, inter
     finally:
         # Do not wait for the remaining records.
         producer.close(0)
-    return Sent(
+    return SendResult(
         statistics.records_delivered,
         statistics.records_failed,
         elapsed_s,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import click
 
 from odradek.cli.connecting import bootstrap_option, client_settings, friendly_errors, settings_option
-from odradek.cli.consume.reading import Plan, read_until_interrupted
+from odradek.cli.consume.reading import ReadPlan, read_until_interrupted
 from odradek.cli.consume.record_format import (
     CONSOLE_PROPERTIES,
     Format,
@@ -136,7 +136,7 @@ def command(
     span = parse_span(tuple(text for text in offsets if text != "json"))
     if group is not None and not span.is_for_groups:
         raise UsageProblem(NOT_FOR_GROUPS)
-    plan = Plan(
+    plan = ReadPlan(
         bootstrap,
         name,
         partitions,

@@ -30,7 +30,7 @@ LONGEST_WAIT_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ReadPlan:
     """What to read, and when to stop. A group starts at its committed offsets."""
 
     bootstrap: str
@@ -45,7 +45,7 @@ class Plan:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-async def read_until_interrupted(plan: Plan, show: Format) -> None:
+async def read_until_interrupted(plan: ReadPlan, show: Format) -> None:
     """Ctrl-C stops reading without an error, and all records read so far are printed."""
     reading = asyncio.ensure_future(_read(plan, show, sys.stdout.buffer))
     loop = asyncio.get_running_loop()
@@ -57,7 +57,7 @@ async def read_until_interrupted(plan: Plan, show: Format) -> None:
         sys.stdout.buffer.flush()
 
 
-async def _read(plan: Plan, show: Format, out: BinaryIO) -> None:
+async def _read(plan: ReadPlan, show: Format, out: BinaryIO) -> None:
     settings = {
         "bootstrap_servers": plan.bootstrap,
         "group_id": plan.group,
@@ -78,7 +78,7 @@ async def _read(plan: Plan, show: Format, out: BinaryIO) -> None:
 
 
 async def _begin(
-    plan: Plan, consumer: AsyncConsumer[bytes, bytes], admin: AsyncAdmin
+    plan: ReadPlan, consumer: AsyncConsumer[bytes, bytes], admin: AsyncAdmin
 ) -> Mapping[TopicPartition, int] | None:
     """Subscribe with the group, or assign the partitions of the plan; returns the stops, None for a group."""
     wanted = await wanted_partitions(admin, plan.topic, plan.partitions)
@@ -96,7 +96,7 @@ async def _begin(
 
 
 async def _print(
-    plan: Plan,
+    plan: ReadPlan,
     show: Format,
     out: BinaryIO,
     consumer: AsyncConsumer[bytes, bytes],

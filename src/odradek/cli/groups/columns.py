@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 
-class Column(NamedTuple):
+class GroupColumn(NamedTuple):
     """One column: its title, its key in a row, its least width, and whether long values widen it.
 
     A width of 0 pads nothing: the last column of some tables. `margin` is added to the longest value.
@@ -19,7 +19,7 @@ class Column(NamedTuple):
     margin: int = 0
 
 
-class View(NamedTuple):
+class GroupTable(NamedTuple):
     """Output of a command: title, rows for tables and JSON, text lines."""
 
     title: str
@@ -27,7 +27,7 @@ class View(NamedTuple):
     lines: list[str]
 
 
-def column_lines(columns: Sequence[Column], rows: Iterable[dict[str, Any]]) -> list[str]:
+def column_lines(columns: Sequence[GroupColumn], rows: Iterable[dict[str, Any]]) -> list[str]:
     """An empty line, the titles, and a line for each row."""
     cells = [[_cell(row[column.key]) for column in columns] for row in rows]
     widths = [

@@ -5,15 +5,15 @@ from __future__ import annotations
 import click
 
 from odradek.cli.connecting import Failed, admin_client, bootstrap_option
-from odradek.cli.groups.columns import Column, column_lines
+from odradek.cli.groups.columns import GroupColumn, column_lines
 from odradek.cli.groups.group_names import groups_argument, only_group, refusal, still_read
 from odradek.cli.groups.scope import check_scope, existing, parse_topics, scope_options
 from odradek.cli.output import output_option, print_rows
 
 _COLUMNS = [
-    Column("TOPIC", "topic", grows=True),
-    Column("PARTITION", "partition", 10),
-    Column("STATUS", "status"),
+    GroupColumn("TOPIC", "topic", grows=True),
+    GroupColumn("PARTITION", "partition", 10),
+    GroupColumn("STATUS", "status"),
 ]
 
 

@@ -5,34 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from odradek.cli.groups.columns import Column, View, column_lines
+from odradek.cli.groups.columns import GroupColumn, GroupTable, column_lines
 from odradek.common.ids import TopicPartition
 
 if TYPE_CHECKING:
     from odradek.client.admin.groups import GroupDescription, MemberDescription
 
-_FIRST = [Column("GROUP", "group", grows=True), Column("CONSUMER-ID", "consumer_id", grows=True)]
-_INSTANCE = [Column("GROUP-INSTANCE-ID", "instance", 17, grows=True)]
+_FIRST = [GroupColumn("GROUP", "group", grows=True), GroupColumn("CONSUMER-ID", "consumer_id", grows=True)]
+_INSTANCE = [GroupColumn("GROUP-INSTANCE-ID", "instance", 17, grows=True)]
 _THEN = [
-    Column("HOST", "host", grows=True),
-    Column("CLIENT-ID", "client_id", grows=True),
-    Column("#PARTITIONS", "partitions"),
+    GroupColumn("HOST", "host", grows=True),
+    GroupColumn("CLIENT-ID", "client_id", grows=True),
+    GroupColumn("#PARTITIONS", "partitions"),
 ]
 _VERBOSE = [
-    Column("CURRENT-EPOCH", "current_epoch"),
-    Column("CURRENT-ASSIGNMENT", "current", 20, grows=True),
-    Column("TARGET-EPOCH", "target_epoch"),
-    Column("TARGET-ASSIGNMENT", "target", 20, grows=True),
+    GroupColumn("CURRENT-EPOCH", "current_epoch"),
+    GroupColumn("CURRENT-ASSIGNMENT", "current", 20, grows=True),
+    GroupColumn("TARGET-EPOCH", "target_epoch"),
+    GroupColumn("TARGET-ASSIGNMENT", "target", 20, grows=True),
 ]
 
 
-def member_view(group: GroupDescription, verbose: bool) -> View:
+def member_view(group: GroupDescription, verbose: bool) -> GroupTable:
     """One row for each member, those with most partitions first."""
     members = sorted(group.members, key=lambda member: (-len(member.assignment), member.member_id))
     has_instances = any(member.group_instance_id is not None for member in members)
     columns = [*_FIRST, *(_INSTANCE if has_instances else []), *_THEN, *(_VERBOSE if verbose else [])]
     lines = column_lines(columns, [_cells(group, member) for member in members])
-    return View("members", [_row(group, member, verbose) for member in members], lines)
+    return GroupTable("members", [_row(group, member, verbose) for member in members], lines)
 
 
 def _row(group: GroupDescription, member: MemberDescription, verbose: bool) -> dict[str, Any]:

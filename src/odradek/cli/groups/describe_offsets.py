@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.cli.groups.columns import Column, View, column_lines
+from odradek.cli.groups.columns import GroupColumn, GroupTable, column_lines
 from odradek.common.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     from odradek.client.committed_offsets import OffsetAndMetadata
 
 _FIRST = [
-    Column("GROUP", "group", grows=True),
-    Column("TOPIC", "topic", grows=True),
-    Column("PARTITION", "partition", 10),
+    GroupColumn("GROUP", "group", grows=True),
+    GroupColumn("TOPIC", "topic", grows=True),
+    GroupColumn("PARTITION", "partition", 10),
 ]
-_EPOCH = [Column("LEADER-EPOCH", "leader_epoch")]
+_EPOCH = [GroupColumn("LEADER-EPOCH", "leader_epoch")]
 _THEN = [
-    Column("CURRENT-OFFSET", "current_offset"),
-    Column("LOG-END-OFFSET", "log_end_offset"),
-    Column("LAG", "lag"),
-    Column("CONSUMER-ID", "consumer_id", grows=True),
-    Column("HOST", "host", grows=True),
-    Column("CLIENT-ID", "client_id", 0),
+    GroupColumn("CURRENT-OFFSET", "current_offset"),
+    GroupColumn("LOG-END-OFFSET", "log_end_offset"),
+    GroupColumn("LAG", "lag"),
+    GroupColumn("CONSUMER-ID", "consumer_id", grows=True),
+    GroupColumn("HOST", "host", grows=True),
+    GroupColumn("CLIENT-ID", "client_id", 0),
 ]
 
 
-def offset_view(admin: Admin, group: GroupDescription, verbose: bool) -> View:
+def offset_view(admin: Admin, group: GroupDescription, verbose: bool) -> GroupTable:
     """One row for each partition that is committed or assigned."""
     committed = committed_offsets(admin, group.group_id)
     readers = {partition: member for member in group.members for partition in member.assignment}
@@ -42,7 +42,7 @@ def offset_view(admin: Admin, group: GroupDescription, verbose: bool) -> View:
     if not verbose:
         for row in rows:
             del row["leader_epoch"]
-    return View("offsets", rows, lines)
+    return GroupTable("offsets", rows, lines)
 
 
 def committed_offsets(admin: Admin, group: str) -> dict[TopicPartition, OffsetAndMetadata]:

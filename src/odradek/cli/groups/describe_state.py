@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.cli.groups.columns import Column, View, column_lines
+from odradek.cli.groups.columns import GroupColumn, GroupTable, column_lines
 
 if TYPE_CHECKING:
     from odradek.client.admin.groups import GroupDescription
 
 _FIRST = [
-    Column("GROUP", "group", grows=True),
-    Column("COORDINATOR (ID)", "coordinator", 25, grows=True),
-    Column("ASSIGNMENT-STRATEGY", "assignor", 20, grows=True),
-    Column("STATE", "state", 20),
+    GroupColumn("GROUP", "group", grows=True),
+    GroupColumn("COORDINATOR (ID)", "coordinator", 25, grows=True),
+    GroupColumn("ASSIGNMENT-STRATEGY", "assignor", 20, grows=True),
+    GroupColumn("STATE", "state", 20),
 ]
 _EPOCHS = [
-    Column("GROUP-EPOCH", "group_epoch"),
-    Column("TARGET-ASSIGNMENT-EPOCH", "target_assignment_epoch", 25),
+    GroupColumn("GROUP-EPOCH", "group_epoch"),
+    GroupColumn("TARGET-ASSIGNMENT-EPOCH", "target_assignment_epoch", 25),
 ]
-_LAST = [Column("#MEMBERS", "members", 0)]
+_LAST = [GroupColumn("#MEMBERS", "members", 0)]
 
 
-def state_view(group: GroupDescription, verbose: bool) -> View:
+def state_view(group: GroupDescription, verbose: bool) -> GroupTable:
     """Coordinator, assignor, state, and how many members there are."""
     node = group.coordinator
     epochs = {
@@ -40,4 +40,4 @@ def state_view(group: GroupDescription, verbose: bool) -> View:
         "members": len(group.members),
     }
     cells = {**row, "coordinator": f"{node.host}:{node.port}  ({node.node_id})"}
-    return View("state", [row], column_lines([*_FIRST, *(_EPOCHS if verbose else []), *_LAST], [cells]))
+    return GroupTable("state", [row], column_lines([*_FIRST, *(_EPOCHS if verbose else []), *_LAST], [cells]))

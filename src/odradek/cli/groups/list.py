@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from odradek.cli.connecting import admin_client, bootstrap_option
-from odradek.cli.groups.columns import Column, column_lines
+from odradek.cli.groups.columns import GroupColumn, column_lines
 from odradek.cli.groups.group_names import is_of_consumers
 from odradek.cli.options import UsageProblem
 from odradek.cli.output import output_option, print_rows
@@ -49,9 +49,9 @@ def command(states: str | None, types: str | None, is_all: bool, bootstrap: str,
         if is_all or is_of_consumers(one)
     ]
     shown = [
-        Column("GROUP", "group", grows=True, margin=10),
-        *([Column("TYPE", "type", _WORD_WIDTH)] if types is not None else []),
-        *([Column("STATE", "state", _WORD_WIDTH)] if states is not None else []),
+        GroupColumn("GROUP", "group", grows=True, margin=10),
+        *([GroupColumn("TYPE", "type", _WORD_WIDTH)] if types is not None else []),
+        *([GroupColumn("STATE", "state", _WORD_WIDTH)] if states is not None else []),
     ]
     lines = [row["group"] for row in rows] if len(shown) == 1 else column_lines(shown, rows)[1:]
     print_rows(output, rows, lines, title="groups")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from odradek.cli.connecting import Failed, admin_client, bootstrap_option
-from odradek.cli.groups.columns import Column, column_lines
+from odradek.cli.groups.columns import GroupColumn, column_lines
 from odradek.cli.groups.describe_offsets import committed_offsets
 from odradek.cli.groups.group_names import groups_argument, only_group, still_read
 from odradek.cli.groups.reset_file import read_offsets
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from odradek.client.admin.admin import Admin
 
 _COLUMNS = [
-    Column("GROUP", "group", grows=True),
-    Column("TOPIC", "topic", grows=True),
-    Column("PARTITION", "partition", 10),
-    Column("NEW-OFFSET", "new_offset", 0),
+    GroupColumn("GROUP", "group", grows=True),
+    GroupColumn("TOPIC", "topic", grows=True),
+    GroupColumn("PARTITION", "partition", 10),
+    GroupColumn("NEW-OFFSET", "new_offset", 0),
 ]
 _DRY_RUN = "Dry run: nothing is changed. The same command with --execute does it."
 

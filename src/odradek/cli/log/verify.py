@@ -11,7 +11,7 @@ from odradek.cli.printer import Printer
 from odradek.cli.progress import progress_bar
 from odradek.log.offline.read_only import NotALog
 from odradek.log.offline.verify.directory import Summary, bytes_to_read, verify
-from odradek.log.offline.verify.finding import Finding, Report
+from odradek.log.offline.verify.finding import LogFinding, Report
 
 
 @click.command("verify")
@@ -43,17 +43,17 @@ def command(paths: tuple[str, ...], output: str) -> None:
 
 
 def _report(printer: Printer, output: str) -> Report:
-    def as_json(found: Finding) -> None:
+    def as_json(found: LogFinding) -> None:
         printer.json_line({"kind": "problem", "file": found.path, **_without_path(found)})
 
-    def as_text(found: Finding) -> None:
+    def as_text(found: LogFinding) -> None:
         printer.line(str(found))
         printer.line(f"    next: {found.advice}")
 
     return as_json if output == "json" else as_text
 
 
-def _without_path(found: Finding) -> dict[str, object]:
+def _without_path(found: LogFinding) -> dict[str, object]:
     return {"position": found.position, "problem": found.problem, "advice": found.advice}
 
 

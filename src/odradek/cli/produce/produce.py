@@ -8,7 +8,7 @@ from odradek.cli.connecting import bootstrap_option, client_settings, friendly_e
 from odradek.cli.consume.record_format import unescape
 from odradek.cli.options import UsageProblem, check_readable
 from odradek.cli.produce.input_records import Headers, LineParser, Parse, console_parser, parse_json
-from odradek.cli.produce.sending import Plan, send_input
+from odradek.cli.produce.sending import SendPlan, send_input
 from odradek.cli.topic_names import complete_topic, parse_pairs
 
 _EPILOG = """\
@@ -100,7 +100,7 @@ def command(
         raise UsageProblem("-D is empty; records need something between them")
     for path in files:
         check_readable(path)
-    plan = Plan(
+    plan = SendPlan(
         topic=topic,
         files=files,
         is_whole_file=bool(files) and not by_lines,

@@ -23,7 +23,7 @@ INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SendPlan:
     """What to send, and how."""
 
     topic: str
@@ -50,7 +50,7 @@ class Tally:
             self.first_error = self.first_error or error
 
 
-def send_input(plan: Plan) -> None:
+def send_input(plan: SendPlan) -> None:
     """Send everything; Failed if a record was not acknowledged. Ctrl-C stops reading, not sending."""
     _check_target(plan)
     tally, sent, is_interrupted = Tally(), 0, False
@@ -68,7 +68,7 @@ def send_input(plan: Plan) -> None:
         sys.exit(INTERRUPTED)
 
 
-def _check_target(plan: Plan) -> None:
+def _check_target(plan: SendPlan) -> None:
     """Failed unless the cluster can be reached and the topic exists or can be created automatically."""
     with Admin(bootstrap_servers=plan.settings["bootstrap_servers"]) as admin:
         admin.connect()
@@ -89,7 +89,7 @@ def _makes_topics(admin: Admin) -> bool:
     return isinstance(configs, BrokerError) or name not in configs or configs[name].value == "true"
 
 
-def _send(producer: Producer[bytes, bytes], plan: Plan, record: InputRecord, tally: Tally) -> None:
+def _send(producer: Producer[bytes, bytes], plan: SendPlan, record: InputRecord, tally: Tally) -> None:
     headers = plan.headers + record.headers
     producer.send(
         plan.topic,
@@ -102,7 +102,7 @@ def _send(producer: Producer[bytes, bytes], plan: Plan, record: InputRecord, tal
     )
 
 
-def _records(plan: Plan) -> Iterator[InputRecord]:
+def _records(plan: SendPlan) -> Iterator[InputRecord]:
     if plan.is_whole_file:
         for number, path in enumerate(plan.files, 1):
             with open(path, "rb") as file:

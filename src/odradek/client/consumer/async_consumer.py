@@ -34,7 +34,7 @@ from odradek.client.consumer.consumer import (
     timeout_in_ms,
 )
 from odradek.client.consumer.consumer_record import ConsumerRecord
-from odradek.client.consumer.engine import Engine
+from odradek.client.consumer.engine import ConsumerEngine
 from odradek.client.consumer.errors import NotSubscribed
 from odradek.client.consumer.fetch.fetch_buffer import FetchBuffer
 from odradek.client.consumer.fetch.offset_lookup import OffsetAndTimestamp
@@ -117,16 +117,16 @@ class AsyncConsumer(Generic[Key, Value]):
         self._auto_commit = (
             AutoCommit(self.config.auto_commit_interval_ms) if self.config.enable_auto_commit else None
         )
-        self._made: Engine | None = None
+        self._made: ConsumerEngine | None = None
         self._is_closed = False
 
     @property
-    def _engine(self) -> Engine:
+    def _engine(self) -> ConsumerEngine:
         """Created at first use, when a loop is running."""
         if self._is_closed:
             raise ClientClosed("consumer")
         if self._made is None:
-            self._made = Engine(
+            self._made = ConsumerEngine(
                 self.config, self._fetch_buffer, self._reader.release, self._interceptors.committed
             )
         return self._made

@@ -22,7 +22,7 @@ from odradek.client.committed_offsets import ConsumerGroupMetadata, OffsetAndMet
 from odradek.client.config import check_function, check_keywords_only
 from odradek.client.consumer.config import consumer_config
 from odradek.client.consumer.consumer_record import ConsumerRecord
-from odradek.client.consumer.engine import Engine, Offsets
+from odradek.client.consumer.engine import ConsumerEngine, Offsets
 from odradek.client.consumer.errors import NotSubscribed
 from odradek.client.consumer.fetch.fetch_buffer import FetchBuffer
 from odradek.client.consumer.fetch.offset_lookup import OffsetAndTimestamp
@@ -122,8 +122,10 @@ class Consumer(PollPath[Key, Value]):
         self._engine = self._background.call(self._start())
         self._is_open = True
 
-    async def _start(self) -> Engine:
-        return Engine(self.config, self._fetch_buffer, self._reader.release, self._interceptors.committed)
+    async def _start(self) -> ConsumerEngine:
+        return ConsumerEngine(
+            self.config, self._fetch_buffer, self._reader.release, self._interceptors.committed
+        )
 
     def _processed(self) -> dict[TopicPartition, OffsetAndMetadata]:
         return self._reader.processed(dict(self._engine.states))

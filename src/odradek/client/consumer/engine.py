@@ -17,10 +17,10 @@ from odradek.client.consumer.errors import LogTruncated, NoOffset, NotSubscribed
 from odradek.client.consumer.fetch.fetch_buffer import FetchBuffer
 from odradek.client.consumer.fetch.fetcher import Fetcher
 from odradek.client.consumer.fetch.offset_lookup import OffsetAndTimestamp, list_offsets
-from odradek.client.consumer.fetch.truncation import EpochEnd
+from odradek.client.consumer.fetch.truncation import LeaderEpochEnd
 from odradek.client.consumer.group.group_offsets import GroupOffsets
 from odradek.client.consumer.group.heartbeat_membership import HeartbeatMembership
-from odradek.client.consumer.group.membership import Membership
+from odradek.client.consumer.group.membership import ClassicMembership
 from odradek.client.consumer.offset_reset import time_to_begin
 from odradek.client.consumer.positions import LATEST, NO_EPOCH, PartitionPosition
 from odradek.client.consumer.subscription import RebalanceListener, SubscriptionType
@@ -43,7 +43,7 @@ Release = Callable[[States, Collection[TopicPartition]], Offsets]
 BETWEEN_GENERATIONS = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION})
 
 
-class Engine:
+class ConsumerEngine:
     """Keeps `states` assigned and fetched, on one loop; `fetch_buffer` is read by the user's thread."""
 
     def __init__(
@@ -73,7 +73,7 @@ class Engine:
             truncated=self._truncated,
         )
         self._offsets: GroupOffsets | None = None
-        self._member: Membership | HeartbeatMembership | None = None
+        self._member: ClassicMembership | HeartbeatMembership | None = None
         self._running: asyncio.Task[None] | None = None
         self._finding: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -97,7 +97,7 @@ class Engine:
         if pattern is not None and self._watching is None:
             self._watching = asyncio.create_task(self._watch_topics())
         if self._member is None:
-            kind = HeartbeatMembership if is_new else Membership
+            kind = HeartbeatMembership if is_new else ClassicMembership
             self._member = kind(self.config, self.brokers, self._offsets, self)
             self._running = asyncio.create_task(self._run(self._member))
         else:
@@ -135,7 +135,7 @@ class Engine:
         self._subscription.clear()
         self.fetch_buffer.fatal = None
 
-    async def _run(self, member: Membership | HeartbeatMembership) -> None:
+    async def _run(self, member: ClassicMembership | HeartbeatMembership) -> None:
         try:
             await member.run()
         except asyncio.CancelledError:
@@ -261,7 +261,7 @@ class Engine:
         state.is_reset = True
         self.pump()
 
-    def _truncated(self, state: PartitionPosition, end: EpochEnd) -> None:
+    def _truncated(self, state: PartitionPosition, end: LeaderEpochEnd) -> None:
         """The leader does not have all records that were returned."""
         partition, offset = state.topic_partition, state.position
         assert offset is not None
@@ -396,7 +396,7 @@ class Engine:
 
         A cooperative member joins again in the background while the user still works on what it keeps.
         """
-        if error.error_code not in BETWEEN_GENERATIONS or not isinstance(self._member, Membership):
+        if error.error_code not in BETWEEN_GENERATIONS or not isinstance(self._member, ClassicMembership):
             return False
         # A generation that waits for its assignments accepts no commits until it has them.
         is_expected = (

@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 
 from odradek.client.network.background_loop import BackgroundLoop
 from odradek.client.consumer.consumer_record import ConsumerRecord
-from odradek.client.consumer.engine import Engine
+from odradek.client.consumer.engine import ConsumerEngine
 from odradek.client.consumer.fetch.fetch_buffer import FetchBuffer
 from odradek.client.consumer.record_reader import AutoCommit, RecordReader
 
@@ -20,7 +20,7 @@ class PollPath(Generic[Key, Value]):
     _reader: RecordReader
     _using: threading._RLock
     _background: BackgroundLoop
-    _engine: Engine
+    _engine: ConsumerEngine
     _auto_commit: AutoCommit | None
     _is_open: bool
     def __init__(self, fetch_buffer: FetchBuffer, reader: RecordReader, max_poll_records: int) -> None: ...

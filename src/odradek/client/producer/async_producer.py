@@ -29,7 +29,7 @@ from odradek.client.producer.batches.record_preparation import (
     Value,
 )
 from odradek.client.producer.config import producer_config
-from odradek.client.producer.engine import Engine, make_accumulator
+from odradek.client.producer.engine import ProducerEngine, make_accumulator
 from odradek.client.producer.errors import BufferExhausted, RecordTooLarge
 from odradek.client.producer.statistics import ProducerStatistics
 from odradek.client.producer.transactions.errors import FatalTransactionError, TransactionStateError
@@ -102,14 +102,14 @@ class AsyncProducer(Generic[Key, Value]):
         self._accumulator = make_accumulator(self.config)
         self._memory_freed = asyncio.Event()
         self._accumulator.on_memory = self._memory_freed.set
-        self._made: Engine | None = None
+        self._made: ProducerEngine | None = None
 
     @property
-    def _engine(self) -> Engine:
+    def _engine(self) -> ProducerEngine:
         """Created at first use, when a loop is running."""
         self._check_usable()
         if self._made is None:
-            self._made = Engine(self.config, self._accumulator, asyncio.get_running_loop().call_soon)
+            self._made = ProducerEngine(self.config, self._accumulator, asyncio.get_running_loop().call_soon)
         return self._made
 
     async def send(
@@ -228,7 +228,7 @@ class AsyncProducer(Generic[Key, Value]):
             batches.append(batch)
         return TableDelivery(batches)
 
-    async def _find(self, engine: Engine, topic: str, deadline: float) -> TopicQueues:
+    async def _find(self, engine: ProducerEngine, topic: str, deadline: float) -> TopicQueues:
         queues = self._accumulator.topics.get(topic)
         if queues is None:
             topic_name(topic)
@@ -245,7 +245,7 @@ class AsyncProducer(Generic[Key, Value]):
         return queues
 
     async def _resolve_append_failure(
-        self, engine: Engine, ready: Ready, queues: TopicQueues, deadline: float
+        self, engine: ProducerEngine, ready: Ready, queues: TopicQueues, deadline: float
     ) -> None:
         self._check_sendable()
         if ready.partition >= len(queues.queues):

@@ -40,7 +40,7 @@ def make_accumulator(config: ProducerConfig) -> Accumulator:
     return accumulator
 
 
-class Engine:
+class ProducerEngine:
     """Sends what is in an accumulator. Created and used on one loop."""
 
     def __init__(

@@ -33,7 +33,7 @@ from odradek.client.producer.batches.record_preparation import (
 )
 from odradek.client.producer.batches.send_path import SendPath
 from odradek.client.producer.config import producer_config
-from odradek.client.producer.engine import Engine, make_accumulator
+from odradek.client.producer.engine import ProducerEngine, make_accumulator
 from odradek.client.producer.errors import BufferExhausted, RecordTooLarge
 from odradek.client.producer.statistics import ProducerStatistics
 from odradek.client.producer.transactions.errors import FatalTransactionError, TransactionStateError
@@ -120,9 +120,9 @@ class Producer(SendPath[Key, Value], Generic[Key, Value]):
         )
         _alive.add(self)
 
-    async def _start(self) -> Engine:
+    async def _start(self) -> ProducerEngine:
         loop = self._background.loop
-        return Engine(self.config, self._accumulator, loop.call_soon_threadsafe)
+        return ProducerEngine(self.config, self._accumulator, loop.call_soon_threadsafe)
 
     # Records.
 

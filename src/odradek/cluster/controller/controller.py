@@ -63,7 +63,7 @@ RETRY_BACKOFF_S = 0.1
 # As in Kafka 3.9: a new controller does not wait for the whole interval.
 FIRST_REBALANCE_S = 5.0
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 def never_unclean(topic: str) -> bool:
@@ -404,10 +404,10 @@ class Controller:
             self._is_connected.set()
 
 
-def _resolve(answer: asyncio.Future[Answer]) -> Callable[[Answer], None]:
+def _resolve(answer: asyncio.Future[Result]) -> Callable[[Result], None]:
     """Sets the result once; later ones, and those of a cancelled caller, are dropped."""
 
-    def reply(response: Answer) -> None:
+    def reply(response: Result) -> None:
         if not answer.done():
             answer.set_result(response)
 

@@ -130,7 +130,7 @@ async def _holder(store: Store, path: str) -> str:
     return ", ".join(map(str, registered.listeners))
 
 
-class Membership:
+class LiveBrokers:
     """The live brokers as this one sees them. Owned by the broker's event loop; one per session."""
 
     def __init__(self, store: Store, on_change: Callable[[dict[int, Broker]], None]) -> None:

@@ -36,7 +36,7 @@ from odradek.coordination.store import (
     Store,
     Watcher,
 )
-from odradek.coordination.watches import Delivery, Watch, WatchKind
+from odradek.coordination.watches import Watch, WatchDelivery, WatchKind
 from odradek.coordination.znodes import Draft, Znode, check_path
 
 DEFAULT_SESSION_TIMEOUT_MS = 18_000
@@ -151,7 +151,7 @@ class SqliteStore(Store):
 
     # Called by the thread, through the loop
 
-    def deliver(self, deliveries: Sequence[Delivery], outcomes: Sequence[JobResult]) -> None:
+    def deliver(self, deliveries: Sequence[WatchDelivery], outcomes: Sequence[JobResult]) -> None:
         """Watch events first, then results: callers run after the watchers."""
         for watcher, event in deliveries:
             self._loop.call_soon(watcher, event)

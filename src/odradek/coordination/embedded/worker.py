@@ -29,7 +29,7 @@ from odradek.coordination.embedded.sessions import OwnSession, Peers, remove_orp
 from odradek.coordination.embedded.wakeups import COMMIT, Wakeups
 from odradek.coordination.errors import OperationRefused, SessionExpired, StoreError, StoreUnavailable
 from odradek.coordination.store import Watcher, WatchEvent
-from odradek.coordination.watches import Delivery, Watch, Watches, missed_event
+from odradek.coordination.watches import Watch, WatchDelivery, Watches, missed_event
 from odradek.coordination.znodes import Draft
 
 LOOK_INTERVAL_MS = 500
@@ -87,7 +87,7 @@ class JobResult(NamedTuple):
 class WorkerCallbacks(Protocol):
     """The part of the store on the loop; the thread reaches it by `call_soon_threadsafe` only."""
 
-    def deliver(self, deliveries: Sequence[Delivery], outcomes: Sequence[JobResult]) -> None:
+    def deliver(self, deliveries: Sequence[WatchDelivery], outcomes: Sequence[JobResult]) -> None:
         """Watch events first, then results."""
 
     def end(self, error: Exception) -> None:
@@ -275,7 +275,7 @@ class Worker:
                 missed.append(event)
         return missed
 
-    def _advance(self, zxid: int, events: Sequence[WatchEvent]) -> list[Delivery]:
+    def _advance(self, zxid: int, events: Sequence[WatchEvent]) -> list[WatchDelivery]:
         self._seen_zxid = zxid
         return self._watches.trigger(events)
 
@@ -437,7 +437,7 @@ class Worker:
         if self._database is not None:
             self._database.close()
 
-    def _answer(self, deliveries: Sequence[Delivery], outcomes: Sequence[JobResult]) -> None:
+    def _answer(self, deliveries: Sequence[WatchDelivery], outcomes: Sequence[JobResult]) -> None:
         if deliveries or outcomes:
             self._call_loop(self._face.deliver, deliveries, outcomes)
 

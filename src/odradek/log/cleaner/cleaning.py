@@ -22,7 +22,7 @@ from odradek.log.cleaner.mapping import DirtyMapper
 from odradek.log.cleaner.plan import ClosedSegment, LogState, LogToClean, group_segments
 from odradek.log.cleaner.rewrite import rewrite
 from odradek.log.cleaner.statistics import CleanerStatistics
-from odradek.log.cleaner.throttle import Throttle
+from odradek.log.cleaner.throttle import CleanerThrottle
 from odradek.log.errors import StorageError
 from odradek.log.partition.leader_batches import max_decompressed_bytes
 from odradek.log.partition.partition_log import PartitionLog
@@ -42,7 +42,7 @@ class Workspace:
     """The buffers of one thread, reused for its runs."""
 
     offset_map: OffsetMap
-    throttle: Throttle
+    throttle: CleanerThrottle
     chunk_bytes: int
     clock: Callable[[], float] = field(default=time.perf_counter)
 

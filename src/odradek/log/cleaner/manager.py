@@ -18,7 +18,7 @@ from odradek.log.cleaner.errors import CleaningAborted, UncleanableLog
 from odradek.log.cleaner.filter.offset_map import OffsetMap
 from odradek.log.cleaner.plan import LogToClean, dirtiest, log_to_clean, wants_cleaning
 from odradek.log.cleaner.statistics import CleanerStatistics
-from odradek.log.cleaner.throttle import Throttle
+from odradek.log.cleaner.throttle import CleanerThrottle
 from odradek.log.errors import StorageError
 from odradek.log.files.file_system import FileSystem
 from odradek.log.partition.partition_log import PartitionLog
@@ -64,7 +64,7 @@ class CleanerManager:
         self._workspaces = [
             Workspace(
                 OffsetMap(config.dedupe_bytes_per_thread, config.log_cleaner_io_buffer_load_factor),
-                Throttle(config.bytes_per_second_per_thread, clock, sleep),
+                CleanerThrottle(config.bytes_per_second_per_thread, clock, sleep),
                 config.io_bytes_per_thread,
                 clock,
             )

@@ -13,7 +13,7 @@ def pause_seconds(passed_bytes: int, elapsed_seconds: float, max_bytes_per_secon
     return max(0.0, passed_bytes / max_bytes_per_second - elapsed_seconds)
 
 
-class Throttle:
+class CleanerThrottle:
     """Counts bytes and sleeps when there are too many; used by one thread."""
 
     __slots__ = ("_bytes", "_clock", "_sleep", "_started", "max_bytes_per_second")

@@ -48,7 +48,7 @@ class CheckpointJob(NamedTuple):
         self.directory.write_checkpoint(self.name, self.content)
 
 
-class Listing(NamedTuple):
+class DirectoryListing(NamedTuple):
     """The contents of a log directory, by name."""
 
     partitions: dict[str, DirectoryName]
@@ -218,7 +218,7 @@ class LogDirectory:
         """Record a clean shutdown."""
         self.write(filenames.CLEAN_SHUTDOWN, encode_clean_shutdown(broker_epoch))
 
-    def list(self) -> Listing:
+    def list(self) -> DirectoryListing:
         """The partitions, by state, and the directories that are not partitions."""
         partitions: dict[str, DirectoryName] = {}
         unknown = []
@@ -230,7 +230,7 @@ class LogDirectory:
                 unknown.append(name)
             else:
                 partitions[name] = parsed
-        return Listing(partitions, unknown)
+        return DirectoryListing(partitions, unknown)
 
 
 def recorded_properties(paths: Sequence[str], files: FileSystem | None = None) -> MetaProperties | None:

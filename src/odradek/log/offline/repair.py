@@ -22,7 +22,7 @@ from odradek.log.files.log_file import HandleCache, PartitionDirectory
 from odradek.log.leader_epochs import LeaderEpochs, decode_epochs
 from odradek.log.offline.read_only import PartitionFiles, list_partition
 from odradek.log.offline.verify.directory import verify
-from odradek.log.offline.verify.finding import Finding, Kind
+from odradek.log.offline.verify.finding import Damage, LogFinding
 from odradek.log.partition.producer_replay import replay
 from odradek.log.producers.producer_states import ProducerStates
 from odradek.log.producers.snapshot_files import SnapshotFiles
@@ -54,7 +54,7 @@ class RepairPlan:
     """What would be done to a partition; nothing has been yet."""
 
     files: PartitionFiles
-    findings: list[Finding]
+    findings: list[LogFinding]
     cut: Cut | None
     rebuilt: list[int]  # base offsets of the segments that get new indexes
     rewrites_epochs: bool
@@ -91,14 +91,15 @@ class Repaired:
 def plan_repair(path: str) -> RepairPlan:
     """Read a partition's directory and decide; nothing is changed. NotALog if there is no segment in it."""
     files = list_partition(path)
-    findings: list[Finding] = []
+    findings: list[LogFinding] = []
     verify(path, findings.append)
-    damage = [found for found in findings if found.kind in (Kind.BATCH, Kind.TAIL)]
+    damage = [found for found in findings if found.kind in (Damage.BATCH, Damage.TAIL)]
     cut = _first_cut(damage)
     by_kind = {
-        kind: {_base_offset(f) for f in findings if f.kind is kind} for kind in (Kind.INDEX, Kind.SNAPSHOT)
+        kind: {_base_offset(f) for f in findings if f.kind is kind}
+        for kind in (Damage.INDEX, Damage.SNAPSHOT)
     }
-    rebuilt = {base for base in by_kind[Kind.INDEX] if base in files.base_offsets}
+    rebuilt = {base for base in by_kind[Damage.INDEX] if base in files.base_offsets}
     if cut is not None:
         rebuilt = {base for base in rebuilt if base < cut.base_offset} | {cut.base_offset}
     return RepairPlan(
@@ -106,17 +107,17 @@ def plan_repair(path: str) -> RepairPlan:
         findings,
         cut,
         sorted(rebuilt),
-        rewrites_epochs=any(found.kind is Kind.EPOCHS for found in findings),
-        removed_snapshots=sorted(by_kind[Kind.SNAPSHOT]),
+        rewrites_epochs=any(found.kind is Damage.EPOCHS for found in findings),
+        removed_snapshots=sorted(by_kind[Damage.SNAPSHOT]),
     )
 
 
-def _first_cut(damage: list[Finding]) -> Cut | None:
+def _first_cut(damage: list[LogFinding]) -> Cut | None:
     places = [Cut(_base_offset(found), found.position or 0, found.problem) for found in damage]
     return min(places, key=lambda cut: (cut.base_offset, cut.position), default=None)
 
 
-def _base_offset(found: Finding) -> int:
+def _base_offset(found: LogFinding) -> int:
     return int(os.path.basename(found.path).partition(".")[0])
 
 

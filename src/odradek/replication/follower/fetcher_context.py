@@ -15,7 +15,7 @@ from odradek.net.broker_connection import BrokerConnection
 from odradek.replication.counters import ReplicationCounters
 from odradek.replication.follower.fetch_session_handler import FetchPosition, Key
 from odradek.replication.partition import Partition
-from odradek.replication.throttle import Throttle, is_throttled
+from odradek.replication.throttle import ReplicationThrottle, is_throttled
 
 
 class FetcherSettings(NamedTuple):
@@ -50,7 +50,7 @@ class FetcherContext:
     in_pool: Callable[[Callable[[], Any]], Awaitable[Any]]
     on_truncated: Callable[[PartitionLog], None]
     on_disk_error: Callable[[TopicPartition, StorageError], object]
-    throttle: Throttle = field(default_factory=Throttle)
+    throttle: ReplicationThrottle = field(default_factory=ReplicationThrottle)
 
     @property
     def settings(self) -> FetcherSettings:

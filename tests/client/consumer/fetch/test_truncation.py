@@ -12,7 +12,7 @@ import pytest
 from client.scripted_broker import ScriptedBroker, api_versions, run
 from odradek import AsyncConsumer, TopicPartition
 from odradek.client.consumer.errors import LogTruncated
-from odradek.client.consumer.fetch.truncation import EpochEnd
+from odradek.client.consumer.fetch.truncation import LeaderEpochEnd
 from odradek.client.consumer.group.group_offsets import OffsetAndMetadata
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api_key import ApiKey
@@ -233,4 +233,4 @@ def older_versions(_: Message) -> ApiVersionsResponse:
     [((1, 10), True), ((1, 11), True), ((1, 9), False), ((-1, -1), False), ((1, -1), False)],
 )
 def test_an_epoch_covers_what_it_ends_behind(end: tuple[int, int], is_covered: bool) -> None:
-    assert EpochEnd(*end).covers(10) is is_covered
+    assert LeaderEpochEnd(*end).covers(10) is is_covered

@@ -10,21 +10,21 @@ from odradek.client.producer.transactions.errors import (
     FatalTransactionError,
     TransactionStateError,
 )
-from odradek.client.producer.transactions.state import Phase, TransactionState
+from odradek.client.producer.transactions.state import Phase, ProducerTransactionState
 from odradek.common.ids import TopicPartition
 
 PARTITION = TopicPartition("orders", 0)
 
 
-def an_open_transaction() -> TransactionState:
-    state = TransactionState()
+def an_open_transaction() -> ProducerTransactionState:
+    state = ProducerTransactionState()
     state.initialized(ProducerId(7, 0))
     state.begun()
     return state
 
 
 def test_a_call_out_of_order_names_itself_and_the_present_state() -> None:
-    state = TransactionState()
+    state = ProducerTransactionState()
     with pytest.raises(
         TransactionStateError, match=r"begin_transaction: init_transactions\(\) was not called"
     ):
@@ -54,7 +54,7 @@ def test_a_fatal_error_is_final() -> None:
 
 
 def test_a_failure_outside_of_a_transaction_changes_nothing() -> None:
-    state = TransactionState()
+    state = ProducerTransactionState()
     state.initialized(ProducerId(7, 0))
     assert not state.failed(AbortableTransactionError("of a transaction that is over"))
     assert state.phase is Phase.READY
@@ -79,7 +79,7 @@ def test_v2_sends_at_once_and_has_something_to_end() -> None:
 
 
 def test_a_failure_in_the_transaction_of_another_process_cannot_be_aborted_here() -> None:
-    state = TransactionState()
+    state = ProducerTransactionState()
     state.joined(ProducerId(7, 0))
     assert state.failed(AbortableTransactionError("a batch failed"))
     assert not state.may_send

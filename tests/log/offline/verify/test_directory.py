@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from log.given_directories import a_log_directory, files_below
 from odradek.log.offline.read_only import NotALog, read_only_file
 from odradek.log.offline.verify.directory import bytes_to_read, verify
-from odradek.log.offline.verify.finding import Finding
+from odradek.log.offline.verify.finding import LogFinding
 from odradek.log.segment.batch_chunks import batch_chunks
 from odradek.records.kernels.layout import BatchColumn
 
@@ -22,8 +22,8 @@ SEGMENTS = Path(__file__).parents[3] / "data" / "segments"
 COORDINATORS = Path(__file__).parents[3] / "data" / "coordinators"
 
 
-def findings(path: Path) -> list[Finding]:
-    found: list[Finding] = []
+def findings(path: Path) -> list[LogFinding]:
+    found: list[LogFinding] = []
     summary = verify(str(path), found.append)
     assert summary.finding_count == len(found)
     return found

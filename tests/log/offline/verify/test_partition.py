@@ -11,13 +11,13 @@ from log.cleaner.given_compaction import append, compacted_log, end_transaction,
 from log.given_directories import ORDERS, SMALL_SEGMENTS, append_batch, open_manager
 from log.given_logs import NOW_MS, SMALL, fill, open_log
 from odradek.log.offline.verify.directory import verify
-from odradek.log.offline.verify.finding import Finding, Kind
+from odradek.log.offline.verify.finding import Damage, LogFinding
 from odradek.records.batch import stamp
 from odradek.records.compression import Codec
 
 
-def findings(path: Path) -> list[Finding]:
-    found: list[Finding] = []
+def findings(path: Path) -> list[LogFinding]:
+    found: list[LogFinding] = []
     verify(str(path), found.append)
     return found
 
@@ -85,7 +85,7 @@ def test_a_log_with_batches_out_of_order_is_damaged_at_the_second(tmp_path: Path
 
     found = findings(tmp_path / "orders-0")
 
-    assert [(one.position, one.kind) for one in found if one.kind is Kind.BATCH] == [(size, Kind.BATCH)]
+    assert [(one.position, one.kind) for one in found if one.kind is Damage.BATCH] == [(size, Damage.BATCH)]
 
 
 def test_a_checkpoint_that_disagrees_with_the_batches_is_reported_once(tmp_path: Path) -> None:
@@ -96,5 +96,5 @@ def test_a_checkpoint_that_disagrees_with_the_batches_is_reported_once(tmp_path:
 
     (found,) = findings(tmp_path / "orders-0")
 
-    assert found.kind is Kind.EPOCHS
+    assert found.kind is Damage.EPOCHS
     assert "leader epoch 4 where the checkpoint says 6" in found.problem

@@ -26,7 +26,7 @@ from odradek.client.consumer.fetch.fetch_session import (
 )
 from odradek.client.consumer.fetch.fetched import Fetched
 from odradek.client.consumer.fetch.repeat_fetch import ExpectedPartition, InFlightFetch
-from odradek.client.consumer.fetch.truncation import EpochEnd, Validation
+from odradek.client.consumer.fetch.truncation import LeaderEpochEnd, Validation
 from odradek.client.consumer.first_contact import FirstContact
 from odradek.client.consumer.positions import MOST_BUFFERED, PartitionPosition
 from odradek.client.errors import BrokerError, ClientError
@@ -68,7 +68,7 @@ class Fetcher:
         fetch_buffer: FetchBuffer,
         *,
         reset: Callable[[PartitionPosition], None],
-        truncated: Callable[[PartitionPosition, EpochEnd], None],
+        truncated: Callable[[PartitionPosition, LeaderEpochEnd], None],
     ) -> None:
         self.config = config
         self.brokers = brokers

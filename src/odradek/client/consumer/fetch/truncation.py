@@ -32,7 +32,7 @@ UNDEFINED_OFFSET = -1
 CONSUMER = -1
 
 
-class EpochEnd(NamedTuple):
+class LeaderEpochEnd(NamedTuple):
     """The largest epoch of a log that is not larger than the requested one, and the offset where it ends."""
 
     leader_epoch: int
@@ -72,7 +72,7 @@ class Validation:
         brokers: Brokers,
         states: Mapping[TopicPartition, PartitionPosition],
         *,
-        truncated: Callable[[PartitionPosition, EpochEnd], None],
+        truncated: Callable[[PartitionPosition, LeaderEpochEnd], None],
         fail: Callable[[BaseException], None],
     ) -> None:
         self._brokers = brokers
@@ -140,7 +140,7 @@ class Validation:
             if not error.is_retriable:
                 self._fail(error)
             return False
-        end = EpochEnd(row.leader_epoch, row.end_offset)
+        end = LeaderEpochEnd(row.leader_epoch, row.end_offset)
         if end.covers(doubt.offset):
             state.validated_epoch = doubt.leader_epoch
         elif state.position is not None and state.position < doubt.offset:

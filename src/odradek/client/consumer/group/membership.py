@@ -85,7 +85,7 @@ class GroupOwner(Protocol):
         """The next poll raises this."""
 
 
-class Membership:
+class ClassicMembership:
     """One member. `run` stops only with an error that is not retriable, or when cancelled."""
 
     def __init__(

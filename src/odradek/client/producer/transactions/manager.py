@@ -23,7 +23,7 @@ from odradek.client.producer.transactions.errors import (
     transaction_error,
 )
 from odradek.client.producer.transactions.requests import TransactionRequests
-from odradek.client.producer.transactions.state import Phase, TransactionState
+from odradek.client.producer.transactions.state import Phase, ProducerTransactionState
 from odradek.common.ids import TopicPartition
 
 LAST_PRODUCE_OF_V1 = 11
@@ -61,7 +61,7 @@ class TransactionManager:
         self._accumulator = accumulator
         self._sender = sender
         self._timeout_ms = transaction_timeout_ms
-        self._state = TransactionState()
+        self._state = ProducerTransactionState()
         self._adding = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._refuse_records()

@@ -37,7 +37,7 @@ class Phase(Enum):
     JOINED_ERROR = "a record failed in the transaction of another process, which must abort it"
 
 
-class TransactionState:
+class ProducerTransactionState:
     """The transaction of one producer. Owned by the manager."""
 
     def __init__(self) -> None:

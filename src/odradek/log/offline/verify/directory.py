@@ -18,7 +18,7 @@ from odradek.log.offline.read_only import (
     list_partition,
 )
 from odradek.log.offline.verify import side_files
-from odradek.log.offline.verify.finding import Finding, Kind, Report
+from odradek.log.offline.verify.finding import Damage, LogFinding, Report
 from odradek.log.offline.verify.partition import PartitionSummary, Surroundings, verify_partition
 
 OFFSET_CHECKPOINTS = (
@@ -44,7 +44,7 @@ def verify(path: str, report: Report, advance: Callable[[int], None] = lambda _:
     """Check a log directory or one partition and report every problem; NotALog if the path is neither."""
     summary = Summary()
 
-    def counted(found: Finding) -> None:
+    def counted(found: LogFinding) -> None:
         summary.finding_count += 1
         report(found)
 
@@ -59,7 +59,7 @@ def verify(path: str, report: Report, advance: Callable[[int], None] = lambda _:
         found[partition] = one
     directory.judge(found)
     for stray in find_strays(path):
-        counted(Finding(stray, None, "a stray partition: kept, but not served by a broker", Kind.STRAY))
+        counted(LogFinding(stray, None, "a stray partition: kept, but not served by a broker", Damage.STRAY))
     return summary
 
 
@@ -118,7 +118,7 @@ class _Directory:
                     continue
                 problem = self._offset_problem(name, offset, found.get(partition))
                 if problem is not None:
-                    self._tell(name, position, f"{partition}: {problem}", Kind.CHECKPOINT)
+                    self._tell(name, position, f"{partition}: {problem}", Damage.CHECKPOINT)
         self._judge_topic_ids(found)
 
     def _offset_problem(self, name: str, offset: int, partition: PartitionSummary | None) -> str | None:
@@ -141,7 +141,7 @@ class _Directory:
             first, topic_id = ids.setdefault(partition.topic, (partition, one.topic_id))
             if topic_id != one.topic_id:
                 path = os.path.join(str(partition), filenames.PARTITION_METADATA)
-                self._tell(path, None, f"another topic id than {first} has", Kind.LOST)
+                self._tell(path, None, f"another topic id than {first} has", Damage.LOST)
 
     def _read_offsets(self, name: str) -> Offsets | None:
         """None if the file is missing or damaged."""
@@ -151,7 +151,7 @@ class _Directory:
         except FileNotFoundError:
             return None
         except side_files.Damaged as error:
-            self._tell(name, error.position, str(error), Kind.CHECKPOINT)
+            self._tell(name, error.position, str(error), Damage.CHECKPOINT)
             return None
         return {partition: (position, offset) for position, partition, offset in lines}
 
@@ -162,10 +162,10 @@ class _Directory:
         except FileNotFoundError:
             return
         except side_files.Damaged as error:
-            self._tell(name, error.position, str(error), Kind.LOST)
+            self._tell(name, error.position, str(error), Damage.LOST)
 
-    def _tell(self, name: str, position: int | None, problem: str, kind: Kind) -> None:
-        self.report(Finding(self._join(name), position, problem, kind))
+    def _tell(self, name: str, position: int | None, problem: str, kind: Damage) -> None:
+        self.report(LogFinding(self._join(name), position, problem, kind))
 
     def _join(self, name: str) -> str:
         return os.path.join(self.path, name)

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import NamedTuple
 
 
-class Kind(Enum):
+class Damage(Enum):
     """What sort of thing is damaged; the value says what to do next."""
 
     BATCH = (
@@ -28,13 +28,13 @@ class Kind(Enum):
     LOST = "restore it from another replica or a backup"
 
 
-class Finding(NamedTuple):
+class LogFinding(NamedTuple):
     """One problem in one file."""
 
     path: str
     position: int | None  # a byte in the file; None when it is about the file as a whole
     problem: str
-    kind: Kind
+    kind: Damage
 
     def __str__(self) -> str:
         where = self.path if self.position is None else f"{self.path}: byte {self.position}"
@@ -49,4 +49,4 @@ class Finding(NamedTuple):
         )
 
 
-Report = Callable[[Finding], None]
+Report = Callable[[LogFinding], None]

@@ -11,7 +11,7 @@ from odradek.log import filenames
 from odradek.log.leader_epochs import EpochEntry
 from odradek.log.offline.read_only import MAX_DECOMPRESSED_BYTES, PartitionFiles, read_only_file
 from odradek.log.offline.verify import side_files
-from odradek.log.offline.verify.finding import Finding, Kind, Report
+from odradek.log.offline.verify.finding import Damage, LogFinding, Report
 from odradek.log.offline.verify.indexes import OffsetIndexCheck, Problem, TimeIndexCheck
 from odradek.log.offline.verify.order import EpochOrder, OffsetOrder
 from odradek.log.offline.verify.transactions import TransactionCheck
@@ -97,10 +97,10 @@ class _Verifier:
     def _epochs_path(self) -> str:
         return os.path.join(self.files.path, filenames.LEADER_EPOCH_CHECKPOINT)
 
-    def _tell(self, path: str, position: int | None, problem: str, kind: Kind) -> None:
-        self.report(Finding(path, position, problem, kind))
+    def _tell(self, path: str, position: int | None, problem: str, kind: Damage) -> None:
+        self.report(LogFinding(path, position, problem, kind))
 
-    def _tell_all(self, path: str, problems: list[Problem], kind: Kind) -> None:
+    def _tell_all(self, path: str, problems: list[Problem], kind: Damage) -> None:
         for position, problem in problems:
             self._tell(path, position, problem, kind)
 
@@ -128,8 +128,8 @@ class _Verifier:
             return
         for check in (offset_check, time_check):
             if check is not None:
-                self._tell_all(check.file.path, check.finish(), Kind.INDEX)
-        self._tell_all(txn_path, self.transactions.finish_segment(), Kind.INDEX)
+                self._tell_all(check.file.path, check.finish(), Damage.INDEX)
+        self._tell_all(txn_path, self.transactions.finish_segment(), Damage.INDEX)
 
     def _index_checks(
         self, base_offset: int, *, is_active: bool
@@ -162,7 +162,7 @@ class _Verifier:
             self.advance(chunk.end_position - done)
             done = chunk.end_position
             if chunk.problem is not None and not (is_active and is_only_room(log, done)):
-                kind = Kind.TAIL if is_active else Kind.BATCH
+                kind = Damage.TAIL if is_active else Damage.BATCH
                 self._damage(path, chunk.end_position, chunk.problem, kind)
 
     def _judge(self, path: str, position: int, chunk: BatchChunk, index: int) -> BatchHeader | None:
@@ -173,11 +173,11 @@ class _Verifier:
             )
         except RecordsError as error:
             base_offset = chunk.header(index).base_offset
-            self._damage(path, position, f"batch at offset {base_offset}: {error.problem}", Kind.BATCH)
+            self._damage(path, position, f"batch at offset {base_offset}: {error.problem}", Damage.BATCH)
             return None
         fault = self.offsets.judge(header, position)
         if fault is not None:
-            self._damage(path, fault.position, fault.problem, Kind.BATCH)
+            self._damage(path, fault.position, fault.problem, Damage.BATCH)
         self._judge_epoch(path, header, position)
         self.last_header = header
         return header
@@ -186,15 +186,15 @@ class _Verifier:
         self.has_epochs = self.has_epochs or header.partition_leader_epoch >= 0
         fault = self.epochs.judge(header, position)
         if fault is not None:
-            self._damage(path, fault.position, fault.problem, Kind.BATCH)
+            self._damage(path, fault.position, fault.problem, Damage.BATCH)
         disagreement = self.epochs.compare(header)
         if disagreement is not None and not self.has_epoch_problem:
             # Once only: a wrong line in the checkpoint would show at every batch.
             self.has_epoch_problem = True
             problem = f"{os.path.basename(path)}, byte {position}: {disagreement}"
-            self._tell(self._epochs_path, None, problem, Kind.EPOCHS)
+            self._tell(self._epochs_path, None, problem, Damage.EPOCHS)
 
-    def _damage(self, path: str, position: int | None, problem: str, kind: Kind) -> None:
+    def _damage(self, path: str, position: int | None, problem: str, kind: Damage) -> None:
         self.is_sound = False
         self._tell(path, position, problem, kind)
 
@@ -220,21 +220,21 @@ class _Verifier:
         if self.offsets.jumped and self.offsets.gap_count == 1 and not self.around.is_compacted:
             last_offset = self.offsets.next_offset - 1
             problem = f"the last batch, up to offset {last_offset}, leaves the log its only gap"
-            self._tell(path, self.offsets.last_position, problem, Kind.BATCH)
+            self._tell(path, self.offsets.last_position, problem, Damage.BATCH)
         fault = self.epochs.judge_last(self.last_header) if self.last_header is not None else None
         if fault is not None:
-            self._tell(path, fault.position, fault.problem, Kind.BATCH)
+            self._tell(path, fault.position, fault.problem, Damage.BATCH)
 
     def _check_completeness(self) -> None:
         for base_offset, sizes in sorted(self.files.segments.items()):
             if filenames.LOG not in sizes:
                 for kind in sizes:
                     path = self.files.join(base_offset, kind)
-                    self._tell(path, None, "its log file is missing", Kind.LOST)
+                    self._tell(path, None, "its log file is missing", Damage.LOST)
                 continue
             for kind in (filenames.OFFSET_INDEX, filenames.TIME_INDEX):
                 if kind not in sizes:
-                    self._tell(self.files.join(base_offset, kind), None, "it is missing", Kind.INDEX)
+                    self._tell(self.files.join(base_offset, kind), None, "it is missing", Damage.INDEX)
 
     def _check_snapshots(self) -> None:
         active = self.files.base_offsets[-1] if self.files.base_offsets else 0
@@ -243,7 +243,7 @@ class _Verifier:
             try:
                 decode_snapshot(_content(path) or b"")
             except CorruptSnapshot as error:
-                self._tell(path, None, str(error), Kind.SNAPSHOT)
+                self._tell(path, None, str(error), Damage.SNAPSHOT)
             # Kafka takes snapshots where a segment begins, and at the end of the log when it stops.
             if (
                 offset > active
@@ -253,16 +253,16 @@ class _Verifier:
                 problem = (
                     f"no batch ends before offset {offset}; either the snapshot or the last batch is wrong"
                 )
-                self._tell(path, None, problem, Kind.SNAPSHOT)
+                self._tell(path, None, problem, Damage.SNAPSHOT)
 
     def _check_epochs_end(self) -> None:
         if self.has_epochs and not os.path.exists(self._epochs_path):
-            self._tell(self._epochs_path, None, "it is missing", Kind.EPOCHS)
+            self._tell(self._epochs_path, None, "it is missing", Damage.EPOCHS)
         end = self.summary.log_end_offset
         for entry in self.epoch_entries or ():
             if end is not None and entry.start_offset > end:
                 problem = f"epoch {entry.epoch} begins after the end of the log, {end}"
-                self._tell(self._epochs_path, None, problem, Kind.EPOCHS)
+                self._tell(self._epochs_path, None, problem, Damage.EPOCHS)
 
     # Small files
 
@@ -273,7 +273,7 @@ class _Verifier:
         try:
             return side_files.read_epochs(content)
         except side_files.Damaged as error:
-            self._tell(self._epochs_path, error.position, str(error), Kind.EPOCHS)
+            self._tell(self._epochs_path, error.position, str(error), Damage.EPOCHS)
             return None
 
     def _log_start_offset(self) -> int:
@@ -291,7 +291,7 @@ class _Verifier:
         try:
             return side_files.read_topic_id(content)
         except side_files.Damaged as error:
-            self._tell(path, error.position, str(error), Kind.LOST)
+            self._tell(path, error.position, str(error), Damage.LOST)
             return None
 
 

@@ -38,6 +38,7 @@ from spark.transactions.versions import set_transaction_version
 OURS, OURS_V1, KAFKA, KAFKA_V1 = CLUSTERS = ("ours", "ours-v1", "kafka", "kafka-v1")
 LOCAL_MASTER, STANDALONE = MASTERS = ("local", "standalone")
 IN_TASKS = (hooks.BEFORE_PRODUCE, hooks.AFTER_PRODUCE)
+POINTS = (hooks.BEFORE_BEGIN, hooks.AFTER_BEGIN, *IN_TASKS, hooks.BEFORE_END, hooks.AFTER_END)
 Report = Callable[[str], None]
 
 
@@ -45,7 +46,7 @@ def every_kill(form: str) -> list[Kill]:
     """Each place with each victim that can be met there."""
     found = [
         Kill(point, victim)
-        for point, victim in product(hooks.POINTS, (PROCESS, DRIVER, EXECUTOR, COORDINATOR, BROKER))
+        for point, victim in product(POINTS, (PROCESS, DRIVER, EXECUTOR, COORDINATOR, BROKER))
         if victim != EXECUTOR or point in IN_TASKS
     ]
     return [*found, Kill(hooks.BEFORE_PRODUCE, SHUFFLE)] if form == FOREACH_BATCH else found

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pickle
 import threading
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -23,10 +24,12 @@ from odradek.spark.transactions.marker import MicroBatch
 from odradek.spark.transactions.tasks import OWNER, PARTITION, Joined, TaskReport, placing, writing
 
 if TYPE_CHECKING:
+    from pyspark import StatusTracker
     from pyspark.sql import DataFrame, SparkSession
 
 QUERY_ID = "sql.streaming.queryId"
-_EVENTS_MS = 30_000
+_STAGES_KNOWN_S = 30.0
+_PAUSE_S = 0.002
 
 Write = Callable[..., int]
 Process = Callable[["DataFrame", Write], object]
@@ -153,17 +156,25 @@ def _run(
 
 
 def _was_repeated(spark: SparkSession, reports: list[TaskReport]) -> bool:
-    """Whether the stage that writes was run again, or nobody knows any more.
+    """Whether the stage that writes was run again, or nobody knows."""
+    tracker = spark.sparkContext.statusTracker()
+    deadline = time.monotonic() + _STAGES_KNOWN_S
+    return not all(_ran_once(tracker, stage, deadline) for stage in {one.stage for one in reports})
 
-    A queue of events fills the store of stages; it is emptied first.
+
+def _ran_once(tracker: StatusTracker, stage: int, deadline: float) -> bool:
+    """Whether all tasks of the first attempt have ended well: a stage that is run again has one that did not.
+
+    Spark's memory of stages is filled by events, some time later, and events may get lost.
     """
-    context = spark.sparkContext
-    try:
-        context._jsc.sc().listenerBus().waitUntilEmpty(_EVENTS_MS)
-    except Exception:  # a TimeoutException of the JVM
-        return True
-    stages = [context.statusTracker().getStageInfo(stage) for stage in {one.stage for one in reports}]
-    return any(stage is None or stage.currentAttemptId > 0 for stage in stages)
+    while time.monotonic() < deadline:
+        known = tracker.getStageInfo(stage)
+        if known is not None and known.currentAttemptId > 0:
+            return False
+        if known is not None and known.numCompletedTasks == known.numTasks:
+            return True
+        time.sleep(_PAUSE_S)
+    return False
 
 
 def _check(reports: list[TaskReport], before: Mapping[TopicPartition, int], *, was_repeated: bool) -> None:

@@ -74,7 +74,7 @@ def no_room_for(files: FaultyFiles, part: str) -> None:
     files.fault = lambda call, path: errno.ENOSPC if part in path and call != "exists" else 0
 
 
-def room(files: FaultyFiles) -> None:
+def free_space(files: FaultyFiles) -> None:
     files.fault = lambda call, path: 0
 
 
@@ -111,7 +111,7 @@ def test_a_partition_that_found_no_room_is_made_when_there_is_some(tmp_path: Pat
             await server.housekeeping.look_for_room()
             await until(lambda: all(one.is_full for one in server.services.replicas.logs.directories))
             assert await errors_in_metadata(wire) == [0, 0, ErrorCode.LEADER_NOT_AVAILABLE]
-            room(files)
+            free_space(files)
             await server.housekeeping.look_for_room()
             while await errors_in_metadata(wire) != [0, 0, 0]:
                 pass
@@ -134,7 +134,7 @@ def test_a_topic_that_found_no_room_can_be_deleted_when_there_is_some(tmp_path: 
             no_room_for(files, part)
             assert (await ask_for_late(wire))[0] == ErrorCode.REQUEST_TIMED_OUT
             await wire.ask(ApiKey.DELETE_TOPICS, 5, DeleteTopicsRequest(topic_names=["late"], timeout_ms=200))
-            room(files)
+            free_space(files)
             await server.housekeeping.look_for_room()
             known = server.node.controller.context
             assert known is not None

@@ -1,4 +1,4 @@
-"""Commands in this process, against one broker for the whole room."""
+"""Commands in this process, against one broker for all tests of the CLI."""
 
 from __future__ import annotations
 

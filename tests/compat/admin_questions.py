@@ -41,7 +41,7 @@ def create(name: str, *topics: Topic, version: int = 7, apart: frozenset[str] = 
 
 
 def api_versions() -> list[Question]:
-    # What is served differs; tests/broker/test_traps.py looks at it.
+    # What is served differs; tests/broker/test_edge_cases.py looks at it.
     served = frozenset(
         {
             "api_keys",

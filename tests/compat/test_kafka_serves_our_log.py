@@ -1,4 +1,4 @@
-"""Apache Kafka 3.9 (ZooKeeper) and our log room take turns on one data directory; no record gets lost.
+"""Apache Kafka 3.9 (ZooKeeper) and our log alternate on one data directory; no record gets lost.
 
 Kafka writes, stops; we load its directory, append, stop cleanly (or do not); Kafka starts on it, serves all
 records to a client, and takes new ones, which we then read back from the files.

@@ -86,9 +86,9 @@ class Client:
 
     def close(self, reason: str = "") -> None:
         """As a connection does; the client comes back with the next request."""
-        wishes, self.at_close = self.at_close, {}
+        requested, self.at_close = self.at_close, {}
         self.is_closed = True
-        for act in wishes.values():
+        for act in requested.values():
             act()
         self._exchanges = ExchangeQueue(self.answers.append)
         self._unanswered.clear()

@@ -58,11 +58,11 @@ def _is_config(expression: ast.expr) -> bool:
     return name.endswith(("config", "settings", "defaults")) or name in {"manager", "log_manager", "own"}
 
 
-def read_fields(room: type[Any], side: str) -> set[str]:
+def read_fields(declaration: type[Any], side: str) -> set[str]:
     """The fields of a configuration that are read, by name or through its methods and properties."""
     methods = {
         node.name: {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute) and _is_self(one)}
-        for node in ast.walk(ast.parse(inspect.getsource(room)))
+        for node in ast.walk(ast.parse(inspect.getsource(declaration)))
         if isinstance(node, ast.FunctionDef)
     }
     read = set(attributes_read(side))
@@ -75,10 +75,10 @@ def _is_self(node: ast.Attribute) -> bool:
     return isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
-def unread(room: type[Any], side: str = "brokers", *, through: type[Any] | None = None) -> set[str]:
+def unread(declaration: type[Any], side: str = "brokers", *, through: type[Any] | None = None) -> set[str]:
     """The keys of a class of settings that nothing reads; `through` is the class that inherits its fields."""
-    read = read_fields(through or room, side)
-    return {key for key in settings_of(room) if key.replace(".", "_") not in read}
+    read = read_fields(through or declaration, side)
+    return {key for key in settings_of(declaration) if key.replace(".", "_") not in read}
 
 
 def test_somebody_reads_every_setting_of_topics_and_groups() -> None:
@@ -89,10 +89,13 @@ def test_somebody_reads_every_setting_of_topics_and_groups() -> None:
 def test_somebody_reads_every_setting_of_brokers() -> None:
     behind_topics = {name for synonyms in TOPIC_SYNONYMS.values() for name, _ in synonyms}
     behind_groups = {name for key in settings_of(GroupConfig) for name in (broker_name(key), *bounds_of(key))}
-    rooms = [room for rooms in catalog.THEMES.values() for room in rooms]
+    declarations = [declaration for theme in catalog.THEMES.values() for declaration in theme]
     found = set[str]()
-    for room in rooms:
-        found |= unread(room, through=room if room in {CleanerConfig, LogManagerConfig} else BrokerConfig)
+    for declaration in declarations:
+        found |= unread(
+            declaration,
+            through=declaration if declaration in {CleanerConfig, LogManagerConfig} else BrokerConfig,
+        )
     found -= behind_topics | behind_groups
 
     assert found == EFFECT_IS_A_REFUSAL
@@ -105,8 +108,8 @@ def test_somebody_reads_what_can_only_be_set_at_run_time() -> None:
 
 
 def test_somebody_reads_every_setting_of_clients() -> None:
-    for room in (ConsumerConfig, ProducerConfig):
-        assert unread(room, "clients") == set(), room
+    for declaration in (ConsumerConfig, ProducerConfig):
+        assert unread(declaration, "clients") == set(), declaration
 
 
 @dataclass

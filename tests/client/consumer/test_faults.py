@@ -89,7 +89,7 @@ def test_a_group_lives_through_cuts_without_loss(proxy: Proxy, topic: str) -> No
     assert set(seen) == set(range(300))
 
 
-def test_close_ends_although_nobody_answers(proxy: Proxy, topic: str) -> None:
+def test_close_ends_although_no_broker_responds(proxy: Proxy, topic: str) -> None:
     fill(proxy.address, topic, 0, 10)
     consumer = Consumer(
         bootstrap_servers=proxy.address, group_id=topic, auto_offset_reset="earliest", **QUICK

@@ -1,4 +1,4 @@
-"""What other light brokers fell into, and what real clients trip over, on a whole broker.
+"""Edge cases in which other brokers or clients have had bugs, on a whole broker.
 
 tests/compat/test_same_answers.py asks Apache Kafka itself the same and more.
 """
@@ -329,10 +329,10 @@ def test_a_special_time_is_refused_before_its_version(client, topic, special, si
 def test_create_partitions_answers_with_a_row_for_each_topic(client):
     create(client, "grown", 2)
     create(client, "shrunk", 2)
-    wishes = {"grown": 4, "shrunk": 1, "unknown": 3}
+    requested = {"grown": 4, "shrunk": 1, "unknown": 3}
     asked = [
         CreatePartitionsRequest.Topics(name=name, count=count, assignments=None)
-        for name, count in wishes.items()
+        for name, count in requested.items()
     ]
     request = CreatePartitionsRequest(topics=asked, timeout_ms=20_000)
     rows = client.ask(ApiKey.CREATE_PARTITIONS, 3, request).results

@@ -284,9 +284,7 @@ def test_another_subscription_replaces_the_first(cluster: Cluster, topic: str, m
 
 
 @pytest.mark.usefixtures("protocol")
-def test_a_member_that_stops_polling_is_relieved_and_comes_back(
-    cluster: Cluster, topic: str, make: Make
-) -> None:
+def test_a_member_that_stops_polling_leaves_and_comes_back(cluster: Cluster, topic: str, make: Make) -> None:
     fill(cluster, topic, 0, 3)
     lazy, keen = make(max_poll_interval_ms=300), make()
     lazy.subscribe([topic])

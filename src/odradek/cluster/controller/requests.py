@@ -122,12 +122,11 @@ class RequestBatch:
         leaders: set[int] = set()
         for partition, is_new in sorted(partitions.items()):
             state = context.leadership.get(partition)
-            if context.is_queued_for_deletion(partition.topic):
-                state = (
-                    _kept_until_deleted(context, PartitionReplica(partition, broker_id)) if is_full else None
-                )
-            elif state is None and partition in context.unreadable:
+            if state is None and partition in context.unreadable:
                 state = _UNREADABLE
+            if state is not None and context.is_queued_for_deletion(partition.topic):
+                is_kept = is_full and _is_kept(context, PartitionReplica(partition, broker_id))
+                state = state._replace(leader=NO_LEADER) if is_kept else None
             if state is None:
                 continue
             leaders.add(state.leader)
@@ -209,11 +208,9 @@ class RequestBatch:
         )
 
 
-def _kept_until_deleted(context: ControllerContext, replica: PartitionReplica) -> LeaderAndIsr | None:
-    """Has a broker keep a replica whose deletion is halted; None if it was asked to delete it."""
-    if context.replica_state(replica) in ASKED_TO_DELETE:
-        return None
-    return context.leadership.get(replica.partition, _UNREADABLE)._replace(leader=NO_LEADER)
+def _is_kept(context: ControllerContext, replica: PartitionReplica) -> bool:
+    """Whether a broker was not yet asked to delete its replica of a topic in deletion."""
+    return context.replica_state(replica) not in ASKED_TO_DELETE
 
 
 def _update_type(is_full: bool) -> int:

@@ -176,8 +176,8 @@ def aborted_between(segments: Segments, offset: int, upper_offset: int) -> tuple
     for segment in segments.from_offset(offset):
         if not segment.txn_index.is_created:
             continue
-        for aborted in segment.txn_index:
-            if aborted.last_offset >= offset and aborted.first_offset < upper_offset:
+        for aborted in segment.txn_index.from_offset(offset):
+            if aborted.first_offset < upper_offset:
                 found.append(aborted)
             # Every transaction that ends later also begins at or after this offset.
             if aborted.last_stable_offset >= upper_offset:

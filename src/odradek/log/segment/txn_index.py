@@ -13,7 +13,9 @@ Sorted by last offset. The file appears with the first entry; most segments have
 from __future__ import annotations
 
 import struct
+from bisect import bisect_left
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 from odradek.log.errors import DamagedIndex
@@ -23,6 +25,7 @@ from odradek.log.producers.producer_states import CompletedTxn
 _ENTRY = struct.Struct(">hqqqq")
 ENTRY_SIZE = _ENTRY.size
 VERSION = 0
+ENTRIES_PER_READ = 256
 
 
 class AbortedTxn(NamedTuple):
@@ -57,13 +60,33 @@ class TxnIndex:
         return self.file.size // ENTRY_SIZE
 
     def __iter__(self) -> Iterator[AbortedTxn]:
-        content = self.file.read(0, len(self) * ENTRY_SIZE) if self.file.size else b""
-        for version, producer_id, first_offset, last_offset, last_stable_offset in _ENTRY.iter_unpack(
-            content
-        ):
-            if version != VERSION:
-                raise DamagedIndex(f"{self.file.path}: version {version} is unknown")
-            yield AbortedTxn(producer_id, first_offset, last_offset, last_stable_offset)
+        return self._entries(0)
+
+    def from_offset(self, offset: int) -> Iterator[AbortedTxn]:
+        """The transactions that end at this offset or later, found without reading all of those before."""
+        low, high = 0, len(self)
+        while high - low > ENTRIES_PER_READ:
+            middle = (low + high) // 2
+            if _ends_from(self._read(middle, 1), offset, 0):
+                high = middle
+            else:
+                low = middle + 1
+        content = self._read(low, ENTRIES_PER_READ)
+        ended = bisect_left(range(len(content) // ENTRY_SIZE), True, key=partial(_ends_from, content, offset))
+        return self._entries(low + ended)
+
+    def _entries(self, first: int) -> Iterator[AbortedTxn]:
+        for number in range(first, len(self), ENTRIES_PER_READ):
+            content = self._read(number, ENTRIES_PER_READ)
+            for version, *fields in _ENTRY.iter_unpack(content):
+                if version != VERSION:
+                    raise DamagedIndex(f"{self.file.path}: version {version} is unknown")
+                yield AbortedTxn(*fields)
+
+    def _read(self, first: int, count: int) -> bytes:
+        """So many entries from that one on, fewer at the end."""
+        count = min(count, len(self) - first)
+        return self.file.read(first * ENTRY_SIZE, count * ENTRY_SIZE)
 
     def append(self, aborted: AbortedTxn) -> None:
         """Add a transaction that ends after all others here."""
@@ -94,3 +117,9 @@ class TxnIndex:
             if not 0 <= aborted.first_offset <= aborted.last_offset:
                 raise DamagedIndex(f"{self.file.path}: {aborted} ends before it begins")
             previous = aborted.last_offset
+
+
+def _ends_from(content: bytes, offset: int, number: int) -> bool:
+    """Whether the transaction of that entry ends at this offset or later."""
+    last_offset: int = _ENTRY.unpack_from(content, number * ENTRY_SIZE)[3]
+    return last_offset >= offset

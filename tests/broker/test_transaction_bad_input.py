@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from broker.wire import WireClient, a_topic
-from compat.transaction_dialogues import TOPIC, Dialogue
+from compat.transaction_requests import TOPIC, Dialogue
 from faults.broker_process import wait_until
 from odradek import (
     Consumer,

@@ -33,7 +33,7 @@ KAFKA_SETTINGS = RETENTION_SETTINGS | {"log_initial_task_delay_ms": "500"}
 class Answer(NamedTuple):
     """Of one Produce request: what was sent, the error and the offset, -1 with an error."""
 
-    question: str
+    compared: str
     error: str
     offset: int
 
@@ -195,7 +195,7 @@ def answers(brokers: Brokers, cause: str) -> list[Answer]:
         assert partition.produce(0, sequence) == ("NONE", sequence)
     CAUSES[cause](partition)
     answered = [
-        Answer(question, *partition.produce(epoch, sequence)) for question, epoch, sequence in QUESTIONS
+        Answer(compared, *partition.produce(epoch, sequence)) for compared, epoch, sequence in QUESTIONS
     ]
     for broker_id in sorted(set(brokers.nodes) - brokers.running):
         brokers.start(broker_id)

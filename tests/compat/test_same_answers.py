@@ -1,6 +1,6 @@
 """The same raw requests to Apache Kafka 4.3.1 and to us: the answers are equal, field by field.
 
-The tables of questions name the few fields that may differ, and why.
+The tables of requests name the few fields that may differ, and why.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import pytest
 
 from broker.running import RunningBroker
 from broker.wire import WireClient
-from compat import admin_questions, record_questions
-from compat.questions import Question, answer_of, differences
+from compat import admin_requests, record_requests
+from compat.compared_requests import ApiRequest, answer_of, differences
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import IncrementalAlterConfigsRequest, InitProducerIdRequest
@@ -26,10 +26,10 @@ from odradek.protocol.messages import IncrementalAlterConfigsRequest, InitProduc
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 PEERS = Path(__file__).resolve().parents[2] / "bench" / "peers"
-SCENARIOS = record_questions.SCENARIOS | admin_questions.SCENARIOS
+SCENARIOS = record_requests.SCENARIOS | admin_requests.SCENARIOS
 PATIENCE_SECONDS = 15
 
-# Kafka's brokers hear of changes after the client does; a question that changes nothing is asked again.
+# Kafka's brokers hear of changes after the client does; a request that changes nothing is sent again.
 READS = frozenset(
     {
         ApiKey.FETCH,
@@ -73,20 +73,20 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_kafka_and_we_give_the_same_answers(ours: str, kafka: str, name: str) -> None:
     found: dict[str, list[str]] = {}
-    for question in SCENARIOS[name]:
-        ours_says = answer_of(ours, question)
-        differing = _differing(ours_says, kafka, question)
+    for compared in SCENARIOS[name]:
+        ours_says = answer_of(ours, compared)
+        differing = _differing(ours_says, kafka, compared)
         if differing:
-            found[f"{question.name} (v{question.version})"] = differing
+            found[f"{compared.name} (v{compared.version})"] = differing
     assert found == {}
 
 
-def _differing(ours_says: Any, kafka: str, question: Question) -> list[str]:
+def _differing(ours_says: Any, kafka: str, compared: ApiRequest) -> list[str]:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
-        kafka_says = answer_of(kafka, question)
+        kafka_says = answer_of(kafka, compared)
         found = list(differences(ours_says, kafka_says))
-        may_ask_again = question.api_key in READS or _was_not_heard_yet(kafka_says)
+        may_ask_again = compared.api_key in READS or _was_not_heard_yet(kafka_says)
         if not found or not may_ask_again or time.monotonic() > deadline:
             return found
         time.sleep(0.05)
@@ -118,8 +118,8 @@ def _wait_for_producer_ids(address: str) -> None:
 def _set_min_in_sync(broker: RunningBroker) -> None:
     """Kafka writes this down for all brokers when eligible leader replicas come into force; so it is told."""
     resources = IncrementalAlterConfigsRequest.Resources
-    setting = resources.Configs(name="min.insync.replicas", config_operation=admin_questions.SET, value="1")
-    asked = resources(resource_type=admin_questions.BROKER, resource_name="", configs=[setting])
+    setting = resources.Configs(name="min.insync.replicas", config_operation=admin_requests.SET, value="1")
+    asked = resources(resource_type=admin_requests.BROKER, resource_name="", configs=[setting])
     request = IncrementalAlterConfigsRequest(resources=[asked])
     (row,) = broker.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request).responses
     assert row.error_code == 0

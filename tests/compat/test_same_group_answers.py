@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from broker.wire import WireClient, a_topic
-from compat.group_dialogues import (
+from compat.compared_requests import differences
+from compat.group_requests import (
     APART_IN,
     DIALOGUES,
     PARTITIONS,
@@ -22,7 +23,6 @@ from compat.group_dialogues import (
     Dialogue,
     wait_for_coordinator,
 )
-from compat.questions import differences
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import MetadataRequest
 from odradek.testing import Cluster

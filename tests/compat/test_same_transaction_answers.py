@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from broker.wire import WireClient, a_topic
-from compat.transaction_dialogues import DIALOGUES, PATIENCE_S, TOPIC, Dialogue
+from compat.transaction_requests import DIALOGUES, PATIENCE_S, TOPIC, Dialogue
 from kafka_peer import running_kafka
 from odradek.protocol.api_key import ApiKey
 from odradek.testing import Cluster

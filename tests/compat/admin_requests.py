@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from compat.questions import Question
+from compat.compared_requests import ApiRequest
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import (
     AlterConfigsRequest,
@@ -37,10 +37,10 @@ def topic(name: str, partitions: int = 1, replicas: int = 1, **fields: Any) -> T
 
 def create(name: str, *topics: Topic, version: int = 7, apart: frozenset[str] = frozenset(), **fields: Any):
     request = CreateTopicsRequest(topics=list(topics), timeout_ms=30_000, **fields)
-    return Question(name, ApiKey.CREATE_TOPICS, version, request, apart)
+    return ApiRequest(name, ApiKey.CREATE_TOPICS, version, request, apart)
 
 
-def api_versions() -> list[Question]:
+def api_versions() -> list[ApiRequest]:
     # What is served differs; tests/broker/test_edge_cases.py looks at it.
     served = frozenset(
         {
@@ -52,7 +52,7 @@ def api_versions() -> list[Question]:
         }
     )
     asked = [
-        Question("everything", ApiKey.API_VERSIONS, version, ApiVersionsRequest(), served)
+        ApiRequest("everything", ApiKey.API_VERSIONS, version, ApiVersionsRequest(), served)
         for version in (0, 1, 2)
     ]
     names = [
@@ -65,7 +65,7 @@ def api_versions() -> list[Question]:
         ("a.b-c", "1.0-x"),
     ]
     asked += [
-        Question(
+        ApiRequest(
             f"{software!r} {number!r}",
             ApiKey.API_VERSIONS,
             version,
@@ -78,14 +78,14 @@ def api_versions() -> list[Question]:
     return asked
 
 
-def metadata() -> list[Question]:
-    def ask(name: str, version: int, *names: str, **fields: Any) -> Question:
+def metadata() -> list[ApiRequest]:
+    def ask(name: str, version: int, *names: str, **fields: Any) -> ApiRequest:
         topics = [MetadataRequest.Topics(name=one) for one in names]
-        return Question(name, ApiKey.METADATA, version, MetadataRequest(topics=topics, **fields))
+        return ApiRequest(name, ApiKey.METADATA, version, MetadataRequest(topics=topics, **fields))
 
-    def by_id(topic_id: bytes, version: int) -> Question:
+    def by_id(topic_id: bytes, version: int) -> ApiRequest:
         request = MetadataRequest(topics=[MetadataRequest.Topics(name=None, topic_id=topic_id)])
-        return Question(f"by id {topic_id[:1]!r}", ApiKey.METADATA, version, request)
+        return ApiRequest(f"by id {topic_id[:1]!r}", ApiKey.METADATA, version, request)
 
     declined = {"allow_auto_topic_creation": False}
     return [
@@ -105,9 +105,9 @@ def metadata() -> list[Question]:
     ]
 
 
-def made_by_asking() -> list[Question]:
+def made_by_asking() -> list[ApiRequest]:
     """Kafka may give the first answer too early, so only that the topic is there in the end is compared."""
-    asked = Question(
+    asked = ApiRequest(
         "it is made",
         ApiKey.METADATA,
         9,
@@ -120,11 +120,11 @@ def made_by_asking() -> list[Question]:
     return [
         asked,
         create("it exists", topic("made-by-asking")),
-        Question("it is there", ApiKey.METADATA, 9, found),
+        ApiRequest("it is there", ApiKey.METADATA, 9, found),
     ]
 
 
-def creation() -> list[Question]:
+def creation() -> list[ApiRequest]:
     configs = Topic.Configs
     replicas = [Topic.Assignments(partition_index=index, broker_ids=[0]) for index in (0, 1)]
     bad_topics = {
@@ -179,8 +179,8 @@ def creation() -> list[Question]:
     ]
 
 
-def growth() -> list[Question]:
-    def grow(name: str, count: int, version: int = 3, **fields: Any) -> Question:
+def growth() -> list[ApiRequest]:
+    def grow(name: str, count: int, version: int = 3, **fields: Any) -> ApiRequest:
         assignments = fields.pop("assignments", None)
         rows = None
         if assignments is not None:
@@ -189,7 +189,7 @@ def growth() -> list[Question]:
         request = CreatePartitionsRequest(
             topics=[asked], timeout_ms=30_000, **({"validate_only": False} | fields)
         )
-        return Question(f"{name} to {count}", ApiKey.CREATE_PARTITIONS, version, request)
+        return ApiRequest(f"{name} to {count}", ApiKey.CREATE_PARTITIONS, version, request)
 
     twice = CreatePartitionsRequest.Topics(name="grown", count=9, assignments=None)
     both = CreatePartitionsRequest(topics=[twice, twice], timeout_ms=1000, validate_only=False)
@@ -205,11 +205,11 @@ def growth() -> list[Question]:
         grow("grown", 8, assignments=[[7]]),
         grow("grown", 8, assignments=[[0, 0]]),
         grow("grown", 8, assignments=[[]]),
-        Question("the same twice", ApiKey.CREATE_PARTITIONS, 3, both),
-        Question(
+        ApiRequest("the same twice", ApiKey.CREATE_PARTITIONS, 3, both),
+        ApiRequest(
             "none", ApiKey.CREATE_PARTITIONS, 3, CreatePartitionsRequest(timeout_ms=1000, validate_only=False)
         ),
-        Question(
+        ApiRequest(
             "how many there are",
             ApiKey.METADATA,
             9,
@@ -218,14 +218,14 @@ def growth() -> list[Question]:
     ]
 
 
-def deletion() -> list[Question]:
-    def by_name(*names: str, version: int = 5) -> Question:
+def deletion() -> list[ApiRequest]:
+    def by_name(*names: str, version: int = 5) -> ApiRequest:
         request = DeleteTopicsRequest(topic_names=list(names), timeout_ms=30_000)
-        return Question(f"delete {names}", ApiKey.DELETE_TOPICS, version, request)
+        return ApiRequest(f"delete {names}", ApiKey.DELETE_TOPICS, version, request)
 
-    def newest(what: str, **fields: Any) -> Question:
+    def newest(what: str, **fields: Any) -> ApiRequest:
         request = DeleteTopicsRequest(topics=[DeleteTopicsRequest.Topics(**fields)], timeout_ms=30_000)
-        return Question(what, ApiKey.DELETE_TOPICS, 6, request)
+        return ApiRequest(what, ApiKey.DELETE_TOPICS, 6, request)
 
     return [
         *(create("make it", topic(f"doomed-{version}")) for version in range(1, 7)),
@@ -241,31 +241,31 @@ def deletion() -> list[Question]:
     ]
 
 
-def settings() -> list[Question]:
+def settings() -> list[ApiRequest]:
     def incremental(
         name: str, *configs: tuple[str, int, str | None], kind: int = TOPIC, **fields: Any
-    ) -> Question:
+    ) -> ApiRequest:
         row = IncrementalAlterConfigsRequest.Resources
         rows = [row.Configs(name=key, config_operation=what, value=value) for key, what, value in configs]
         asked = row(resource_type=kind, resource_name=name, configs=rows)
         request = IncrementalAlterConfigsRequest(resources=[asked], **({"validate_only": False} | fields))
-        return Question(f"change {configs} of {name!r}", ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request)
+        return ApiRequest(f"change {configs} of {name!r}", ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request)
 
-    def replaced(name: str, **configs: str | None) -> Question:
+    def replaced(name: str, **configs: str | None) -> ApiRequest:
         row = AlterConfigsRequest.Resources
         rows = [row.Configs(name=key.replace("_", "."), value=value) for key, value in configs.items()]
         asked = row(resource_type=TOPIC, resource_name=name, configs=rows)
         request = AlterConfigsRequest(resources=[asked], validate_only=False)
-        return Question(f"replace by {configs} of {name}", ApiKey.ALTER_CONFIGS, 2, request)
+        return ApiRequest(f"replace by {configs} of {name}", ApiKey.ALTER_CONFIGS, 2, request)
 
     def describe(
         name: str = "settings", *keys: str, kind: int = TOPIC, version: int = 4, **fields: Any
-    ) -> Question:
+    ) -> ApiRequest:
         asked = DescribeConfigsRequest.Resources(
             resource_type=kind, resource_name=name, configuration_keys=list(keys) or None
         )
         request = DescribeConfigsRequest(resources=[asked], **fields)
-        return Question(f"describe {name!r} {keys}", ApiKey.DESCRIBE_CONFIGS, version, request, TOLD)
+        return ApiRequest(f"describe {name!r} {keys}", ApiKey.DESCRIBE_CONFIGS, version, request, TOLD)
 
     # Texts for people are our own.
     TOLD = frozenset({"documentation"})  # noqa: N806
@@ -322,33 +322,33 @@ def settings() -> list[Question]:
     ]
 
 
-def settings_of_groups() -> list[Question]:
-    def change(name: str, *configs: tuple[str, int, str | None], **fields: Any) -> Question:
+def settings_of_groups() -> list[ApiRequest]:
+    def change(name: str, *configs: tuple[str, int, str | None], **fields: Any) -> ApiRequest:
         row = IncrementalAlterConfigsRequest.Resources
         rows = [row.Configs(name=key, config_operation=what, value=value) for key, what, value in configs]
         asked = row(resource_type=GROUP, resource_name=name, configs=rows)
         request = IncrementalAlterConfigsRequest(resources=[asked], **({"validate_only": False} | fields))
-        return Question(f"change {configs} of {name!r}", ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request)
+        return ApiRequest(f"change {configs} of {name!r}", ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request)
 
-    def replace(name: str, *configs: tuple[str, str]) -> Question:
+    def replace(name: str, *configs: tuple[str, str]) -> ApiRequest:
         row = AlterConfigsRequest.Resources
         rows = [row.Configs(name=key, value=value) for key, value in configs]
         asked = row(resource_type=GROUP, resource_name=name, configs=rows)
         request = AlterConfigsRequest(resources=[asked], validate_only=False)
-        return Question(f"replace by {configs} of {name}", ApiKey.ALTER_CONFIGS, 2, request)
+        return ApiRequest(f"replace by {configs} of {name}", ApiKey.ALTER_CONFIGS, 2, request)
 
-    def describe(name: str, *keys: str) -> Question:
+    def describe(name: str, *keys: str) -> ApiRequest:
         asked = DescribeConfigsRequest.Resources(
             resource_type=GROUP, resource_name=name, configuration_keys=list(keys) or None
         )
         request = DescribeConfigsRequest(resources=[asked], include_synonyms=True)
         # Texts for people are our own.
         reported = frozenset({"documentation"})
-        return Question(f"describe {name!r} {keys}", ApiKey.DESCRIBE_CONFIGS, 4, request, reported)
+        return ApiRequest(f"describe {name!r} {keys}", ApiKey.DESCRIBE_CONFIGS, 4, request, reported)
 
-    def listed() -> Question:
+    def listed() -> ApiRequest:
         request = ListConfigResourcesRequest(resource_types=[GROUP])
-        return Question("groups with settings", ApiKey.LIST_CONFIG_RESOURCES, 1, request)
+        return ApiRequest("groups with settings", ApiKey.LIST_CONFIG_RESOURCES, 1, request)
 
     session, heartbeat = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
     pause = "consumer.assignment.interval.ms"
@@ -385,32 +385,32 @@ def settings_of_groups() -> list[Question]:
     ]
 
 
-def cluster() -> list[Question]:
+def cluster() -> list[ApiRequest]:
     asked = [
-        Question("the cluster", ApiKey.DESCRIBE_CLUSTER, version, DescribeClusterRequest())
+        ApiRequest("the cluster", ApiKey.DESCRIBE_CLUSTER, version, DescribeClusterRequest())
         for version in range(3)
     ]
     asked += [
-        Question(
+        ApiRequest(
             "operations",
             ApiKey.DESCRIBE_CLUSTER,
             1,
             DescribeClusterRequest(include_cluster_authorized_operations=True),
         ),
-        Question("no such endpoints", ApiKey.DESCRIBE_CLUSTER, 1, DescribeClusterRequest(endpoint_type=7)),
+        ApiRequest("no such endpoints", ApiKey.DESCRIBE_CLUSTER, 1, DescribeClusterRequest(endpoint_type=7)),
     ]
     return asked
 
 
-def pieces() -> list[Question]:
-    def ask(name: str, *topics: str, limit: int = 2000, cursor: tuple[str, int] | None = None) -> Question:
+def pieces() -> list[ApiRequest]:
+    def ask(name: str, *topics: str, limit: int = 2000, cursor: tuple[str, int] | None = None) -> ApiRequest:
         rows = [DescribeTopicPartitionsRequest.Topics(name=one) for one in topics]
         request = DescribeTopicPartitionsRequest(topics=rows, response_partition_limit=limit)
         if cursor is not None:
             request.cursor = DescribeTopicPartitionsRequest.Cursor(
                 topic_name=cursor[0], partition_index=cursor[1]
             )
-        return Question(name, ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, request)
+        return ApiRequest(name, ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, request)
 
     return [
         create("make it", topic("pieces-a", 3), topic("pieces-b", 3)),
@@ -427,10 +427,10 @@ def pieces() -> list[Question]:
     ]
 
 
-def log_dirs() -> list[Question]:
-    def ask(name: str, version: int, *topics: tuple[str, list[int]]) -> Question:
+def log_dirs() -> list[ApiRequest]:
+    def ask(name: str, version: int, *topics: tuple[str, list[int]]) -> ApiRequest:
         rows = [DescribeLogDirsRequest.Topics(topic=one, partitions=numbers) for one, numbers in topics]
-        return Question(name, ApiKey.DESCRIBE_LOG_DIRS, version, DescribeLogDirsRequest(topics=rows))
+        return ApiRequest(name, ApiKey.DESCRIBE_LOG_DIRS, version, DescribeLogDirsRequest(topics=rows))
 
     return [
         create("make it", topic("log-dirs", 2)),
@@ -442,7 +442,7 @@ def log_dirs() -> list[Question]:
     ]
 
 
-SCENARIOS: dict[str, Sequence[Question]] = {
+SCENARIOS: dict[str, Sequence[ApiRequest]] = {
     "api versions": api_versions(),
     "metadata": metadata(),
     "made by asking": made_by_asking(),

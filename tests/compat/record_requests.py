@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 
 from broker.wire import a_batch, a_fetch, a_produce, a_topic
-from compat.questions import Question
+from compat.compared_requests import ApiRequest
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import (
     CreateTopicsRequest,
@@ -33,25 +33,25 @@ CODECS = (Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)
 Changed = dict[int, bytes]
 
 CREATED = frozenset({"configs"})
-"""CreateTopics also tells settings; those are compared by the questions about settings."""
+"""CreateTopics also returns settings; those are compared by the requests about settings."""
 
 
-def create(request: CreateTopicsRequest, version: int = 5) -> Question:
-    return Question(f"create {request.topics[0].name}", ApiKey.CREATE_TOPICS, version, request, CREATED)
+def create(request: CreateTopicsRequest, version: int = 5) -> ApiRequest:
+    return ApiRequest(f"create {request.topics[0].name}", ApiKey.CREATE_TOPICS, version, request, CREATED)
 
 
-def produce(name: str, body: ProduceRequest, version: int = 9) -> Question:
-    return Question(name, ApiKey.PRODUCE, version, body)
+def produce(name: str, body: ProduceRequest, version: int = 9) -> ApiRequest:
+    return ApiRequest(name, ApiKey.PRODUCE, version, body)
 
 
-def refuse(name: str, body: ProduceRequest, version: int = 9) -> Question:
+def refuse(name: str, body: ProduceRequest, version: int = 9) -> ApiRequest:
     """A produce that fails. We always say why in words; Kafka rarely does, but often tells its log start."""
     return produce(name, body, version)._replace(apart=frozenset({"error_message", "log_start_offset"}))
 
 
-def fetch(name: str, body: FetchRequest, version: int = 12) -> Question:
+def fetch(name: str, body: FetchRequest, version: int = 12) -> ApiRequest:
     # Session ids are random.
-    return Question(name, ApiKey.FETCH, version, body, frozenset({"session_id"}))
+    return ApiRequest(name, ApiKey.FETCH, version, body, frozenset({"session_id"}))
 
 
 def changed(batch: bytes, places: Changed, *, with_crc: bool = True) -> bytes:
@@ -94,19 +94,19 @@ OTHER_BATCHES: dict[str, bytes] = {
 }
 
 
-def refused_batches() -> list[Question]:
+def refused_batches() -> list[ApiRequest]:
     """What a batch may not be; last, that nothing of it was appended."""
     # Where the structure of a record is broken we name the record; Kafka does not.
     more = frozenset({"error_message", "log_start_offset", "record_errors"})
     asked = [
-        Question(name, ApiKey.PRODUCE, version, a_produce(batch, "refused"), more)
+        ApiRequest(name, ApiKey.PRODUCE, version, a_produce(batch, "refused"), more)
         for name, batch in OTHER_BATCHES.items()
         for version in (3, 9)
     ]
     return [create(a_topic("refused")), *asked, fetch("nothing is there", a_fetch("refused"))]
 
 
-def produce_versions() -> list[Question]:
+def produce_versions() -> list[ApiRequest]:
     asked = [produce("a plain batch", a_produce(PLAIN, "versions"), version) for version in range(3, 13)]
     asked += [
         produce("all in sync", a_produce(PLAIN, "versions", acks=-1), version) for version in (3, 9, 12)
@@ -114,7 +114,7 @@ def produce_versions() -> list[Question]:
     return [create(a_topic("versions")), *asked]
 
 
-def produce_targets() -> list[Question]:
+def produce_targets() -> list[ApiRequest]:
     two_rows = a_produce(PLAIN, "targets")
     two_rows.topic_data[0].partition_data *= 2
     return [
@@ -137,7 +137,7 @@ def _by_id(batch: bytes, topic_id: bytes) -> ProduceRequest:
     return request
 
 
-def codecs() -> list[Question]:
+def codecs() -> list[ApiRequest]:
     asked = []
     for codec in CODECS:
         batch = batch_at(NOW_MS, b"x" * 500, b"y", codec=codec)
@@ -147,7 +147,7 @@ def codecs() -> list[Question]:
     return [create(a_topic("codecs")), *asked]
 
 
-def compacted() -> list[Question]:
+def compacted() -> list[ApiRequest]:
     keyless = [batch_at(NOW_MS, b"a", b"b", key=None, codec=codec) for codec in (Codec.NONE, *CODECS)]
     mixed = bytes(build_batch([Record(0, NOW_MS, b"key", b"a"), Record(1, NOW_MS, None, b"b")]))
     some = [Record(index, NOW_MS, None if index % 10 == 3 else b"key", b"a") for index in range(100)]
@@ -167,7 +167,7 @@ def compacted() -> list[Question]:
     ]
 
 
-def sizes() -> list[Question]:
+def sizes() -> list[ApiRequest]:
     fitting = batch_at(NOW_MS, b"x" * 900)
     limit = str(len(fitting))
     return [
@@ -180,7 +180,7 @@ def sizes() -> list[Question]:
     ]
 
 
-def times() -> list[Question]:
+def times() -> list[ApiRequest]:
     limits = {"message_timestamp_before_max_ms": str(HOUR_MS), "message_timestamp_after_max_ms": str(HOUR_MS)}
     asked = []
     for minutes in (-90, -30, 0, 30, 90):  # far from the limit: the suite may take minutes to get here
@@ -207,7 +207,7 @@ def times() -> list[Question]:
     ]
 
 
-def sequences() -> list[Question]:
+def sequences() -> list[ApiRequest]:
     def numbered(sequence: int, epoch: int = 0, producer_id: int = 4000, count: int = 2) -> ProduceRequest:
         values = [b"%d" % number for number in range(count)]
         batch = batch_at(
@@ -215,7 +215,7 @@ def sequences() -> list[Question]:
         )
         return a_produce(batch, "sequences", acks=-1)
 
-    def again(name: str, body: ProduceRequest) -> Question:
+    def again(name: str, body: ProduceRequest) -> ApiRequest:
         # Kafka tells the batch's own time for a duplicate although the topic keeps the producer's time.
         return produce(name, body)._replace(apart=frozenset({"log_append_time_ms"}))
 
@@ -239,7 +239,7 @@ def sequences() -> list[Question]:
         *(produce("many", numbered(2 * n, producer_id=4004)) for n in range(7)),
         refuse("six batches ago", numbered(0, producer_id=4004)),
         again("five batches ago", numbered(4, producer_id=4004)),
-        Question(
+        ApiRequest(
             "who wrote",
             ApiKey.DESCRIBE_PRODUCERS,
             0,
@@ -250,7 +250,7 @@ def sequences() -> list[Question]:
     ]
 
 
-def fetches() -> list[Question]:
+def fetches() -> list[ApiRequest]:
     asked = [create(a_topic("fetches"))]
     asked += [produce("three records", a_produce(PLAIN, "fetches")) for _ in range(3)]
     asked += [fetch("everything", a_fetch("fetches"), version) for version in range(4, 13)]
@@ -297,7 +297,7 @@ def _fetch_by_id(topic_id: bytes) -> FetchRequest:
     return request
 
 
-def offsets() -> list[Question]:
+def offsets() -> list[ApiRequest]:
     def at(timestamp: int, partition: int = 0, topic: str = "offsets", **fields: int) -> ListOffsetsRequest:
         row = ListOffsetsRequest.Topics.Partitions(
             partition_index=partition, timestamp=timestamp, current_leader_epoch=fields.pop("epoch", -1)
@@ -305,8 +305,8 @@ def offsets() -> list[Question]:
         rows = [ListOffsetsRequest.Topics(name=topic, partitions=[row])]
         return ListOffsetsRequest(**({"replica_id": -1} | fields), topics=rows)
 
-    def ask(name: str, body: ListOffsetsRequest, version: int) -> Question:
-        return Question(name, ApiKey.LIST_OFFSETS, version, body)
+    def ask(name: str, body: ListOffsetsRequest, version: int) -> ApiRequest:
+        return ApiRequest(name, ApiKey.LIST_OFFSETS, version, body)
 
     old = 1_600_000_000_000
     asked = [create(a_topic("offsets", 2, retention_ms="-1"))]
@@ -333,12 +333,12 @@ def offsets() -> list[Question]:
     return asked
 
 
-def deleted_records() -> list[Question]:
-    def delete(offset: int, partition: int = 0, topic: str = "deleted", version: int = 2) -> Question:
+def deleted_records() -> list[ApiRequest]:
+    def delete(offset: int, partition: int = 0, topic: str = "deleted", version: int = 2) -> ApiRequest:
         row = DeleteRecordsRequest.Topics.Partitions(partition_index=partition, offset=offset)
         topics = [DeleteRecordsRequest.Topics(name=topic, partitions=[row])]
         request = DeleteRecordsRequest(topics=topics, timeout_ms=5000)
-        return Question(f"up to {offset} of {topic}-{partition}", ApiKey.DELETE_RECORDS, version, request)
+        return ApiRequest(f"up to {offset} of {topic}-{partition}", ApiKey.DELETE_RECORDS, version, request)
 
     return [
         create(a_topic("deleted")),
@@ -358,17 +358,17 @@ def deleted_records() -> list[Question]:
     ]
 
 
-def epochs() -> list[Question]:
+def epochs() -> list[ApiRequest]:
     def ask(
         current: int, epoch: int, version: int = 4, partition: int = 0, topic: str = "epochs"
-    ) -> Question:
+    ) -> ApiRequest:
         row = OffsetForLeaderEpochRequest.Topics.Partitions(
             partition=partition, current_leader_epoch=current, leader_epoch=epoch
         )
         topics = [OffsetForLeaderEpochRequest.Topics(topic=topic, partitions=[row])]
         request = OffsetForLeaderEpochRequest(topics=topics, **({"replica_id": -1} if version > 2 else {}))
         name = f"epoch {epoch} believing in {current} of {topic}-{partition}"
-        return Question(name, ApiKey.OFFSET_FOR_LEADER_EPOCH, version, request)
+        return ApiRequest(name, ApiKey.OFFSET_FOR_LEADER_EPOCH, version, request)
 
     return [
         create(a_topic("epochs")),
@@ -385,7 +385,7 @@ def epochs() -> list[Question]:
     ]
 
 
-def producer_ids() -> list[Question]:
+def producer_ids() -> list[ApiRequest]:
     given = frozenset({"producer_id"})
     asks = [
         ("a new one", InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)),
@@ -399,13 +399,13 @@ def producer_ids() -> list[Question]:
         ),
     ]
     return [
-        Question(name, ApiKey.INIT_PRODUCER_ID, version, body, given)
+        ApiRequest(name, ApiKey.INIT_PRODUCER_ID, version, body, given)
         for name, body in asks
         for version in (range(6) if body.producer_id < 0 else (3, 4, 5))
     ]
 
 
-SCENARIOS: dict[str, Sequence[Question]] = {
+SCENARIOS: dict[str, Sequence[ApiRequest]] = {
     "refused batches": refused_batches(),
     "produce versions": produce_versions(),
     "produce targets": produce_targets(),

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from broker.wire import WireClient
-from compat.questions import ALWAYS_APART, canonical
+from compat.compared_requests import ALWAYS_APART, canonical
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api import response_class
 from odradek.protocol.api_key import ApiKey

@@ -22,7 +22,7 @@ ALWAYS_APART = frozenset(
 TEXTS = frozenset({"error_message", "batch_index_error_message"})
 
 
-class Question(NamedTuple):
+class ApiRequest(NamedTuple):
     """A request that both brokers get; `apart` names fields that may differ, and a comment there says why."""
 
     name: str
@@ -32,15 +32,15 @@ class Question(NamedTuple):
     apart: frozenset[str] = frozenset()
 
 
-def answer_of(address: str, question: Question) -> Any:
+def answer_of(address: str, compared: ApiRequest) -> Any:
     """The answer in comparable form; CLOSED if there was none."""
     with WireClient(address) as client:
         try:
-            response = client.ask(question.api_key, question.version, question.body)
+            response = client.ask(compared.api_key, compared.version, compared.body)
         except ClosedByBroker:
             return CLOSED
-    fields = response_class(question.api_key).SPEC.fields
-    return canonical(response, fields, question.version, question.apart | ALWAYS_APART)
+    fields = response_class(compared.api_key).SPEC.fields
+    return canonical(response, fields, compared.version, compared.apart | ALWAYS_APART)
 
 
 def canonical(struct: Any, fields: tuple[FieldSpec, ...], version: int, apart: frozenset[str]) -> Any:

@@ -200,6 +200,20 @@ def test_a_topic_created_again_with_fewer_partitions_holds_up_no_transaction(
     assert committed(address) == [[0] if commit else []] * PARTITIONS
 
 
+def test_a_produce_with_batches_of_two_producers_is_refused_as_a_whole(dialogue: Dialogue) -> None:
+    dialogue.init(timeout_ms=MAX_TIMEOUT_MS)
+    dialogue.add(*((TOPIC, index) for index in range(PARTITIONS)))
+    assert (
+        dialogue.produce_of_two({}, {"producer_id": dialogue.producer_id + 1})
+        == ["INVALID_PRODUCER_ID_MAPPING"] * 2
+    )
+    assert (
+        dialogue.produce_of_two({}, {"producer_epoch": dialogue.epoch + 1})
+        == ["INVALID_PRODUCER_ID_MAPPING"] * 2
+    )
+    assert dialogue.produce_of_two({}, {}) == ["NONE"] * 2
+
+
 def test_two_programs_with_one_id_fence_each_other_and_tear_nothing(address: str, dialogue: Dialogue) -> None:
     """Each makes a new producer when it was fenced, in the middle of whatever the other does."""
 

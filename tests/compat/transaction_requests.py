@@ -206,6 +206,28 @@ class Dialogue:
 
         return ErrorCode(code_of(self._ask(ApiKey.PRODUCE, version, request, code_of))).name
 
+    def produce_of_two(self, *given: dict[str, Any], version: int = 11) -> list[str]:
+        """A batch for each of the first partitions, in one request, each with what is given for it."""
+        row = ProduceRequest.TopicData
+        rows = []
+        for index, one in enumerate(given):
+            producer = self._producer(dict(one))
+            del producer["transactional_id"]
+            batch = a_batch(b"x", base_sequence=0, is_transactional=True, **producer)
+            rows.append(row.PartitionData(index=index, records=batch))
+        request = ProduceRequest(
+            transactional_id=self.name,
+            acks=-1,
+            timeout_ms=5000,
+            topic_data=[row(name=TOPIC, partition_data=rows)],
+        )
+
+        def code_of(answer: Any) -> int:
+            return max(int(one.error_code) for one in answer.responses[0].partition_responses)
+
+        answer = self._ask(ApiKey.PRODUCE, version, request, code_of)
+        return [ErrorCode(one.error_code).name for one in answer.responses[0].partition_responses]
+
     def end(self, *, commit: bool = True, version: int = 4, **given: Any) -> tuple[str, bool, int]:
         producer = self._producer(given)
         answer = self._ask(
@@ -348,6 +370,9 @@ def a_v1_transaction(dialogue: Dialogue) -> None:
     for what, sequence in (("first", 0), ("second", 1), ("again", 1), ("gap", 5)):
         note(what, dialogue.produce(sequence))
     note("plain", dialogue.produce(2, plain=True))
+    other_id, other_epoch = {"producer_id": dialogue.producer_id + 1}, {"producer_epoch": dialogue.epoch + 1}
+    note("of two producers", dialogue.produce_of_two({}, other_id))
+    note("of two epochs", dialogue.produce_of_two({}, other_epoch))
     note("unknown producer, later sequence", dialogue.produce(5, partition=1))
     note("offsets v3, not added", dialogue.commit_offset(version=3))
     note("offsets v4, not added", dialogue.commit_offset(version=4))

@@ -82,6 +82,8 @@ _ALL_IN_SYNC = ALL_IN_SYNC
 _ATTRIBUTES_AT = LOW_ATTRIBUTES_POSITION
 _TRANSACTIONAL, _CODEC_MASK, _ZSTD = TRANSACTIONAL_FLAG, CODEC_MASK, Codec.ZSTD
 _HEADER_SIZE, _PRODUCER_AT = HEADER_SIZE, PRODUCER_POSITION
+# Producer id and epoch.
+_PRODUCER_BYTES = 10
 _INTERNAL_TOPICS = INTERNAL_TOPICS
 _WRITE, _TOPIC_TYPE = Operation.WRITE, ResourceType.TOPIC
 _NONE = ErrorCode.NONE
@@ -91,8 +93,10 @@ _NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
 @handles(ApiKey.PRODUCE, versions=(3, 13))
 def produce(context: RequestContext, request: ProduceRequest) -> Answer:
     """Append what can be appended; each partition has its own outcome."""
-    if request.transactional_id is not None and context.services.authorizer is not None:
-        _authorize_transaction(context, request)
+    if request.transactional_id is not None:
+        if context.services.authorizer is not None:
+            _authorize_transaction(context, request)
+        _check_one_producer(request)
     if _partition_count(request) > _STEPS_PER_YIELD:
         _keep_records(request)
         # What the client sends next must not overtake it.
@@ -183,6 +187,23 @@ def _authorize_transaction(context: RequestContext, request: ProduceRequest) -> 
                 continue
             if records[_ATTRIBUTES_AT] & _TRANSACTIONAL:
                 raise AccessDenied(context.principal, Operation.WRITE, transaction)
+
+
+def _check_one_producer(request: ProduceRequest) -> None:
+    """INVALID_PRODUCER_ID_MAPPING for transactional batches of more than one producer id and epoch."""
+    first: bytes | None = None
+    for topic in request.topic_data:
+        for part in topic.partition_data:
+            records = part.records
+            if records is None or len(records) < _HEADER_SIZE or not records[_ATTRIBUTES_AT] & _TRANSACTIONAL:
+                continue
+            producer = bytes(records[_PRODUCER_AT : _PRODUCER_AT + _PRODUCER_BYTES])
+            if first is not None and producer != first:
+                raise KafkaError(
+                    "transactional batches of more than one producer",
+                    error_code=ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+                )
+            first = producer
 
 
 class Appending:

@@ -155,6 +155,30 @@ def test_a_leader_that_is_killed_gets_its_marker_later(
     assert values(cluster, topic, "last") == [["x"]] * len(PARTITIONS)
 
 
+@pytest.mark.parametrize("cluster", [3], ids=["three-brokers"], indirect=True)
+def test_a_topic_that_is_deleted_while_its_leader_is_dead_holds_up_no_end(
+    cluster: Cluster, topic: str, client: TransactionClient
+) -> None:
+    client.write(topic, PARTITIONS, b"x")
+    coordinator = client.coordinator()
+    short_lived = f"{topic}-short-lived"
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    (made,) = admin.create_topics([NewTopic(short_lived, 3, 1)]).values()
+    made.result(PATIENCE_SECONDS)
+    index = next(index for index in range(3) if client.leader(short_lived, index) != coordinator)
+    killed = client.leader(short_lived, index)
+    client.write(short_lived, range(index, index + 1), b"gone")
+    cluster.kill(killed)
+    assert client.end(commit=True) is ErrorCode.NONE
+    (deleted,) = admin.delete_topics([short_lived], operation_timeout=1).values()
+    cluster.start(killed)
+    deleted.result(PATIENCE_SECONDS)
+    client.wait_for_state("CompleteCommit")
+
+    finish(client, topic)
+    assert values(cluster, topic, "last") == [["x"]] * len(PARTITIONS)
+
+
 def test_an_abandoned_transaction_ends_by_its_timeout_over_a_kill(cluster: Cluster, topic: str) -> None:
     abandoned = TransactionClient(cluster, f"{topic}-abandoned", is_v2=False, timeout_ms=2000)
     abandoned.init()

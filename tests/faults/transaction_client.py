@@ -49,7 +49,7 @@ class TransactionClient:
         self.is_v2 = is_v2
         self.timeout_ms = timeout_ms
         self.producer_id, self.epoch = -1, -1
-        self.sequences: dict[int, int] = {}
+        self.sequences: dict[tuple[str, int], int] = {}
         self.last_offset = -1
         """The offset of the last batch that was acknowledged."""
 
@@ -139,7 +139,7 @@ class TransactionClient:
         return code
 
     def produce(self, topic: str, partition: int, value: bytes) -> ErrorCode:
-        sequence = self.sequences.get(partition, 0)
+        sequence = self.sequences.get((topic, partition), 0)
         batch = a_batch(
             value,
             producer_id=self.producer_id,
@@ -162,7 +162,7 @@ class TransactionClient:
             lambda answer: answer.responses[0].partition_responses[0].error_code,
         )
         if code is ErrorCode.NONE:
-            self.sequences[partition] = sequence + 1
+            self.sequences[topic, partition] = sequence + 1
             self.last_offset = answer.responses[0].partition_responses[0].base_offset
         return code
 

@@ -38,14 +38,23 @@ def _is_at_end(consumer: Consumer[Any, Any], ends: dict[TopicPartition, int]) ->
 
 def values(bootstrap: str, topic: str, isolation_level: str = "read_committed") -> list[bytes]:
     """All values up to the last stable offset (or the end), sorted."""
-    found: list[bytes] = []
+    partitions = values_by_partition(bootstrap, topic, isolation_level)
+    return sorted(value for values in partitions for value in values)
+
+
+def values_by_partition(
+    bootstrap: str, topic: str, isolation_level: str = "read_committed"
+) -> list[list[bytes]]:
+    """The same of each partition, in the order in which they are read."""
+    found: list[list[bytes]] = [[] for _ in range(PARTITIONS)]
     with a_consumer(bootstrap, topic, isolation_level) as consumer:
         ends = consumer.end_offsets(partitions_of(topic))
         deadline = time.monotonic() + 60
         while not _is_at_end(consumer, ends):
-            assert time.monotonic() < deadline, f"{len(found)} records"
-            found += [record.value for record in consumer.poll(0.2)]
-    return sorted(found)
+            assert time.monotonic() < deadline, f"{sum(map(len, found))} records"
+            for record in consumer.poll(0.2):
+                found[record.partition].append(record.value)
+    return found
 
 
 def table_values(bootstrap: str, topic: str) -> list[bytes]:

@@ -44,11 +44,11 @@ class Place:
         return name
 
 
-def fill(bootstrap: str, rows: int, partitions: int) -> None:
+def fill(bootstrap: str, rows: int, partitions: int, topic: str = SOURCE) -> None:
     """Rows with keys of 1 to 5 bytes and values of 100 random ones, not compressed."""
     noise = os.urandom(1 << 20)
     values = [noise[index * 7 % 1_000_000 :][:VALUE_BYTES] for index in range(ROWS_AT_ONCE)]
-    _write(bootstrap, SOURCE, rows, partitions, values)
+    _write(bootstrap, topic, rows, partitions, values)
 
 
 def fill_orders(bootstrap: str, rows: int, partitions: int) -> None:

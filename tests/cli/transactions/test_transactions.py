@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
 from cli.conftest import Cli
 from client.eventually import eventually
+from compat.java_tools import printed
 from odradek import Producer, TopicPartition
 from odradek.cli.transactions.find_hanging import OpenTransaction, is_hanging, open_for
 from odradek.cli.transactions.table import table_lines
@@ -53,6 +54,29 @@ def test_an_open_transaction_is_listed_and_described(
         return bool(now["state"] == "CompleteCommit")
 
     eventually(is_complete)
+
+
+@pytest.mark.java
+@pytest.mark.long
+def test_tables_are_those_of_the_tool_of_kafka(cli: Cli, topic: str, opened: Producer[bytes, bytes]) -> None:
+    name = f"id of {topic}"
+
+    def cells(lines: Iterable[str]) -> list[list[str]]:
+        """Without the rows of other transactions, and without how long one has been open."""
+        titles, *rows = ([cell.strip() for cell in line.split("\t")] for line in lines)
+        changing = [index for index, title in enumerate(titles) if title == "TransactionDurationMs"]
+        rows = [row for row in rows if name in row or command == "describe-producers"]
+        return [[cell for index, cell in enumerate(row) if index not in changing] for row in (titles, *rows)]
+
+    for command, given in {
+        "list": (),
+        "describe": ("--transactional-id", name),
+        "describe-producers": ("--topic", topic, "--partition", "0"),
+    }.items():
+        theirs = printed("TransactionsCommand", "--bootstrap-server", cli.bootstrap, command, *given)
+        ours = cli.lines("transactions", command, *given, "-o", "text")
+        assert cells(ours) == cells(theirs.splitlines())
+        assert len(cells(ours)) == 2
 
 
 def test_an_unknown_transactional_id_is_named(cli: Cli) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,29 @@ def test_spark_calls_the_commit_after_all_tasks_and_before_its_own(spark, topic,
     assert kinds == [f"task {topic}"] * 2 + [f"commit {topic} of 2 tasks, batch 0, no commit of Spark's"]
 
 
+def test_spark_calls_no_commit_where_a_task_has_failed_and_one_for_no_rows(spark, topic, tmp_path):
+    """Undocumented, too: else a part of a micro-batch could be committed."""
+    from pyspark.errors import StreamingQueryException
+
+    log, checkpoint = tmp_path / "calls", tmp_path / "checkpoint"
+    log.mkdir()
+    spark.dataSource.register(recording_source(str(log), str(checkpoint / "commits")))
+
+    def kinds_of_calls(condition: str) -> list[str]:
+        for path in log.iterdir():
+            path.unlink()
+        frame = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 4)
+        frame = frame.option("numPartitions", 2).load().where(condition)
+        writer = frame.writeStream.format("recording").option("checkpointLocation", str(checkpoint))
+        query = writer.queryName(topic).trigger(availableNow=True).start()
+        with suppress(StreamingQueryException):
+            query.awaitTermination(60)
+        return sorted({path.read_text().partition(" ")[0] for path in log.iterdir()} - {"task"})
+
+    assert kinds_of_calls("assert_true(value < 3) IS NULL") == ["abort"]
+    assert kinds_of_calls("value < 0") == ["commit"]
+
+
 def recording_source(log: str, commits: str) -> type:
     from pyspark.sql.datasource import (
         DataSource,
@@ -153,6 +177,9 @@ def recording_source(log: str, commits: str) -> type:
             is_early = not list(Path(commits).glob("[0-9]*"))
             when = "no commit of Spark's" if is_early else "after Spark's"
             note(f"commit {self.name} of {len(messages)} tasks, batch {batchId}, {when}")
+
+        def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
+            note(f"abort {self.name}, batch {batchId}")
 
     class Recording(DataSource):
         @classmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -166,3 +167,40 @@ def test_clients_of_v1_and_v2_in_turn_on_one_id_fence_each_other_and_tear_nothin
     earlier.abort()
     assert described(cluster, topic).state == "CompleteAbort"
     assert committed(cluster, topic, expected)
+
+
+def test_programs_of_v1_and_v2_that_use_one_id_at_the_same_time_tear_nothing(
+    cluster: Cluster, topic: str
+) -> None:
+    set_transaction_version(cluster.bootstrap, 2)
+
+    def run_program(kind: type[TransactionalProducer]) -> int:
+        done = 0
+        for _ in range(4):
+            try:
+                producer = kind(cluster.bootstrap, topic)
+            except Refused:
+                continue
+            try:
+                for _ in range(3):
+                    producer.begin()
+                    write(producer, topic, b"x")
+                    producer.commit()
+                    done += 1
+            except Refused:
+                pass
+            finally:
+                producer.close()
+        return done
+
+    with ThreadPoolExecutor(2) as pool:
+        done = sum(pool.map(run_program, (Librdkafka, Ours)))
+    Ours(cluster.bootstrap, topic).close()  # aborts what the last one has left open
+    last = Ours(cluster.bootstrap, f"last-{topic}")
+    last.begin()
+    write(last, topic, b"last")
+    last.commit()
+    last.close()
+    seen = librdkafka(cluster.bootstrap, topic, len(PARTITIONS), len(PARTITIONS) * (done + 1))
+    assert seen == [seen[0]] * len(PARTITIONS)
+    assert done > 0

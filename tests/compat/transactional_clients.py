@@ -24,6 +24,7 @@ from kafka.structs import OffsetAndMetadata as PureOffset
 import odradek
 from compat.java_tools import NEWEST, QUICK_JVM, WITH_ZOOKEEPER
 from odradek import TransactionError
+from odradek.client.errors import BrokerError
 
 PATIENCE_SECONDS = 60
 HERE = Path(__file__).parent
@@ -199,7 +200,7 @@ class Ours:
     def _call(self, function: Any, *given: Any) -> Any:
         try:
             return function(*given)
-        except TransactionError as error:
+        except (BrokerError, TransactionError) as error:
             raise Refused(repr(error)) from error
 
     def begin(self) -> None:

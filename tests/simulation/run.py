@@ -29,6 +29,7 @@ from odradek.testing.simulation.planted_bugs import PLANTED_BUGS
 from odradek.testing.simulation.schedules import run_schedule
 
 HERE = Path(__file__).resolve()
+LEAST_FAULTS = 3
 TRANSITIONS = "transitions"
 
 
@@ -42,6 +43,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="run this schedule only")
     parser.add_argument("--bug", choices=sorted(PLANTED_BUGS), help="plant a bug, which should be found")
     parser.add_argument("--every-bug", action="store_true", help="plant each bug in turn; each must be found")
+    parser.add_argument("--transactions", action="store_true", help="transactions in every schedule")
     parser.add_argument("--verbose", action="store_true", help="show the brokers' logs")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -90,6 +92,7 @@ def _start_worker(options: argparse.Namespace, seeds: list[int]) -> subprocess.P
     arguments += ["--faults", str(options.faults), "--brokers", str(options.brokers)]
     # The order of sets must not depend on the process, or a seed would not replay.
     arguments += ["--bug", options.bug] if options.bug else []
+    arguments += ["--transactions"] * options.transactions
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     return subprocess.Popen(
         arguments + ["--verbose"] * options.verbose, stdout=subprocess.PIPE, text=True, env=environment
@@ -125,17 +128,25 @@ def _report(
     hours = sum(report["virtual_s"] for report in reports) / 3600
     print(f"{len(reports)} schedules in {seconds:.0f} s, {hours:.1f} h simulated")
     print(f"faults: {', '.join(f'{count} {kind}' for kind, count in faults.most_common())}")
+    transactions = sum(report["transactions"] for report in reports)
+    committed = sum(report["committed"] for report in reports)
     print(f"{acknowledged} records acknowledged, {elections} elections")
+    print(f"{transactions} transactions, {committed} of them committed")
     missing = [name for name in every_transition() if name not in transitions]
     print(f"state transitions: {len(every_transition()) - len(missing)} of {len(every_transition())} made")
     for name in missing:
         print(f"    never: {name}")
+    for report in reports:
+        count = sum(report["faults"].values())
+        if count < LEAST_FAULTS or not report["elections"]:
+            report["problems"].append(f"proves little: {count} faults, {report['elections']} elections")
     bad = [report for report in reports if report["problems"]]
     for report in bad:
         print(f"seed {report['seed']}: {len(report['problems'])} problems")
         for problem in report["problems"][:3]:
             print(f"    {problem[:300]}")
-        again = f"--seed {report['seed']} --faults {options.faults} --brokers {options.brokers}"
+        again = "--transactions " * options.transactions
+        again += f"--seed {report['seed']} --faults {options.faults} --brokers {options.brokers}"
         print(f"    again: python {HERE.name} {again} --verbose")
     good = len(reports) - len(bad)
     print(f"{good} passed, {wanted - good} failed")
@@ -159,7 +170,13 @@ def _work(options: argparse.Namespace, seeds: list[int]) -> None:
             tempfile.TemporaryDirectory(dir=_fast_directory()) as directory,
             counted_transitions(transitions),
         ):
-            report = run_schedule(seed, Path(directory), brokers=options.brokers, faults=options.faults)
+            report = run_schedule(
+                seed,
+                Path(directory),
+                brokers=options.brokers,
+                faults=options.faults,
+                transactions=options.transactions or None,
+            )
         print(json.dumps({**vars(report), TRANSITIONS: transitions}), flush=True)
         gc.collect()
 

@@ -14,6 +14,7 @@ from odradek.coordination.payloads import ControllerRegistration, PartitionState
 from odradek.coordination.store import SessionState
 from odradek.testing.simulation.brokers import SimulatedBroker
 from odradek.testing.simulation.cluster import SimulatedCluster
+from odradek.transactions.partitions import TRANSACTION_STATE
 
 SESSION_TIMEOUT_S = 6.0
 
@@ -94,10 +95,11 @@ class Faults:
     async def heal_due(self, *, everything: bool = False) -> None:
         """Heal what is due, or everything."""
         now_s = asyncio.get_running_loop().time()
-        due = [repair for repair in self._repairs if everything or repair[0] <= now_s]
-        self._repairs = [repair for repair in self._repairs if repair not in due]
-        for _, heal in due:
-            await heal()
+        # A repair may have another one follow.
+        while due := [repair for repair in self._repairs if everything or repair[0] <= now_s]:
+            self._repairs = [repair for repair in self._repairs if repair not in due]
+            for _, heal in due:
+                await heal()
 
     def _heal_later(self, longest_s: float, heal: Callable[[], Awaitable[None]]) -> None:
         after_s = 0.1 + self._seeded.random() ** 2 * longest_s
@@ -128,6 +130,15 @@ class Faults:
     async def _kill(self) -> None:
         broker = self._victim()
         if broker is not None:
+            self.done["kill"] += 1
+            broker.kill()
+            self._heal_later(10, lambda: self._revive(broker))
+
+    async def kill_leader(self, partition: TopicPartition) -> None:
+        """Kill the leader of a partition, if there is one, and start it again later."""
+        state = self.state(partition)
+        broker = None if state is None else self._cluster.brokers.get(state.leader)
+        if broker is not None and broker.is_up:
             self.done["kill"] += 1
             broker.kill()
             self._heal_later(10, lambda: self._revive(broker))
@@ -200,6 +211,34 @@ class Faults:
                     self._cluster.network.cut(broker.host, other.host)
                     self._cluster.network.cut(other.host, broker.host)
             self._heal_later(12, self._heal_network)
+
+    async def hold_markers_back(self) -> None:
+        """Cut a transaction coordinator from the leader of a partition, then let another one take over.
+
+        What the first one has sent meanwhile arrives when the link is healed.
+        """
+        state_partitions = [one for one in self.other_partitions() if one.topic == TRANSACTION_STATE]
+        if not state_partitions:
+            return
+        coordinating, leading = (
+            self.state(self._seeded.choice(among)) for among in (state_partitions, self._partitions)
+        )
+        if coordinating is None or leading is None:
+            return
+        coordinator = self._cluster.brokers.get(coordinating.leader)
+        leader = self._cluster.brokers.get(leading.leader)
+        if coordinator is None or leader is None or coordinator is leader or not coordinator.is_healthy:
+            return
+        self.done["hold markers back"] += 1
+        self._cluster.network.cut(coordinator.host, leader.host)
+
+        async def take_over() -> None:
+            coordinator.expire_session()
+            self._heal_later(6, self._heal_network)
+
+        # By then the leader is not in the ISR of the coordinator's topic: transactions go on without it.
+        after_s = 8 + self._seeded.random() * 3
+        self._repairs.append((asyncio.get_running_loop().time() + after_s, take_over))
 
     async def _depose(self) -> None:
         self.done["depose"] += 1

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from odradek.broker.requests import transaction_verification
+from odradek.broker.requests.transaction_verification import TransactionOperation
 from odradek.broker.requests.waiting import purgatory
 from odradek.cluster.controller.fenced_store import FencedStore
 from odradek.common.error_codes import ErrorCode
 from odradek.coordination.store import Operation, OperationResult
+from odradek.log.partition.log_writer import LogWriter
+from odradek.log.partition.producer_replay import markers_of
 from odradek.replication.follower import fetcher
 from odradek.replication.isr_changes import IsrChanges
 from odradek.replication.replica_manager import ReplicaManager
+from odradek.transactions.markers import MarkerWriter, PendingEnd
 
 
 @contextlib.contextmanager
@@ -80,6 +86,47 @@ def shrink_the_isr_alone() -> contextlib.AbstractContextManager[None]:
     return _patched(IsrChanges, "propose", propose_or_shrink)
 
 
+def write_markers_unchecked() -> contextlib.AbstractContextManager[None]:
+    """A marker counts whatever its producer epoch and its coordinator epoch are."""
+
+    def check_producers(
+        self: LogWriter, payload: Any, headers: Sequence[Any], transaction_version: int
+    ) -> list[Any]:
+        markers = markers_of(payload, headers)
+        for header, marker in zip(headers, markers, strict=True):
+            if marker is None and header.has_producer_id:
+                self.producers.check(header, checks_sequence=False)
+        return markers
+
+    return _patched(LogWriter, "_check_producers", check_producers)
+
+
+def leave_out_verification() -> contextlib.AbstractContextManager[None]:
+    """A leader does not ask whether a partition is part of the transaction (Kafka before KIP-890)."""
+    ask: Callable[..., Any] = transaction_verification.ask_coordinator
+
+    async def ask_only_to_add(
+        services: Any, transactional_id: str, producer: Any, operation: Any, partitions: Any
+    ) -> Any:
+        if operation is TransactionOperation.ADD:
+            return await ask(services, transactional_id, producer, operation, partitions)
+        return dict.fromkeys(partitions, ErrorCode.NONE)
+
+    return _patched(transaction_verification, "ask_coordinator", ask_only_to_add)
+
+
+def complete_before_markers() -> contextlib.AbstractContextManager[None]:
+    """A transaction is complete as soon as its end is decided; its markers follow a while later."""
+    write: Callable[..., None] = MarkerWriter.write
+
+    def write_later(self: MarkerWriter, end: PendingEnd) -> None:
+        end.on_written()
+        end.on_written = lambda: None
+        asyncio.get_running_loop().call_later(0.5, write, self, end)
+
+    return _patched(MarkerWriter, "write", write_later)
+
+
 PLANTED_BUGS: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
     planted.__name__: planted
     for planted in (
@@ -89,5 +136,8 @@ PLANTED_BUGS: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] =
         append_beside_a_new_epoch,
         acknowledge_after_the_epoch,
         shrink_the_isr_alone,
+        write_markers_unchecked,
+        leave_out_verification,
+        complete_before_markers,
     )
 }

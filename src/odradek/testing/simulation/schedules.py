@@ -19,28 +19,41 @@ from odradek.coordination.payloads import Replicas, TopicAssignment, encode_part
 from odradek.coordination.store import Delete
 from odradek.net.broker_connection import RequestFailed
 from odradek.protocol.messages import CreateTopicsRequest, DeleteTopicsRequest
-from odradek.testing.history.operations import History, WholeRead
+from odradek.testing.history.operations import End, History, WholeRead
 from odradek.testing.history.replicas import Replica, differences
 from odradek.testing.history.verdict import check
 from odradek.testing.simulation.cluster import SimulatedCluster, simulate
 from odradek.testing.simulation.faults import Faults
+from odradek.testing.simulation.transactions import (
+    TRANSACTION_TIMEOUT_MS,
+    CommittedReader,
+    EpochLost,
+    TransactionalProducer,
+)
 from odradek.testing.simulation.virtual_time import process_now_ms
-from odradek.testing.simulation.workload import SimulatedProducer, SimulatedReader
+from odradek.testing.simulation.workload import Client, SimulatedProducer, SimulatedReader
 
 TOPIC = "orders"
 OTHER_TOPIC = "other"
 """Deleted and created again."""
-AUDITOR = "auditor"
-"""The reader that reads everything at the end."""
+AUDITOR, COMMITTED_AUDITOR = "auditor", "committed-auditor"
+"""The readers that read everything at the end; the second one with read_committed."""
+TRANSACTIONS_DECIDED_S = 2 * TRANSACTION_TIMEOUT_MS / 1000
+"""Until transactions whose producers have stopped have timed out, and their markers are written."""
 CREATE_TOPICS_VERSION = 7
 DELETE_TOPICS_VERSION = 6
 HEALED_S = 120.0
+TRANSACTIONS_EVERY = 5
+"""One schedule of so many has transactional producers, too."""
 SETTINGS = {
     "replica.lag.time.max.ms": "4000",
     "zookeeper.session.timeout.ms": "6000",
     "leader.imbalance.check.interval.seconds": "20",
     "log.flush.interval.ms": "2000",
     "controlled.shutdown.max.retries": "2",
+    "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "2000",
 }
 
 
@@ -54,16 +67,27 @@ class Report:
     acknowledged: int = 0
     unknown: int = 0
     elections: int = 0
+    committed: int = 0
+    """Transactions that were committed; others were aborted, or nobody knows."""
+    transactions: int = 0
     virtual_s: float = 0.0
 
 
 def run_schedule(
-    seed: int, directory: Path, *, brokers: int = 3, partitions: int = 2, faults: int = 4
+    seed: int,
+    directory: Path,
+    *,
+    brokers: int = 3,
+    partitions: int = 2,
+    faults: int = 4,
+    transactions: bool | None = None,
 ) -> Report:
-    """Run the schedule of a seed."""
+    """Run the schedule of a seed; `transactions`: whether there are any, None if the seed decides."""
+    if transactions is None:
+        transactions = seed % TRANSACTIONS_EVERY == 0
 
     async def scenario(cluster: SimulatedCluster) -> Report:
-        return await _Schedule(cluster, seed, partitions, faults).run()
+        return await _Schedule(cluster, seed, partitions, faults, transactions=transactions).run()
 
     with _logged_bugs() as bugs:
         report = simulate(scenario, seed=seed, directory=directory, brokers=brokers, settings=SETTINGS)
@@ -95,35 +119,45 @@ def _logged_bugs() -> Iterator[list[str]]:
 
 
 class _Schedule:
-    def __init__(self, cluster: SimulatedCluster, seed: int, partitions: int, faults: int) -> None:
+    def __init__(
+        self, cluster: SimulatedCluster, seed: int, partitions: int, faults: int, *, transactions: bool
+    ) -> None:
         self.cluster = cluster
         self.seed = seed
         self.partitions = [TopicPartition(TOPIC, index) for index in range(partitions)]
         self.fault_count = faults
-        self.faults = Faults(
-            cluster,
-            self.partitions,
-            {
-                "recreate topic": (3, self._recreate_topic),
-                "replace topic": (3, self._replace_topic),
-                "elect preferred leaders": (2, self._elect_preferred_leaders),
-            },
-        )
+        self.has_transactions = transactions
+        others = {
+            "recreate topic": (3, self._recreate_topic),
+            "replace topic": (3, self._replace_topic),
+            "elect preferred leaders": (2, self._elect_preferred_leaders),
+        }
+        if transactions:
+            others["hold markers back"] = (8, self._hold_markers_back)
+        self.faults = Faults(cluster, self.partitions, others)
         self.topic_count = 0
         self.history = History()
         self.workers: list[asyncio.Task[Any]] = []
+        self.transactional: list[TransactionalProducer] = []
+        self.leaders: dict[TopicPartition, int] = {}
+        self.elections = 0
 
     async def run(self) -> Report:
         await self.cluster.start()
         await self.cluster.client_process("admin").create_task(self._create_topic())
         for partition in self.partitions:
             self._start_clients(partition)
+        if self.has_transactions:
+            self._start_transactions()
         for _ in range(self.fault_count):
             await self._wait(0.5 + self.cluster.seeded.random() * 5)
             await self.faults.inject()
         await self._wait(10)
+        while not self.elections:
+            await self.faults.kill_leader(self.partitions[0])
+            await self._wait(10)
         await self.faults.heal_due(everything=True)
-        report = Report(self.seed, self.faults.done)
+        report = Report(self.seed, self.faults.done, elections=self.elections)
         await self._check_everything(report)
         report.virtual_s = asyncio.get_running_loop().time()
         return report
@@ -133,6 +167,15 @@ class _Schedule:
         while asyncio.get_running_loop().time() < end_s:
             await asyncio.sleep(0.1)
             await self.faults.heal_due()
+            self._count_elections()
+
+    def _count_elections(self) -> None:
+        """A leader that is another one than before was elected; one that came back in between is not seen."""
+        for partition in self.partitions:
+            state = self.faults.state(partition)
+            if state is not None and state.leader >= 0:
+                self.elections += self.leaders.get(partition, state.leader) != state.leader
+                self.leaders[partition] = state.leader
 
     async def _create_topic(self) -> None:
         connections = self.cluster.connections("admin")
@@ -162,7 +205,7 @@ class _Schedule:
         connections = self.cluster.connections(name)
         delete = DeleteTopicsRequest(topics=[DeleteTopicsRequest.Topics(name=OTHER_TOPIC)], timeout_ms=5000)
         await connections.send(self._some_controller(), delete, version=DELETE_TOPICS_VERSION, timeout_s=6)
-        while self.faults.other_partitions():
+        while self._partitions_of_other_topic():
             await asyncio.sleep(0.2)
         topic = CreateTopicsRequest.Topics(
             name=OTHER_TOPIC, num_partitions=1, replication_factor=len(self.cluster.up())
@@ -178,7 +221,7 @@ class _Schedule:
 
         The store's nodes are deleted by hand, and no controller may remember the old topic.
         """
-        old = list(self.faults.other_partitions())
+        old = self._partitions_of_other_topic()
         sleeper = self.cluster.seeded.choice(list(self.cluster.brokers.values()))
         if not old or not self.faults.is_whole():
             return
@@ -208,6 +251,9 @@ class _Schedule:
                 await process.create_task(producer.send_batch(1))
         sleeper.start()
 
+    def _partitions_of_other_topic(self) -> list[TopicPartition]:
+        return [one for one in self.faults.other_partitions() if one.topic == OTHER_TOPIC]
+
     def _some_controller(self) -> int:
         return max(self.faults.controller_id(), 0)
 
@@ -217,6 +263,9 @@ class _Schedule:
                 paths.PREFERRED_REPLICA_ELECTION, encode_partitions(tuple(self.partitions))
             )
             self.faults.done["elect preferred leaders"] += 1
+
+    async def _hold_markers_back(self) -> None:
+        await self.faults.hold_markers_back()
 
     def _client(
         self, kind: type, name: str, partition: TopicPartition, history: History | None = None
@@ -237,6 +286,19 @@ class _Schedule:
             client = self._client(kind, f"{name}-{partition.partition}", partition)
             self.workers.append(self.cluster.client_process(client.name).create_task(client.run()))
 
+    def _start_transactions(self) -> None:
+        """A producer of each protocol, and a reader of what they commit."""
+        for protocol in (1, 2):
+            name = f"transactions-v{protocol}"
+            process = self.cluster.client_process(name)
+            clients = [self._client(Client, name, partition) for partition in self.partitions]
+            producer = TransactionalProducer(clients, process, protocol)
+            self.transactional.append(producer)
+            self.workers.append(process.create_task(producer.run()))
+        for partition in self.partitions:
+            reader = self._client(CommittedReader, f"committed-reader-{partition.partition}", partition)
+            self.workers.append(self.cluster.client_process(reader.name).create_task(reader.run()))
+
     async def _check_everything(self, report: Report) -> None:
         if not await self._until_whole():
             states = [self.faults.state(partition) for partition in self.partitions]
@@ -245,19 +307,26 @@ class _Schedule:
         for worker in self.workers:
             worker.cancel()
         await asyncio.sleep(3)  # what was sent last is replicated, and the high watermark follows
+        if self.transactional:
+            await asyncio.sleep(TRANSACTIONS_DECIDED_S)
         for partition in self.partitions:
             await self._read_all(partition, report)
         for partition in self.faults.other_partitions():
             self._compare_topic_ids(partition, report)
             state = self.faults.state(partition)
             assert state is not None
-            self._compare_replicas(partition, self._end_offset(state.leader, partition), report)
+            # The topics of the coordinators may be written at this moment.
+            self._compare_replicas(partition, self._high_watermark(state.leader, partition), report)
         self.history.add(WholeRead(AUDITOR, process_now_ms(), TOPIC))
+        for producer in self.transactional:
+            await self._check_committed_offset(producer, report)
         verdict = check(self.history, seed=self.seed)
         for found in verdict.violations.values():
             report.problems += [str(violation) for violation in found]
         report.acknowledged = verdict.counts.acknowledged
         report.unknown = verdict.counts.unknown
+        ends = [one.end for one in self.history.transactions]
+        report.transactions, report.committed = len(ends), ends.count(End.COMMITTED)
 
     async def _until_whole(self) -> bool:
         for _ in range(int(HEALED_S * 10)):
@@ -269,16 +338,31 @@ class _Schedule:
     async def _read_all(self, partition: TopicPartition, report: Report) -> None:
         state = self.faults.state(partition)
         assert state is not None
-        report.elections += state.leader_epoch
         end_offset = self._end_offset(state.leader, partition)
         self._compare_replicas(partition, end_offset, report)
-        reader = self._client(SimulatedReader, AUDITOR, partition)
-        process = self.cluster.client_process(reader.name)
+        readers = [self._client(SimulatedReader, AUDITOR, partition)]
+        if self.transactional:
+            readers.append(self._client(CommittedReader, COMMITTED_AUDITOR, partition))
+        for reader in readers:
+            process = self.cluster.client_process(reader.name)
+            try:
+                async with asyncio.timeout(30):
+                    await process.create_task(reader.read_to(end_offset))
+            except (TimeoutError, RequestFailed):
+                report.problems.append(
+                    f"{partition}: {reader.name} reads to {reader.position}, not to its end {end_offset}"
+                )
+
+    async def _check_committed_offset(self, producer: TransactionalProducer, report: Report) -> None:
+        process = self.cluster.client_process(producer.name)
         try:
-            async with asyncio.timeout(30):
-                await process.create_task(reader.read_to(end_offset))
-        except (TimeoutError, RequestFailed):
-            report.problems.append(f"{partition}: cannot be read to its end {end_offset}")
+            async with asyncio.timeout(60):
+                offset = await process.create_task(producer.committed_offset())
+        except (TimeoutError, EpochLost):
+            report.problems.append(f"{producer.group}: its committed offset cannot be fetched")
+            return
+        if producer.ends.get(offset) is End.ABORTED:
+            report.problems.append(f"{producer.group}: offset {offset} of an aborted transaction")
 
     def _compare_topic_ids(self, partition: TopicPartition, report: Report) -> None:
         ids = set()
@@ -294,6 +378,11 @@ class _Schedule:
         server = self.cluster.brokers[broker_id].server
         assert server is not None
         return server.services.replicas.get(*partition).log.log_end_offset
+
+    def _high_watermark(self, broker_id: int, partition: TopicPartition) -> int:
+        server = self.cluster.brokers[broker_id].server
+        assert server is not None
+        return server.services.replicas.get(*partition).log.high_watermark
 
     def _compare_replicas(self, partition: TopicPartition, end_offset: int, report: Report) -> None:
         replicas = [

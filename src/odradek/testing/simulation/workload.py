@@ -244,6 +244,9 @@ class SimulatedReader(Client):
         for position, header in iterate_headers(payload):
             if header.last_offset < self.position:
                 continue
+            if header.is_control:
+                self.position = header.last_offset + 1
+                continue
             reads += [
                 Read(self.topic, self.partition, record.offset, record.value.decode())
                 for record in read_records(payload, position, max_bytes=1 << 20)

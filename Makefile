@@ -51,7 +51,7 @@ long: $(DEV) $(SPARK) ## the longest comparisons with Apache Kafka: transactions
 	$(SPARK_VENV)/bin/python -m pytest -q -m 'spark and long' --timeout 900 tests/spark
 
 planted-bugs: $(DEV) ## plant known bugs in the brokers; the simulation must find each
-	$(BIN)/python tests/simulation/run.py --every-bug --schedules 200 --faults 5
+	$(BIN)/python tests/simulation/run.py --every-bug --schedules 1000
 
 format: $(DEV) ## rewrite the sources in the house format
 	$(BIN)/ruff format . && $(BIN)/ruff check --fix .

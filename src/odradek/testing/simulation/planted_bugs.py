@@ -141,3 +141,7 @@ PLANTED_BUGS: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] =
         complete_before_markers,
     )
 }
+BUGS_OF_TRANSACTIONS = frozenset(
+    {"write_markers_unchecked", "leave_out_verification", "complete_before_markers"}
+)
+"""Those that only schedules with transactions can find."""

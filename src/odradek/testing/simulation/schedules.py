@@ -17,6 +17,7 @@ from odradek.coordination import paths
 from odradek.coordination.errors import StoreError
 from odradek.coordination.payloads import Replicas, TopicAssignment, encode_partitions
 from odradek.coordination.store import Delete
+from odradek.coordinator.partitioning import partition_for
 from odradek.net.broker_connection import RequestFailed
 from odradek.protocol.messages import CreateTopicsRequest, DeleteTopicsRequest
 from odradek.testing.history.operations import End, History, WholeRead
@@ -32,6 +33,7 @@ from odradek.testing.simulation.transactions import (
 )
 from odradek.testing.simulation.virtual_time import process_now_ms
 from odradek.testing.simulation.workload import Client, SimulatedProducer, SimulatedReader
+from odradek.transactions.partitions import TRANSACTION_STATE
 
 TOPIC = "orders"
 OTHER_TOPIC = "other"
@@ -133,7 +135,8 @@ class _Schedule:
             "elect preferred leaders": (2, self._elect_preferred_leaders),
         }
         if transactions:
-            others["hold markers back"] = (8, self._hold_markers_back)
+            others["hold markers back"] = (4, self._hold_markers_back)
+            others["repeat marker"] = (8, self._repeat_marker)
         self.faults = Faults(cluster, self.partitions, others)
         self.topic_count = 0
         self.history = History()
@@ -266,6 +269,21 @@ class _Schedule:
 
     async def _hold_markers_back(self) -> None:
         await self.faults.hold_markers_back()
+
+    async def _repeat_marker(self) -> None:
+        producer = self.cluster.seeded.choice(self.transactional)
+        count = len([one for one in self.faults.other_partitions() if one.topic == TRANSACTION_STATE])
+        if not count:
+            return
+        index = partition_for(producer.name, count)
+        state = self.faults.state(TopicPartition(TRANSACTION_STATE, index))
+        process = self.cluster.client_process(f"zombie-of-{producer.name}")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(10):
+                if state is not None and await process.create_task(
+                    producer.repeat_marker(state.leader_epoch)
+                ):
+                    self.faults.done["repeat marker"] += 1
 
     def _client(
         self, kind: type, name: str, partition: TopicPartition, history: History | None = None

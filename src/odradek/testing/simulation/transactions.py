@@ -20,6 +20,7 @@ from odradek.protocol.messages import (
     OffsetFetchRequest,
     ProduceRequest,
     TxnOffsetCommitRequest,
+    WriteTxnMarkersRequest,
 )
 from odradek.records.batch import iterate_headers
 from odradek.records.builder import build_batch
@@ -44,6 +45,7 @@ FIND_COORDINATOR_VERSION = 3
 INIT_PRODUCER_ID_VERSION = 4
 ADD_PARTITIONS_VERSION = ADD_OFFSETS_VERSION = 3
 OFFSET_FETCH_VERSION = 7
+WRITE_MARKERS_VERSION = 2
 PRODUCE_VERSIONS = {1: 9, 2: 12}
 OFFSET_COMMIT_VERSIONS = {1: 3, 2: 5}
 END_VERSIONS = {1: 3, 2: 5}
@@ -94,6 +96,8 @@ class TransactionalProducer:
         self._producer_id = self._epoch = -1
         self._sequences: dict[int, int] = {}
         self._number = 0
+        # The marker of the last end, with its epoch, after protocol v2.
+        self._last_marker: tuple[int, int, bool] | None = None
 
     async def run(self) -> None:
         """Do transactions until the task is cancelled."""
@@ -123,6 +127,32 @@ class TransactionalProducer:
         offset: int = response.topics[0].partitions[0].committed_offset
         self._history.add(Committed(self.name, process_now_ms(), self.group, topic, 0, offset))
         return offset
+
+    async def repeat_marker(self, coordinator_epoch: int) -> bool:
+        """Have the marker of the last transaction arrive again, as a network does; False if there is none.
+
+        With protocol v2 it must not end the transaction that is open by now.
+        """
+        if self._last_marker is None:
+            return False
+        producer_id, epoch, commits = self._last_marker
+        for client in self._clients:
+            topic = WriteTxnMarkersRequest.Markers.Topics(
+                name=client.topic, partition_indexes=[client.partition]
+            )
+            marker = WriteTxnMarkersRequest.Markers(
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                transaction_result=commits,
+                coordinator_epoch=coordinator_epoch,
+                transaction_version=2,
+                topics=[topic],
+            )
+            with contextlib.suppress(RequestFailed):
+                leader = await client.leader()
+                request = WriteTxnMarkersRequest(markers=[marker])
+                await client.ask(leader.broker_id, WRITE_MARKERS_VERSION, request)
+        return True
 
     async def _initialize(self) -> None:
         self._producer_id = -1
@@ -324,6 +354,7 @@ class TransactionalProducer:
         if self._protocol == 2:
             self._producer_id, self._epoch = response.producer_id, response.producer_epoch
             self._sequences.clear()
+            self._last_marker = (self._producer_id, self._epoch, commits)
         return End.COMMITTED if commits else End.ABORTED
 
     async def _coordinate(

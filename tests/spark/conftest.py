@@ -27,7 +27,15 @@ SETTINGS = {
 SETUP = Path(__file__).resolve().parents[2] / "bench" / "peers" / "setup-spark"
 
 # Without PySpark, which only .venv-spark has, there is nothing to collect here.
-collect_ignore_glob = [] if importlib.util.find_spec("pyspark") else ["test_*.py", "source/test_s*.py"]
+collect_ignore_glob = (
+    []
+    if importlib.util.find_spec("pyspark")
+    else [
+        "test_*.py",
+        "source/test_s*.py",
+        "transactions/test_*.py",
+    ]
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+# The folder `broker` of the tests is a package, which hides the one of the benches.
+sys.path.append(str(Path(__file__).resolve().parents[1] / "broker"))
 
 from faults.cluster.brokers import DEFAULT_HEAP, Brokers, kafka_brokers, odradek_brokers
 from faults.cluster.zookeepers import ZooKeepers

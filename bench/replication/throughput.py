@@ -27,8 +27,8 @@ from confluent_kafka import Producer
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from clusters import EMBEDDED, KAFKA, cluster
+from load import CLIENT_SECONDS, STEADY_STATE, write_payloads
 
-from broker.load import CLIENT_SECONDS, STEADY_STATE, write_payloads
 from brokers import PEERS
 from faults.cluster.brokers import Brokers
 from harness import alternate

@@ -187,6 +187,21 @@ def test_an_ineligible_replica_is_given_up(given: Given) -> None:
     assert given.counters.failed_isr_updates == 1
 
 
+def test_a_refused_change_is_not_proposed_at_every_fetch(given: Given) -> None:
+    fetches = 200
+    given.answers = [refused(ErrorCode.INELIGIBLE_REPLICA) for _ in range(fetches)]
+    given.changes._retry_backoff_s = 0.05
+
+    async def scenario() -> None:
+        for _ in range(fetches):
+            given.fetch(0)
+            await asyncio.sleep(0.002)
+
+    asyncio.run(scenario())
+
+    assert 2 <= len(given.requests) < fetches / 5
+
+
 def test_after_a_newer_decision_the_change_stays_pending_until_it_arrives(given: Given) -> None:
     given.answers = [refused(ErrorCode.INVALID_UPDATE_VERSION)]
     partition = given.partitions[0]

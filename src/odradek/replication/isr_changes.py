@@ -93,6 +93,7 @@ class IsrChanges:
             proposed = {key: one for key, one in proposed.items() if one.partition.is_asking_for(one.change)}
             if not proposed:
                 continue
+            refused_before = self._counters.failed_isr_updates
             try:
                 response = await self._send(self._request(proposed.values()))
                 assert isinstance(response, AlterPartitionResponse)
@@ -113,6 +114,9 @@ class IsrChanges:
                 )
             else:
                 failures = 0
+                if self._counters.failed_isr_updates > refused_before:
+                    # The follower still fetches, so that the same change is proposed again at once.
+                    await asyncio.sleep(self._retry_backoff_s)
 
     def _request(self, proposed: Iterable[Proposal]) -> AlterPartitionRequest:
         topics: dict[bytes, _Topic] = {}

@@ -224,7 +224,7 @@ def test_lag_is_known_after_a_fetch(cluster: Cluster, topic: str, make: Make) ->
     fill(cluster, topic, 100)
     consumer, partition = make(topic, max_poll_records=10), TopicPartition(topic, 0)
 
-    assert consumer.lag(partition) is None
+    assert consumer.lag(partition) in (None, 100)  # its first fetch may be over
     records = read(consumer, 10)  # a poll may return fewer than 10, so that the next one exceeds them
     assert consumer.lag(partition) == 100 - len(records)
 

@@ -51,7 +51,6 @@ PATIENT = {
         "replica_lag_time_max_ms": "120000",
         "replica_socket_timeout_ms": "120000",
         "controller_quorum_fetch_timeout_ms": "120000",
-        "controller_quorum_election_timeout_ms": "120000",
     },
 }
 

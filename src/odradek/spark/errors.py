@@ -17,6 +17,10 @@ class DataLost(OdradekError):
     """Records that the query was to read are gone; with failOnDataLoss=false they are skipped."""
 
 
+class OtherSubscription(OdradekError):
+    """A checkpoint has offsets of partitions that the query does not read."""
+
+
 class ReadFailed(OdradekError):
     """Records could not be read; the message names the partition and the cause."""
 

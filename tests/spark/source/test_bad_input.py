@@ -64,6 +64,22 @@ def test_offsets_gone_by_deletion_end_a_query_or_are_skipped(spark, bootstrap, l
     assert [row.offset for row in written] == [*range(100), *range(150, 200)]
 
 
+def test_the_checkpoint_of_another_topic_is_refused_and_stays_as_it_was(
+    spark, bootstrap, librdkafka, topic, tmp_path
+):
+    one, other = f"{topic}-one", f"{topic}-other"
+    for name in (one, other):
+        librdkafka.produce(name, RECORDS)
+    stream(spark, bootstrap, one, tmp_path, startingOffsets="earliest")
+    assert sentence(lambda: stream(spark, bootstrap, other, tmp_path)) == (
+        f"the checkpoint has offsets of {one}-0, which subscribe={other} does not read: give this query a "
+        "checkpoint of its own, or subscribe to what its checkpoint has"
+    )
+    librdkafka.produce(one, RECORDS)
+    stream(spark, bootstrap, one, tmp_path)
+    assert [row.offset for row in rows(spark.read.parquet(str(tmp_path / "rows")))] == list(range(200))
+
+
 def test_a_damaged_batch_is_named_and_what_is_before_it_can_be_read(
     spark, cluster, bootstrap, librdkafka, topic
 ):

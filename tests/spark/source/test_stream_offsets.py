@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from odradek.common.errors import ConfigError
 from odradek.common.ids import TopicPartition
-from odradek.spark.errors import DataLost
+from odradek.spark.errors import DataLost, OtherSubscription
 from odradek.spark.source.offsets import Offsets
 from odradek.spark.source.stream import StreamReader
 
@@ -52,7 +52,7 @@ class Time:
 def a_reader(cluster: GivenCluster, time: Time | None = None, **options: Any) -> StreamReader:
     given = {"kafka.bootstrap.servers": "localhost:1", "subscribe": "a", **options}
     reader = StreamReader(
-        {name: str(value) for name, value in given.items()},
+        {name: str(value) for name, value in given.items() if value != ""},
         StructType().add("value", "binary"),
         time or Time(),
     )
@@ -116,6 +116,35 @@ def test_lost_records_end_the_query_unless_they_may_be_lost(ends: Offsets, probl
         ended.latestOffset(start, ReadAllAvailable())
     end = a_reader(GivenCluster(ends), failOnDataLoss=False).latestOffset(start, ReadAllAvailable())
     assert end == ({"a": {"0": 4}} if A0 in ends else {"a": {"1": 3}})
+
+
+@pytest.mark.parametrize(
+    ("subscription", "said"),
+    [
+        ({"subscribe": "a"}, "subscribe=a"),
+        ({"subscribe": "", "subscribePattern": "a|c.+"}, "subscribePattern=a|c.+"),
+        ({"subscribe": "", "assign": '{"a": [0], "b": [1]}'}, "assign=a-0,b-1"),
+    ],
+)
+def test_the_checkpoint_of_other_topics_is_not_taken_for_deleted_topics(
+    subscription: dict[str, str], said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    start = {"a": {"0": 8}, "b": {"0": 3}}
+    with pytest.raises(OtherSubscription) as refused:
+        a_reader(GivenCluster({A0: 8}), **subscription).latestOffset(start, ReadAllAvailable())
+    assert str(refused.value) == (
+        f"the checkpoint has offsets of b-0, which {said} does not read: give this query a checkpoint of "
+        "its own, or subscribe to what its checkpoint has"
+    )
+    reader = a_reader(GivenCluster({A0: 9}), failOnDataLoss=False, **subscription)
+    assert reader.latestOffset(start, ReadAllAvailable()) == {"a": {"0": 9}}
+    assert "has offsets of b-0" in caplog.text
+
+
+def test_a_topic_that_is_subscribed_and_gone_is_not_taken_for_another() -> None:
+    start = {"a": {"0": 8}, "b": {"0": 3}}
+    with pytest.raises(DataLost, match="b-0 does not exist any more"):
+        a_reader(GivenCluster({A0: 8}), subscribe="a,b").latestOffset(start, ReadAllAvailable())
 
 
 @pytest.mark.parametrize("is_available_now", [False, True])

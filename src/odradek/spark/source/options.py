@@ -112,6 +112,20 @@ class Subscription:
     pattern: str | None = None
     partitions: tuple[TopicPartition, ...] = ()
 
+    def includes(self, partition: TopicPartition) -> bool:
+        """Whether a partition would be read, if it existed."""
+        if self.pattern is not None:
+            return re.fullmatch(self.pattern, partition.topic) is not None
+        return partition.topic in self.topics or partition in self.partitions
+
+    def __str__(self) -> str:
+        """The option that says it, as a user may have written it."""
+        if self.pattern is not None:
+            return f"subscribePattern={self.pattern}"
+        if self.topics:
+            return f"subscribe={','.join(self.topics)}"
+        return f"assign={','.join(map(str, self.partitions))}"
+
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:

@@ -22,7 +22,7 @@ from pyspark.sql.streaming.datasource import (
 from odradek.client.errors import ClientError
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
-from odradek.spark.errors import DataLost, ReadFailed
+from odradek.spark.errors import DataLost, OtherSubscription, ReadFailed
 from odradek.spark.row_filter import RowFilter
 from odradek.spark.source.batch import RangePartition
 from odradek.spark.source.cluster import ClusterOffsets
@@ -113,9 +113,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             found = self._target
         else:
             found = self._latest = self.cluster.latest(self.cluster.partitions())
-        gone = sorted(start.keys() - found.keys())
-        if gone:
-            self._report_loss(f"{', '.join(map(str, gone))} does not exist any more")
+        self._check_missing(sorted(start.keys() - found.keys()))
         shorter = sorted(one for one in start.keys() & found.keys() if found[one] < start[one])
         if not shorter:
             return found
@@ -128,6 +126,23 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     f"{start[partition]}: the topic was made anew, or its log was truncated"
                 )
         return found | {one: start[one] for one in shorter if written[one] >= start[one]}
+
+    def _check_missing(self, missing: Sequence[TopicPartition]) -> None:
+        """Partitions of the checkpoint that are not read: of other topics, and deleted ones."""
+        subscription = self.options.subscription
+        others = [one for one in missing if not subscription.includes(one)]
+        if others and self.options.fails_on_data_loss:
+            raise OtherSubscription(
+                f"the checkpoint has offsets of {_names(others)}, which {subscription} does not read: give "
+                f"this query a checkpoint of its own, or subscribe to what its checkpoint has"
+            )
+        if others:
+            _log.warning(
+                "the checkpoint has offsets of %s, which %s does not read", _names(others), subscription
+            )
+        deleted = [one for one in missing if subscription.includes(one)]
+        if deleted:
+            self._report_loss(f"{_names(deleted)} does not exist any more")
 
     def _waits(self, start: Offsets, latest: Offsets) -> bool:
         """Whether there is less than minOffsetsPerTrigger, and still time; never for available-now."""
@@ -204,6 +219,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"or begin with a new checkpoint"
             )
         _log.warning("%s; the query goes on with what is there", problem)
+
+
+def _names(partitions: Sequence[TopicPartition]) -> str:
+    return ", ".join(map(str, partitions))
 
 
 def _begun_anew(start: Offsets, ends: Offsets) -> list[TopicPartition]:

@@ -39,6 +39,7 @@ _PERMANENT = frozenset(
         "DamagedRecords",
         "FencedByOtherDriver",
         "OtherCheckpoint",
+        "OtherSubscription",
         "UnknownTopic",
         "WrongColumns",
         "WrongRows",

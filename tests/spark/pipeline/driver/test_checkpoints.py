@@ -48,11 +48,15 @@ def text(bootstrap, topic):
     return PIPELINE.format(bootstrap=bootstrap, topic=topic)
 
 
-def refusal(runner, text: str) -> str:
+def refused_run(runner, text: str) -> PipelineError:
     runner.write("totals.yaml", text)
     with pytest.raises(PipelineError) as refused:
         runner.run("totals.yaml")
-    return refused.value.sentence
+    return refused.value
+
+
+def refusal(runner, text: str) -> str:
+    return refused_run(runner, text).sentence
 
 
 def test_changes_that_keep_the_state_continue_and_others_are_refused(runner, text):
@@ -157,6 +161,15 @@ def test_a_bad_record_stops_a_pipeline_that_says_so(runner, text, bootstrap, top
 
 
 def test_what_sql_gets_wrong_is_named_with_the_line(runner, text):
-    assert "cannot be resolved" in refusal(runner, text.replace("shop, count", "shopp, count"))
-    wrong = refusal(runner, text.replace("GROUP BY", "GRUOP BY"))
-    assert wrong.startswith("Syntax error")
+    text = text.replace(" FROM orders", "\n    FROM orders\n   ")
+    line = text[: text.index("  totals: |")].count("\n") + 1
+    place = f"{runner.directory}/totals.yaml:{line}: "
+
+    wrong = str(refused_run(runner, text.replace("'1 minute'), shop", "'1 minute'), shopp")))
+    assert wrong.startswith(place)
+    assert "`shopp` cannot be resolved" in wrong
+    assert wrong.endswith(" (line 3 of the SQL)")
+
+    wrong = str(refused_run(runner, text.replace("GROUP BY", "GRUOP BY")))
+    assert wrong.startswith(f"{place}Syntax error")
+    assert wrong.endswith(" (line 3 of the SQL)")

@@ -21,6 +21,9 @@ from odradek.spark.pipeline.driver.sources import file_table, raw_records
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_LINE = re.compile(r"line (\d+),? pos")
+"""Spark's parser writes `(line 2, pos 4)`, its analyzer `line 2 pos 4`."""
+
 
 def frames_of(spark: SparkSession, pipeline: PipelineModel) -> dict[str, DataFrame]:
     """All tables of a pipeline by name; PipelineError names the step that Spark refuses."""
@@ -86,8 +89,8 @@ class _refusals:  # noqa: N801 - used as a function
 
 
 def _line_in(message: str) -> str:
-    found = re.search(r"line (\d+), pos|\(line (\d+)", message)
-    return f" (line {found.group(1) or found.group(2)} of the SQL)" if found else ""
+    found = _LINE.search(message)
+    return f" (line {found.group(1)} of the SQL)" if found else ""
 
 
 def _line_in_file(file: str, traceback: Any) -> str:
@@ -98,5 +101,5 @@ def _line_in_file(file: str, traceback: Any) -> str:
 def analysis_sentence(message: str) -> str:
     """The first sentence of Spark's message, without its error class and the plan."""
     text = re.sub(r"^\[[A-Z_0-9.]+\]\s*", "", message.strip())
-    text = re.split(r"\s*SQLSTATE:|;?\s*line \d+, pos|\n", text, maxsplit=1)[0]
+    text = re.split(r"\s*SQLSTATE:|;?\s*\(?line \d+,? pos|\n", text, maxsplit=1)[0]
     return text.strip().rstrip(".;") or message.strip()[:200]

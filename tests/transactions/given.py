@@ -18,13 +18,19 @@ TIMEOUT_MS = 60_000
 
 
 class Coordinator:
-    """`transaction_version`: the finalized feature; `prepared`: transactions that need their markers."""
+    """`transaction_version`: the finalized feature; `prepared`: transactions that need their markers.
+
+    `completed`: ids whose markers are written.
+    """
 
     def __init__(self, transaction_version: int = 0, **settings: Any) -> None:
         self.settings = TransactionSettings(transaction_version=transaction_version, **settings)
         self.prepared: list[Transaction] = []
+        self.completed: list[str] = []
         self.counters = TransactionCounters()
-        self.state = TransactionsState(lambda: self.settings, self.prepared.append, self.counters)
+        self.state = TransactionsState(
+            lambda: self.settings, self.prepared.append, self.completed.append, self.counters
+        )
         self.records: list[Any] = []
         self.next_producer_id = 100
         self.now_ms = 1_000

@@ -12,6 +12,7 @@ from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
 from odradek.coordinator.runtime import CoordinatorRuntime
 from odradek.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from odradek.transactions.completions import Completions
 from odradek.transactions.markers import MarkerWriter
 from odradek.transactions.operations import EndRequest, Initialization, PartitionsRequest
 from odradek.transactions.service import TransactionService
@@ -53,16 +54,19 @@ class Given:
         self.log = MemoryLog()
         self.leaders = Leaders()
         counters = TransactionCounters()
+        completions = Completions()
 
         def new_state(partition: int) -> TransactionsState:
             def on_prepared(transaction: Transaction) -> None:
                 self.service.on_prepared(partition, transaction)
 
-            return TransactionsState(TransactionSettings, on_prepared, counters)
+            return TransactionsState(TransactionSettings, on_prepared, completions.notify, counters)
 
         self.runtime = CoordinatorRuntime(self.log, Alarms(), FixedClock(), new_state, commit_timeout_ms=50)
         markers = MarkerWriter(self.leaders, self._start)
-        self.service = TransactionService(self.runtime, markers, lambda: 1, self._next_id, counters)
+        self.service = TransactionService(
+            self.runtime, markers, lambda: 1, self._next_id, counters, completions
+        )
         self.runtime.lead(0, 0)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:

@@ -132,6 +132,10 @@ class CoordinatorRuntime(Generic[State]):
             raise _not_coordinator(partition)
         return shard.leader_epoch
 
+    def state(self, partition: int) -> State:
+        """The state of a partition, which may not be committed yet: not for responses."""
+        return self._active(partition).state
+
     def loaded_states(self) -> list[State]:
         """The states of the partitions that are loaded; for metrics."""
         return [shard.state for shard in self._shards.values() if shard.is_loaded]

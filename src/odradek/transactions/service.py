@@ -14,6 +14,7 @@ from odradek.coordinator.result import Response, Result
 from odradek.coordinator.runtime import CoordinatorRuntime
 from odradek.transactions import admin, operations
 from odradek.transactions.admin import TransactionFilter, TransactionListing
+from odradek.transactions.completions import Completions
 from odradek.transactions.markers import MarkerWriter, PendingEnd
 from odradek.transactions.operations import (
     EndRequest,
@@ -50,10 +51,12 @@ class TransactionService:
         partition_count: Callable[[], int],
         next_producer_id: Callable[[], Awaitable[int]],
         counters: TransactionCounters,
+        completions: Completions,
     ) -> None:
         self.runtime = runtime
         self.markers = markers
         self.counters = counters
+        self._completions = completions
         self._partition_count = partition_count
         self._next_producer_id = next_producer_id
         self._tasks: set[asyncio.Task[None]] = set()
@@ -102,6 +105,16 @@ class TransactionService:
         return await self._run(
             request.transactional_id, lambda state, new_id, now: operations.end(state, request, new_id, now)
         )
+
+    async def wait_for_completion(self, transactional_id: str, timeout_s: float) -> None:
+        """Return when no transaction of the id is being ended on this broker, or after the time-out."""
+        try:
+            state = self.runtime.state(self.partition_of(transactional_id))
+        except KafkaError:  # another broker coordinates it, or nobody yet
+            return
+        known = state.find(transactional_id)
+        if known is not None and known.is_prepared:
+            await self._completions.wait(transactional_id, timeout_s)
 
     # Administration
 

@@ -41,17 +41,19 @@ class TransactionsState:
     """Transactions by transactional id. Owned by its shard: operations read it, their results change it.
 
     `on_prepared` is called when the end of a transaction has been decided, here or before a restart: its
-    markers must be written.
+    markers must be written. `on_completed` is called with the id when they are, for who waits for that.
     """
 
     def __init__(
         self,
         settings: Callable[[], TransactionSettings],
         on_prepared: Callable[[Transaction], None],
+        on_completed: Callable[[str], None],
         counters: TransactionCounters,
     ) -> None:
         self._settings = settings
         self._on_prepared = on_prepared
+        self._on_completed = on_completed
         self._counters = counters
         self.transactions: dict[str, Transaction] = {}
 
@@ -88,6 +90,8 @@ class TransactionsState:
             else:
                 self._counters.aborted += 1
             self._on_prepared(transaction)
+        elif transaction.is_completed:
+            self._on_completed(transaction.transactional_id)
 
     # Replay
 

@@ -111,6 +111,11 @@ class Transaction:
         return self.state in PREPARED
 
     @property
+    def is_completed(self) -> bool:
+        """Whether its end is decided and all markers are written."""
+        return self.state in COMPLETED
+
+    @property
     def is_commit(self) -> bool:
         """Whether a decided transaction was committed."""
         return self.state in (TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT)
@@ -121,7 +126,7 @@ class Transaction:
 
     def is_expired(self, now_ms: int, expiration_ms: int) -> bool:
         """Whether the id was not used for `transactional.id.expiration.ms`; never while undecided."""
-        is_idle = self.state is TransactionState.EMPTY or self.state in COMPLETED
+        is_idle = self.state is TransactionState.EMPTY or self.is_completed
         return is_idle and self.last_update_ms <= now_ms - expiration_ms
 
     # Transitions

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from odradek.broker.requests.add_partitions_to_txn_manager import Codes, TransactionPartitions
+from odradek.broker.server import BrokerServer
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import (
@@ -30,6 +32,8 @@ from ..wire import a_batch
 
 TOPIC, GROUP, ID = "orders", "readers", "t"
 SETTINGS = ("transaction.state.log.num.partitions=3", "offsets.topic.num.partitions=2")
+PATIENT = "add.partitions.to.txn.retry.backoff.max.ms=20000"
+"""A leader waits however slow the machine is, so that what is counted does not depend on time."""
 READ_COMMITTED = 1
 V1, V2 = False, True
 
@@ -135,6 +139,7 @@ class Producer:
         assert answer.error_code == ErrorCode.NONE
         if self.is_v2:
             assert answer.producer_epoch == self.epoch + 1
+            self.epoch, self.sequence = answer.producer_epoch, 0
 
 
 def a_committed_fetch(offset: int = 0, max_wait_ms: int = 0) -> FetchRequest:
@@ -262,3 +267,36 @@ def test_a_partition_that_was_not_added_is_refused_unless_verification_is_off(tm
         assert await first_code("transaction.partition.verification.enable=false") == ErrorCode.NONE
 
     run(main)
+
+
+def test_the_coordinator_is_asked_once_for_each_of_many_v2_transactions(tmp_path: Path) -> None:
+    transactions = 50
+
+    async def main() -> None:
+        async with a_broker(tmp_path, *SETTINGS, PATIENT) as (server, wire):
+            await create_topic(wire, TOPIC)
+            producer = Producer(wire, is_v2=True)
+            await producer.begin()
+            answers = answers_of_the_coordinator(server)
+            for _ in range(transactions):
+                await producer.produce()
+                await producer.end(commit=True)
+            # A CONCURRENT_TRANSACTIONS among them would have been followed by a pause.
+            assert answers == [ErrorCode.NONE] * transactions
+
+    run(main)
+
+
+def answers_of_the_coordinator(server: BrokerServer) -> list[ErrorCode]:
+    """What it will say to the leaders of this broker, one code for each request of a leader."""
+    manager = server.services.add_partitions_to_txn_manager
+    add_or_verify = manager.add_or_verify
+    seen: list[ErrorCode] = []
+
+    async def noted(broker_id: int, wanted: TransactionPartitions) -> Codes:
+        codes = await add_or_verify(broker_id, wanted)
+        seen.extend(codes.values())
+        return codes
+
+    manager.add_or_verify = noted  # type: ignore[method-assign]
+    return seen

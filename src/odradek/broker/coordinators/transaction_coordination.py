@@ -13,6 +13,7 @@ from odradek.coordination.payloads import TopicAssignment
 from odradek.coordinator.runtime import CoordinatorRuntime
 from odradek.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from odradek.replication.partition import Partition
+from odradek.transactions.completions import Completions
 from odradek.transactions.markers import MarkerWriter
 from odradek.transactions.partitions import TRANSACTION_STATE
 from odradek.transactions.service import TransactionService
@@ -72,12 +73,15 @@ def coordinate_transactions(services: Services) -> TransactionService:
     )
 
     counters = TransactionCounters()
+    completions = Completions()
 
     def new_state(partition: int) -> TransactionsState:
         def on_prepared(transaction: Transaction) -> None:
             service.on_prepared(partition, transaction)
 
-        return TransactionsState(lambda: transaction_settings(services), on_prepared, counters)
+        return TransactionsState(
+            lambda: transaction_settings(services), on_prepared, completions.notify, counters
+        )
 
     runtime = CoordinatorRuntime(
         topic, LoopTimer(), services.clock, new_state, commit_timeout_ms=COMMIT_TIMEOUT_MS
@@ -92,6 +96,7 @@ def coordinate_transactions(services: Services) -> TransactionService:
         lambda: _partition_count(services),
         lambda: from_store(services.producer_ids.next()),
         counters,
+        completions,
     )
     # Markers that are being written have the epoch in which they were prepared: a new one prepares them anew.
     follow = follow_leadership(runtime, services.replicas, keeps_state=False)

@@ -13,7 +13,7 @@ every client retries.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -30,6 +30,7 @@ from odradek.transactions.partitions import TRANSACTION_STATE
 from odradek.transactions.transaction import ProducerIdAndEpoch
 
 ADD_FROM, GENERIC_ERROR_FROM = 12, 11
+FIRST_PAUSE_MS = 1
 
 _RETRIED_BY_CLIENTS = frozenset(
     {
@@ -121,20 +122,38 @@ async def ask_coordinator(
     config = services.config()
     if not config.transaction_partition_verification_enable and operation is not TransactionOperation.ADD:
         return dict.fromkeys(partitions, ErrorCode.NONE)
-    pause_s = config.add_partitions_to_txn_retry_backoff_ms / 1000
-    deadline = services.loop.time() + config.add_partitions_to_txn_retry_backoff_max_ms / 1000
+    loop = services.loop
+    deadline = loop.time() + config.add_partitions_to_txn_retry_backoff_max_ms / 1000
     is_verify_only = operation is not TransactionOperation.ADD
     wanted = TransactionPartitions(transactional_id, producer, is_verify_only, frozenset(partitions))
-    while True:
+    for pause_s in pauses_s(config.add_partitions_to_txn_retry_backoff_ms):
+        if not is_verify_only:
+            await _wait_for_completion(services, transactional_id, deadline - loop.time())
         codes = await _ask(services, wanted)
-        is_over = services.loop.time() + pause_s > deadline
         # With transactions v2 the markers of the last transaction may still be written.
-        is_early = operation is TransactionOperation.ADD and (
-            ErrorCode.CONCURRENT_TRANSACTIONS in codes.values()
-        )
-        if is_over or not is_early:
-            return {partition: _as_producers_get(code, operation) for partition, code in codes.items()}
+        is_early = not is_verify_only and ErrorCode.CONCURRENT_TRANSACTIONS in codes.values()
+        if not is_early or loop.time() + pause_s > deadline:
+            break
         await asyncio.sleep(pause_s)
+    return {partition: _as_producers_get(code, operation) for partition, code in codes.items()}
+
+
+def pauses_s(longest_ms: int) -> Iterator[float]:
+    """The pauses between attempts: markers are usually written within a millisecond or two."""
+    pause_ms = min(FIRST_PAUSE_MS, longest_ms)
+    while True:
+        yield pause_ms / 1000
+        pause_ms = min(pause_ms * 2, longest_ms)
+
+
+async def _wait_for_completion(services: Services, transactional_id: str, timeout_s: float) -> None:
+    """Wait for the end of the id's last transaction, if this broker is its coordinator.
+
+    Here and not in the handler of AddPartitionsToTxn, where other transactions would wait behind it.
+    """
+    if timeout_s > 0 and _coordinator_of(services, transactional_id) == services.broker_id:
+        with services.request_limit.parked():
+            await services.transactions.wait_for_completion(transactional_id, timeout_s)
 
 
 async def _ask(services: Services, wanted: TransactionPartitions) -> Codes:

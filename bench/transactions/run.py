@@ -1,4 +1,4 @@
-"""Transactions on our broker beside Apache Kafka: throughput by size, commit latency, many open ids.
+"""Transactions on our broker beside Apache Kafka: throughput and commit latency, alone and with many open ids.
 
     python bench/transactions/run.py [--rounds 5] [--quick] [--report]
 
@@ -50,6 +50,9 @@ TRANSACTIONS = {1: 200, 100: 100, 10_000: 5}
 OPEN_IDS, QUICK_OPEN_IDS = 10_000, 500
 AT_ONCE = 50
 CALL_TIMEOUT_MS = 60_000
+OPEN_MS = 900_000
+"""So long the open transactions stay open: longer than what is measured meanwhile takes."""
+RECORDS_WHILE_OPEN = 100
 RESULT_FILE = "transactions.json"
 
 _names = count()
@@ -103,14 +106,14 @@ def write(writer: Writer, records: int, transactions: int) -> Outcome:
 
 
 async def open_many(bootstrap: str, ids: int) -> float:
-    """Open so many transactions of as many ids, `AT_ONCE` at a time; how many a second."""
+    """Open so many transactions of as many ids, `AT_ONCE` at a time; how many a second. They stay open."""
     brokers = Brokers(ClientConfig(bootstrap_servers=(bootstrap,)))
     names = iter([f"open {next(_names)}" for _ in range(ids)])
 
     async def work() -> None:
         for name in names:
             requests = TransactionRequests(brokers, name, CALL_TIMEOUT_MS)
-            producer = await requests.init_producer_id(CALL_TIMEOUT_MS)
+            producer = await requests.init_producer_id(OPEN_MS)
             await requests.add_partitions(producer, [TopicPartition(TOPIC, 0)])
 
     started = time.perf_counter()
@@ -123,45 +126,86 @@ async def open_many(bootstrap: str, ids: int) -> float:
 
 def measure(rounds: int, *, is_quick: bool) -> Outcome:
     shapes = {size: max(2, number // 10) if is_quick else number for size, number in TRANSACTIONS.items()}
+    while_open = {RECORDS_WHILE_OPEN: shapes[RECORDS_WHILE_OPEN]}
     ids = QUICK_OPEN_IDS if is_quick else OPEN_IDS
     rows: dict[str, Outcome] = {}
+    rows_while_open: dict[str, Outcome] = {}
     with tempfile.TemporaryDirectory() as place, running(Odradek, Kafka, directory=Path(place)) as brokers:
         for broker in brokers:
             broker.create_topic(TOPIC)
-        steps = (1 + rounds) * len(brokers) * len(CLIENTS) * len(shapes) + len(brokers)
+        steps = len(brokers) * (len(CLIENTS) * ((1 + rounds) * len(shapes) + rounds) + 1)
         with ProgressLine("transactions", steps) as progress:
             for number in range(-1, rounds):  # the first warms both up
                 for broker in alternate(brokers, number):
                     with held(one for one in brokers if one is not broker):
-                        _one_round(rows, broker, shapes, progress, is_kept=number >= 0)
+                        _one_round(rows if number >= 0 else {}, broker, shapes, progress)
             opened = {}
             for broker in brokers:
                 progress.begin(f"{broker.name}: {ids} open transactions")
                 with held(one for one in brokers if one is not broker):
                     opened[broker.name] = asyncio.run(open_many(broker.bootstrap, ids))
                 progress.done()
-    packages = circumstances(["confluent-kafka"])
-    return {"circumstances": packages, "rounds": rounds, "rows": rows, "open_ids": ids, "opened": opened}
+            for number in range(rounds):
+                for broker in alternate(brokers, number):
+                    with held(one for one in brokers if one is not broker):
+                        _one_round(rows_while_open, broker, while_open, progress)
+    return {
+        "circumstances": circumstances(["confluent-kafka"]),
+        "rounds": rounds,
+        "rows": rows,
+        "open_ids": ids,
+        "opened": opened,
+        "rows_while_open": rows_while_open,
+    }
 
 
 def _one_round(
-    rows: dict[str, Outcome], broker: Broker, shapes: dict[int, int], progress: ProgressLine, *, is_kept: bool
+    rows: dict[str, Outcome], broker: Broker, shapes: dict[int, int], progress: ProgressLine
 ) -> None:
+    """Add what each client does with each shape to the figures of its row."""
     for name, client in CLIENTS.items():
         with client(broker.bootstrap) as writer:
             for records, transactions in shapes.items():
                 progress.begin(f"{broker.name}: {records} records a transaction by {name}")
-                seen = write(writer, records, transactions)
-                if is_kept:
-                    kept = rows.setdefault(f"{records} records, {name}", {})
-                    for what, value in seen.items():
-                        kept.setdefault(broker.name, {}).setdefault(what, []).append(value)
+                row = rows.setdefault(f"{records} records, {name}", {}).setdefault(broker.name, {})
+                for what, value in write(writer, records, transactions).items():
+                    row.setdefault(what, []).append(value)
                 progress.done()
 
 
+TITLES = (
+    "odradek / Kafka",
+    "records/s",
+    "commit p50, ms",
+    "commit p99, ms",
+    "ratio records/s",
+    "ratio p50",
+)
+
+
 def report(outcome: Outcome) -> str:
+    table, rate, latency = _compared(outcome["rows"])
+    opened = outcome["opened"]
+    while_open, _, _ = _compared(outcome["rows_while_open"])
+    return "\n".join(
+        [
+            table,
+            "",
+            verdict("mean throughput ≥ 1x Kafka's", rate >= 1, f"{rate:.2f}"),
+            verdict("mean commit p50 ≤ 1x Kafka's", latency <= 1, f"{latency:.2f}"),
+            "",
+            f"{outcome['open_ids']:,} open transactional ids, opened a second: "
+            f"{opened['odradek']:,.0f} by odradek, {opened['Kafka']:,.0f} by Kafka. While they are open:",
+            "",
+            while_open,
+        ]
+    )
+
+
+def _compared(rows: dict[str, Outcome]) -> tuple[str, float, float]:
+    """The table of these rows, and the means of their ratios of rate and of commit p50."""
     lines, rates, latencies = [], [], []
-    for name, brokers in outcome["rows"].items():
+    for name, brokers in rows.items():
         ours, theirs = brokers["odradek"], brokers["Kafka"]
         figures = {what: (Figures(tuple(ours[what])), Figures(tuple(theirs[what]))) for what in ours}
         ratios = {what: one.over(other) for what, (one, other) in figures.items()}
@@ -170,27 +214,7 @@ def report(outcome: Outcome) -> str:
         cells = [f"{one.median:,.4g} / {other.median:,.4g}" for one, other in figures.values()]
         shown = [f"{ratios[what].median:.2f} ± {ratios[what].spread:.2f}" for what in ("rate", "p50")]
         lines.append([name, *cells, *shown])
-    opened = outcome["opened"]
-    titles = [
-        "odradek / Kafka",
-        "records/s",
-        "commit p50, ms",
-        "commit p99, ms",
-        "ratio records/s",
-        "ratio p50",
-    ]
-    rate, latency = geometric_mean(rates), geometric_mean(latencies)
-    return "\n".join(
-        [
-            markdown_table(titles, lines),
-            "",
-            f"{outcome['open_ids']:,} open transactional ids, opened a second: "
-            f"{opened['odradek']:,.0f} by odradek, {opened['Kafka']:,.0f} by Kafka.",
-            "",
-            verdict("mean throughput ≥ 1x Kafka's", rate >= 1, f"{rate:.2f}"),
-            verdict("mean commit p50 ≤ 1x Kafka's", latency <= 1, f"{latency:.2f}"),
-        ]
-    )
+    return markdown_table(TITLES, lines), geometric_mean(rates), geometric_mean(latencies)
 
 
 def main() -> None:

@@ -1,28 +1,43 @@
 """Runs every benchmark, one after another; each also runs alone.
 
-A folder with a `run.py` is run by it: its scripts share brokers and results.
+    python bench/run.py [FOLDER ...]
+
+A folder with a `run.py` is run by it, because its scripts share brokers and results; what that leaves out and
+runs by itself is in `BESIDE_RUN`. A file without a main part is a module of the others.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+BESIDE_RUN = ("spark/exactly_once.py", "spark/backlog.py")
+
+
+def scripts(folders: Collection[str] = ()) -> list[Path]:
+    """What is run for the named folders (default: all), in order; paths below bench/."""
+    mains = [path for path in HERE.glob("*/*.py") if "__main__" in path.read_text()]
+    found = [path.relative_to(HERE) for path in mains if not folders or path.parent.name in folders]
+    with_run = {path.parent for path in found if path.name == "run.py"}
+    return sorted(
+        path
+        for path in found
+        if path.name == "run.py" or path.parent not in with_run or str(path) in BESIDE_RUN
+    )
 
 
 def main(folders: list[str]) -> int:
-    """Run the scripts of the named directories (default: all); a benchmark that fails fails the run."""
-    found = [path for path in HERE.glob("*/*.py") if not folders or path.parent.name in folders]
-    whole = {path.parent for path in found if path.name == "run.py"}
-    scripts = sorted(path for path in found if path.name == "run.py" or path.parent not in whole)
+    """Run the scripts of the folders; a benchmark that fails fails the run."""
+    chosen = scripts(folders)
     failed = [
-        script for script in scripts if subprocess.run([sys.executable, script], check=False).returncode
+        script for script in chosen if subprocess.run([sys.executable, HERE / script], check=False).returncode
     ]
     for script in failed:
-        print(f"failed: {script.relative_to(HERE)}", file=sys.stderr)
-    return 1 if failed or not scripts else 0
+        print(f"failed: {script}", file=sys.stderr)
+    return 1 if failed or not chosen else 0
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from broker.on_this_loop import run
 from faults.cluster.zookeepers import ZooKeepers
 from odradek.broker.server import BrokerServer
 from odradek.broker.settings.load import load
-from odradek.coordination.errors import AccessDenied
+from odradek.coordination.errors import StoreAccessDenied
 from odradek.coordination.store import Check, Create
 from odradek.coordination.urls import open_store
 
@@ -42,10 +42,10 @@ async def test_an_acl_that_names_somebody_else_is_reported_with_its_path(locked_
     store = await open_store(f"zookeeper://{locked_node}")
     try:
         with pytest.raises(
-            AccessDenied, match=r"refuses /brokers: its ACL does not allow this: let it allow"
+            StoreAccessDenied, match=r"refuses /brokers: its ACL does not allow this: let it allow"
         ):
             await store.get("/brokers")
-        with pytest.raises(AccessDenied, match="refuses /brokers/ids: its ACL"):
+        with pytest.raises(StoreAccessDenied, match="refuses /brokers/ids: its ACL"):
             await store.multi([Check("/"), Create("/mine"), Create("/brokers/ids"), Create("/after")])
         assert await store.children("/") == ["brokers"]
     finally:
@@ -62,7 +62,9 @@ def test_a_broker_does_not_start_on_an_ensemble_that_wants_a_login(tmp_path: Pat
         url = f"zookeeper://{servers.connect}{chroot}"
         config = load(None, ["broker.id=1", f"log.dirs={tmp_path / 'data'}", f"odradek.coordination={url}"])
         (tmp_path / "data").mkdir()
-        with pytest.raises(AccessDenied, match="clients must log in by SASL, which odradek does not offer"):
+        with pytest.raises(
+            StoreAccessDenied, match="clients must log in by SASL, which odradek does not offer"
+        ):
             await BrokerServer(config.config, on_fatal=fatal.append).start()
         assert not [path for path in (tmp_path / "data").iterdir() if path.is_dir()]
 

@@ -100,7 +100,7 @@ class _Children:
     def stop(self) -> None:
         """Forward SIGTERM; a second one ends a broker at once.
 
-        Whoever signals a process and then its group, as timeout(1) does, means one.
+        A process and then its group are signalled by timeout(1), which means one signal.
         """
         now = time.monotonic()
         if now - self._stopped_at < ONE_SIGNAL_S:

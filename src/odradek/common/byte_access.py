@@ -6,7 +6,7 @@ Where code is interpreted, the view itself serves. byte_access.pxd has the C sid
     length = int32_at(raw, 8)
 
 Numbers are big-endian, as everywhere in Kafka. In C nothing is checked behind the pointer, neither the bounds
-nor that the view lives on: that is the caller's part.
+nor that the view still exists: that is the caller's part.
 """
 
 from __future__ import annotations

@@ -77,12 +77,16 @@ class Valid(NamedTuple):
 
     accepts: Callable[[Any], bool]
     description: str
-    complaint: Callable[[Any], str] | None = None
+    error_message: Callable[[Any], str] | None = None
     each: Valid | None = None
 
     def problem(self, value: Any) -> str:
         """What is wrong with a value that is not accepted."""
-        return self.complaint(value) if self.complaint is not None else f"Value must be {self.description}"
+        return (
+            self.error_message(value)
+            if self.error_message is not None
+            else f"Value must be {self.description}"
+        )
 
 
 ANYTHING = Valid(lambda _: True, "")
@@ -218,7 +222,7 @@ def setting(
     update_mode: UpdateMode = UpdateMode.CLUSTER_WIDE,
     importance: Importance = Importance.MEDIUM,
 ) -> Any:
-    """A dataclass field that remembers how users spell and set it."""
+    """A dataclass field with the setting's declaration in its metadata."""
     update_mode = update_mode if is_dynamic else UpdateMode.READ_ONLY
     declared = Setting(key, kind, default, doc, valid, update_mode, is_internal, importance)
     return dataclasses.field(default=default, metadata={"setting": declared})

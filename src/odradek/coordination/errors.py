@@ -91,7 +91,7 @@ class StoreDamaged(StoreUnavailable):
     """The file of the embedded store is damaged, or not one of ours."""
 
 
-class AccessDenied(StoreUnavailable):
+class StoreAccessDenied(StoreUnavailable):
     """The store does not let this process do it, by an ACL or for want of a login; nothing was changed."""
 
 

@@ -134,7 +134,7 @@ class Store(ABC):
     @property
     @abstractmethod
     def last_contact_s(self) -> float:
-        """When the store was last heard, by the clock of the event loop: the session ran out no sooner than
+        """When the store last responded, by the clock of the event loop: the session ran out no sooner than
         a session time-out after that. SUSPENDED may be noticed much later than the last contact.
         """
 

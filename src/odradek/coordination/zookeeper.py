@@ -22,7 +22,6 @@ from kazoo.protocol.states import EventType as KazooEventType
 from kazoo.protocol.states import KazooState, WatchedEvent, ZnodeStat
 
 from odradek.coordination.errors import (
-    AccessDenied,
     BadVersion,
     ConnectionLoss,
     InvalidPath,
@@ -32,6 +31,7 @@ from odradek.coordination.errors import (
     NotEmpty,
     OperationRefused,
     SessionExpired,
+    StoreAccessDenied,
     StoreClosed,
     StoreError,
     StoreUnavailable,
@@ -431,8 +431,8 @@ class ZooKeeperStore(Store):
                 listener(state)
 
 
-def _denied(hosts: str, path: str, error: Exception) -> AccessDenied:
-    return AccessDenied(f"ZooKeeper at {hosts} refuses {path}: {_DENIALS[type(error)]}")
+def _denied(hosts: str, path: str, error: Exception) -> StoreAccessDenied:
+    return StoreAccessDenied(f"ZooKeeper at {hosts} refuses {path}: {_DENIALS[type(error)]}")
 
 
 async def _create_chroot(hosts: str, connection_timeout_ms: int) -> None:

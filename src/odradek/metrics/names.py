@@ -44,7 +44,7 @@ CONNECTIONS = _gauge("connections", ("listener",), "Connections open now.")
 CONNECTIONS_ACCEPTED = _counter("connections_accepted", ("listener",), "Connections that were let in.")
 CONNECTIONS_REFUSED = _counter("connections_refused", ("listener",), "Connections beyond a limit.")
 PURGATORY = _gauge("purgatory_size", ("purgatory",), "Requests that wait for replicas or data.")
-FETCH_SESSIONS = _gauge("fetch_sessions", (), "Incremental fetch sessions that are remembered.")
+FETCH_SESSIONS = _gauge("fetch_sessions", (), "Incremental fetch sessions that are kept.")
 
 BYTES_IN = _counter("topic_bytes_in", ("topic",), "Bytes of batches that producers appended.")
 MESSAGES_IN = _counter("topic_messages_in", ("topic",), "Records that producers appended.")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import cython
 
 from odradek.common.errors import OdradekError
-from odradek.net import protocol_sniffing as foreign
+from odradek.net import protocol_sniffing
 
 if cython.compiled:
     from cython.cimports.odradek.common.byte_access import int32_at, part_of, raw_bytes
@@ -33,7 +33,9 @@ class FrameTooLarge(OdradekError):
     def __init__(self, size: int, limit: int) -> None:
         self.size = size
         self.limit = limit
-        super().__init__(foreign.guess(size) or f"a frame of {size} bytes; at most {limit} are allowed")
+        super().__init__(
+            protocol_sniffing.guess(size) or f"a frame of {size} bytes; at most {limit} are allowed"
+        )
 
 
 class BufferPool:

@@ -97,7 +97,7 @@ DecompressInto = Callable[[Any, Any], int]
 _SCRATCH_BYTES = 1024 * 1024
 """More than most batches have; larger ones get a buffer of their own."""
 free_scratch: list[memoryview] = []
-"""Large buffers of whoever is done with them; a list's `pop` and `append` are safe between threads."""
+"""Large buffers that are not in use; a list's `pop` and `append` are safe between threads."""
 
 
 def new_scratch() -> memoryview:

@@ -32,7 +32,7 @@ class _Starter:
         self._pids: set[int] = set()
 
     def run(self) -> None:
-        """Obey until stdin ends, then wait for the brokers."""
+        """Handle commands until stdin ends, then wait for the brokers."""
         signal.signal(signal.SIGCHLD, lambda *_: self._reap())
         rest = b""
         while chunk := os.read(0, 65536):

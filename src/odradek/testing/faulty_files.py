@@ -87,13 +87,13 @@ class FaultyFiles(FileSystem):
         FileSystem.truncate(self, file, size)
 
     def sync(self, file: OpenFile) -> None:
-        """As the real one, and remembered in `synced`."""
+        """As the real one, and recorded in `synced`."""
         path = self._path(file)
         self._check("sync", path)
         self.synced.append(path)
 
     def sync_directory(self, path: str) -> None:
-        """As the real one, and remembered in `synced`."""
+        """As the real one, and recorded in `synced`."""
         self._check("sync_directory", path)
         self.synced.append(path)
 

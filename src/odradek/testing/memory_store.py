@@ -95,7 +95,7 @@ class MemoryStore(Store):
         self._is_connected.set()
         self._ended: StoreError | None = None
         self._contact_lost_s: float | None = None
-        # In a simulation a session belongs to one process, whoever calls it.
+        # In a simulation a session belongs to one process, whichever process calls it.
         self._context = copy_context()
 
     @property
@@ -170,7 +170,7 @@ class MemoryStore(Store):
     # Called by tests
 
     def lose_contact(self) -> None:
-        """The store is not heard any more, and nobody has noticed: calls and watches wait."""
+        """The store no longer responds, and nobody has noticed: calls and watches wait."""
         self._is_connected.clear()
         if self._contact_lost_s is None:
             self._contact_lost_s = self._loop.time()

@@ -78,7 +78,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
             continue
         yield start, pending + line
         pending, start = "", 0
-    # As Java: a lone backslash before a last "\r\n" is no line, before a last "\n" it is an empty one.
+    # As Java: a single backslash before a last "\r\n" is no line, before a last "\n" it is an empty one.
     if start and (pending or not text.endswith("\r\n")):
         yield start, pending
 

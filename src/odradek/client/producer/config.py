@@ -12,7 +12,7 @@ from odradek.common.config import INT_MAX, Importance, Kind, Valid, at_least, be
 from odradek.common.errors import ConfigError
 
 MOST_IN_FLIGHT = 5
-"""A broker remembers the last five batches of a producer in each partition."""
+"""A broker keeps the metadata of the last five batches of a producer in each partition."""
 
 _ACKS = {"0": 0, "1": 1, "-1": -1, "all": -1}
 

@@ -36,7 +36,7 @@ from odradek.protocol.messages import (
 logger = logging.getLogger(__name__)
 
 ANSWER_S = 3.0
-"""A broker that lives answers an UpdateMetadata request within that time."""
+"""A live broker answers an UpdateMetadata request within that time."""
 
 
 class ActiveControllerSettings(NamedTuple):

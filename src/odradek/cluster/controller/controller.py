@@ -35,12 +35,12 @@ from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 from odradek.coordination import paths
 from odradek.coordination.errors import (
-    AccessDenied,
     BadVersion,
     DamagedPayload,
     NodeExists,
     NoNode,
     SessionExpired,
+    StoreAccessDenied,
     StoreClosed,
     StoreUnavailable,
 )
@@ -145,12 +145,12 @@ class Controller:
     async def start(self) -> None:
         """Take part in the election; returns once a controller is elected, or the first attempt has failed.
 
-        Only AccessDenied is raised: without access no other attempt would succeed.
+        Only StoreAccessDenied is raised: without access no other attempt would succeed.
         """
         self._store.add_listener(self._on_session)
         try:
             await self._elect()
-        except AccessDenied:
+        except StoreAccessDenied:
             raise
         except (ControllerMoved, StoreUnavailable) as error:
             self._give_up(str(error))
@@ -377,7 +377,7 @@ class Controller:
             self._contact_timer = loop.call_at(resigns_at_s, self._check_contact)
             return
         self._give_up("no contact with the store for too long")
-        self._events.put_nowait(events.ElectController())  # for when the store is heard again
+        self._events.put_nowait(events.ElectController())  # for when the store responds again
 
     # Callbacks
 

@@ -241,7 +241,7 @@ class Peers:
                 continue
             was_killed = process.kill()
             logger.warning(
-                "process %d has locked the embedded store for longer than its session %016x lives, without a "
+                "process %d has locked the embedded store for longer than its session %016x lasts, without a "
                 "heartbeat for %d ms; %s",
                 process.identity.pid,
                 session_id,

@@ -399,7 +399,7 @@ class Worker:
         # Before the first transaction: a process that is stopped in it can be found by them.
         try:
             self._sessions_directory.mkdir(mode=0o700, exist_ok=True)
-            # First the FIFO: whoever finds the session opens both.
+            # First the FIFO: a process that finds the session opens both.
             self._wakeups = Wakeups(wakeup_file(self._sessions_directory, self.session_id))
             self._own = OwnSession(self._sessions_directory, self.session_id, self._session_timeout_ms)
         except OSError as error:

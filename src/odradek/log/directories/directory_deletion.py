@@ -30,21 +30,21 @@ class DirectoryDeletion:
 
     def __init__(self, files: FileSystem) -> None:
         self._files = files
-        self._doomed: list[DeletedDirectory] = []
+        self._deleted: list[DeletedDirectory] = []
 
     def add(self, path: str, due_ms: int, log: PartitionLog | None = None) -> None:
         """Schedule the removal of a directory that is renamed already."""
-        self._doomed.append(DeletedDirectory(due_ms, path, log))
+        self._deleted.append(DeletedDirectory(due_ms, path, log))
 
     def give_up(self, partition: TopicPartition, path: str, log: PartitionLog | None, due_ms: int) -> None:
         """Rename a directory, whose log may still be read, and schedule its removal."""
         try:
-            doomed = self.mark(partition, path, DirectoryState.DELETE)
+            renamed = self.mark(partition, path, DirectoryState.DELETE)
         except OSError as error:
             raise StorageError(error, path) from error
         if log is not None:
-            log.directory.path = doomed
-        self.add(doomed, due_ms, log)
+            log.directory.path = renamed
+        self.add(renamed, due_ms, log)
 
     def mark(self, partition: TopicPartition, path: str, state: DirectoryState) -> str:
         """Rename a directory according to its state; its new path."""
@@ -59,12 +59,12 @@ class DirectoryDeletion:
 
         Their files are closed: the cache of open files would keep their space on the disk.
         """
-        due = [one for one in self._doomed if one.due_ms <= now_ms]
-        for doomed in due:
-            self._doomed.remove(doomed)  # in place: other threads append to it
-            if doomed.log is not None:
-                doomed.log.release()
-        return [doomed.path for doomed in due]
+        due = [one for one in self._deleted if one.due_ms <= now_ms]
+        for directory in due:
+            self._deleted.remove(directory)  # in place: other threads append to it
+            if directory.log is not None:
+                directory.log.release()
+        return [directory.path for directory in due]
 
     def remove(self, paths: Iterable[str]) -> None:
         """Remove files, and directories with their contents."""

@@ -23,7 +23,7 @@ class LogManagerConfig:
         "producer.id.expiration.ms",
         Kind.INT,
         PRODUCER_ID_EXPIRATION_MS,
-        "How long a silent producer's sequences are remembered.",
+        "How long the state of an idle producer is kept.",
         at_least(1),
     )
     producer_id_expiration_check_interval_ms: int = setting(

@@ -2,7 +2,7 @@
 
     logs of closed segments    linked: their bytes never change
     the active log             copied, as far as it has whole batches
-    indexes                    copied, since whoever opens the fork may write them anew; those of the active
+    indexes                    copied, since opening the fork may rewrite them; those of the active
                                log without what speaks of bytes that were not copied
     snapshots                  copied if they are whole
     epochs                     copied
@@ -249,7 +249,7 @@ def _epochs_up_to(before: bytes, after: bytes, end: int) -> bytes:
     try:
         entries = [*decode_epochs(before), *decode_epochs(after)] if before else decode_epochs(after)
     except ValueError:
-        return after  # damaged in the source; whoever opens the fork will say so
+        return after  # damaged in the source; opening the fork reports it
     begins: dict[int, int] = {}
     for epoch, start_offset in entries:
         begins[epoch] = min(start_offset, begins.get(epoch, start_offset))

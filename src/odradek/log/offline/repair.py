@@ -5,8 +5,8 @@ What is cut off stays in the directory under names that no broker reads, ours or
     00000000000000000042.log.from-8192.cut    the bytes of that log file from position 8192 on
     00000000000000000099.log.from-0.cut       a whole segment behind the cut
 
-First everything is planned, and nothing touched; then everything is saved before anything is cut. Whoever
-calls holds the lock of the log directory. Files that a fork shares (hard links) are replaced, never changed.
+First everything is planned, and nothing touched; then everything is saved before anything is cut. The
+caller holds the lock of the log directory. Files that a fork shares (hard links) are replaced, never changed.
 """
 
 from __future__ import annotations

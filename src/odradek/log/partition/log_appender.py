@@ -284,7 +284,7 @@ class LogAppender:
         return AppendInfo(base_offset, last_offset, log_append_time_ms, self.log_start_offset, False, reason)
 
     def _check_sequence(self, header: BatchHeader) -> BatchMetadata | None:
-        """Raise if a producer may not append this batch; the earlier append if only the log remembers it."""
+        """Raise if a producer may not append this batch; the earlier append if only the log has it."""
         try:
             self.producers.check(header)
         except OutOfOrderSequence:

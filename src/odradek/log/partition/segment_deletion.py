@@ -41,13 +41,13 @@ class SegmentDeletion:
 
     def discard(self, segments: Iterable[Segment], *, due_ms: int) -> None:
         """Delete segments in this order; their files may be removed at `due_ms`."""
-        doomed = list(segments)
+        removed = list(segments)
         self.finish_replacement()
-        self._bury(doomed, due_ms)
-        self._segments.remove(doomed)
-        self._snapshots.remove([segment.base_offset for segment in doomed])
+        self._mark_deleted(removed, due_ms)
+        self._segments.remove(removed)
+        self._snapshots.remove([segment.base_offset for segment in removed])
 
-    def _bury(self, segments: Iterable[Segment], due_ms: int) -> None:
+    def _mark_deleted(self, segments: Iterable[Segment], due_ms: int) -> None:
         for segment in segments:
             segment.rename(filenames.DELETED)
             segment.close()
@@ -88,7 +88,7 @@ class SegmentDeletion:
                 segment.rename(filenames.SWAP)
             self._segments.replace(old, new)
             yield
-            self._bury(old, due_ms)
+            self._mark_deleted(old, due_ms)
             # The renames of the old files must be on disk before the .swap files get their names.
             yield
             for segment in new:

@@ -1,6 +1,6 @@
 """Read a log file front to back in large pieces, its batch headers found by one kernel call each.
 
-For whoever goes over whole segments: recovery, rebuilding of indexes, replay of producer state,
+For reading whole segments: recovery, rebuilding of indexes, replay of producer state,
 verification. The file is read, not mapped: a failing disk must be an error that closes one directory, not a
 signal that ends us.
 """

@@ -62,7 +62,7 @@ class SegmentAppender:
         self._first_timestamp_ms = None
         self._is_max_timestamp_known = False
         self._max_timestamp_ms = self._max_timestamp_offset = -1
-        # Base offset and position of recent batches in turn: what consumers at the tail ask for next.
+        # Base offset and position of recent batches, alternating: what consumers at the tail ask for next.
         self._boundaries = None
         self._next_boundary = 0
         self._pending_entries = 0

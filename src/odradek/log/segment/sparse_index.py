@@ -57,7 +57,7 @@ class SparseIndex:
         self._is_last_known = False  # until it was asked for, or appended
         self._last_key = -1
         # The parts of the file that were searched last, where a reader's next search most often ends too;
-        # two, since whoever reads also looks ahead.
+        # two, since a reader also looks ahead.
         self._blocks_read: tuple[Block, ...] = ()
         self.count = self._pending[0]
 
@@ -134,7 +134,7 @@ class SparseIndex:
                 high = middle
         if low == count:
             return -1
-        # Entries beyond `high` are read with it, for whoever goes on from here.
+        # Entries beyond `high` are read with it, for the next lookup.
         known = self._read_block(low, count)
         found = count_up_to(_column(known, column), target)
         return low + found - 1

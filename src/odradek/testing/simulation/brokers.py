@@ -58,9 +58,9 @@ class _SlowThreads(IoThreads):
 
 
 class SimulatedBroker:
-    """One broker over all its lives. Owned by the simulation; its methods are called outside of processes.
+    """One broker over all its restarts. Owned by the simulation; its methods are called outside of processes.
 
-    `process` and `server` are those of the present life, None while it is down.
+    `process` and `server` are those of the present run, None while it is down.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class SimulatedBroker:
         return self.process is not None
 
     def start(self, clock_skew_ms: int = 0) -> asyncio.Task[None]:
-        """Start a new life; the task ends when the broker is ready."""
+        """Start the broker; the task ends when the broker is ready."""
         assert self.process is None, "it is running"
         self.process = SimulatedProcess(self.host, clock_skew_ms)
         self.starting = self.process.create_task(self._serve(self.process))

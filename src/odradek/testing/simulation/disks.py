@@ -25,7 +25,7 @@ _NOTHING = _Extent(0, 0)
 
 
 class SimulatedDisk(FileSystem):
-    """The files of one broker over all its lives. Owned by the simulation."""
+    """The files of one broker over all its restarts. Owned by the simulation."""
 
     __slots__ = ("_extents", "root")
 
@@ -34,7 +34,7 @@ class SimulatedDisk(FileSystem):
         self._extents: dict[int, _Extent] = {}
 
     def write_at(self, file: OpenFile, payload: Buffer, position: int, zeroes: int = 0) -> None:
-        """As the real one, without preallocation, and remembered as not synced."""
+        """As the real one, without preallocation, and recorded as not synced."""
         FileSystem.write_at(self, file, payload, position)
         inode = os.fstat(file.fd).st_ino
         extent = self._extents.get(inode, _NOTHING)

@@ -220,9 +220,9 @@ class _Schedule:
             await producer.send_batch(1)
 
     async def _replace_topic(self) -> None:
-        """A foreign tool writes another topic of the same name into the store, while a replica is down.
+        """Another tool writes another topic of the same name into the store, while a replica is down.
 
-        The store's nodes are deleted by hand, and no controller may remember the old topic.
+        The store's nodes are deleted by hand, and no controller may know the old topic.
         """
         old = self._partitions_of_other_topic()
         sleeper = self.cluster.seeded.choice(list(self.cluster.brokers.values()))

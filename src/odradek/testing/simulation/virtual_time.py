@@ -22,7 +22,7 @@ START_MS = 1_700_000_000_000
 
 
 class SimulatedProcess:
-    """One life of a simulated operating-system process, from its start to its death.
+    """One run of a simulated operating-system process, from its start to its death.
 
     Owned by the simulation. Everything scheduled by code that runs `inside` the process belongs to it.
     """

@@ -201,7 +201,7 @@ class SimulatedProducer(Client):
 
 
 class SimulatedReader(Client):
-    """Reads a partition from its beginning, from whoever leads it, and never goes back."""
+    """Reads a partition from its beginning, from its current leader, and never goes back."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)

@@ -83,7 +83,7 @@ class FetchPartition:
         self.max_bytes = asked.partition_max_bytes
 
     def has_changed(self, row: Any) -> bool:
-        """Whether an incremental response must name this partition; remembers what it will say."""
+        """Whether an incremental response must name this partition; records what it will say."""
         high_watermark, last_stable_offset = row.high_watermark, row.last_stable_offset
         log_start_offset = row.log_start_offset
         has_error = row.error_code != 0

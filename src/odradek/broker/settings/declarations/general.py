@@ -1,4 +1,4 @@
-"""Who this broker is, where the cluster's shared state lives, and what it does on its own account."""
+"""Who this broker is, where the cluster's shared state is, and what it does on its own account."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class GeneralSettings:
         "max.incremental.fetch.session.cache.slots",
         INT,
         1000,
-        "Fetch sessions that are remembered, so that clients need not repeat their partitions.",
+        "Fetch sessions that are kept, so that clients need not repeat their partitions.",
         at_least(0),
     )
     max_request_partition_size_limit: int = read_only(

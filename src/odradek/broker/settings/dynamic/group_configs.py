@@ -58,7 +58,7 @@ class GroupConfigs:
             try:
                 parse_group_overrides(overrides)
             except ConfigError as problem:
-                # A foreign tool wrote it, or a version that knew more.
+                # Another tool wrote it, or a later version.
                 logger.error("the settings of group %s are not applied: %s", group_id, problem)
                 overrides = {}
             if overrides:

@@ -93,8 +93,8 @@ class Validation:
     async def run(self) -> None:
         """Validate every partition for which it is due, and apply the responses."""
         by_node: dict[int, list[PendingValidation]] = {}
-        for doubt in self._unvalidated(time.monotonic() * 1000):
-            by_node.setdefault(doubt.leader_id, []).append(doubt)
+        for validation in self._unvalidated(time.monotonic() * 1000):
+            by_node.setdefault(validation.leader_id, []).append(validation)
         settled = await asyncio.gather(*(self._validate(*item) for item in by_node.items()))
         if not all(settled):
             self._brokers.metadata.mark_stale()
@@ -115,8 +115,8 @@ class Validation:
         try:
             connection = await self._brokers.connection(node_id)
             if not connection.versions.serves(ApiKey.OFFSET_FOR_LEADER_EPOCH, FIRST_FOR_CONSUMERS):
-                for doubt in pending:
-                    doubt.state.validated_epoch = doubt.leader_epoch
+                for validation in pending:
+                    validation.state.validated_epoch = validation.leader_epoch
                 return True
             response = await connection.send_request(_request(pending), OffsetForLeaderEpochResponse)
         except (ClientError, BrokerError):
@@ -126,14 +126,17 @@ class Validation:
             for topic in response.topics
             for row in topic.partitions
         }
-        settled = [self._settle(doubt, responses.get(doubt.state.topic_partition)) for doubt in pending]
+        settled = [
+            self._settle(validation, responses.get(validation.state.topic_partition))
+            for validation in pending
+        ]
         return all(settled)
 
     def _settle(
-        self, doubt: PendingValidation, row: OffsetForLeaderEpochResponse.Topics.Partitions | None
+        self, validation: PendingValidation, row: OffsetForLeaderEpochResponse.Topics.Partitions | None
     ) -> bool:
-        state = doubt.state
-        if row is None or not doubt.is_current:
+        state = validation.state
+        if row is None or not validation.is_current:
             return row is not None
         if row.error_code != ErrorCode.NONE:
             error = broker_error(row.error_code, str(state.topic_partition))
@@ -141,9 +144,9 @@ class Validation:
                 self._fail(error)
             return False
         end = LeaderEpochEnd(row.leader_epoch, row.end_offset)
-        if end.covers(doubt.offset):
-            state.validated_epoch = doubt.leader_epoch
-        elif state.position is not None and state.position < doubt.offset:
+        if end.covers(validation.offset):
+            state.validated_epoch = validation.leader_epoch
+        elif state.position is not None and state.position < validation.offset:
             state.seek(state.position, state.leader_epoch)
         else:
             self._truncated(state, end)
@@ -152,10 +155,10 @@ class Validation:
 
 def _request(pending: list[PendingValidation]) -> OffsetForLeaderEpochRequest:
     topics: dict[str, OffsetForLeaderEpochRequest.Topics] = {}
-    for doubt in pending:
-        name, partition = doubt.state.topic_partition
+    for validation in pending:
+        name, partition = validation.state.topic_partition
         row = OffsetForLeaderEpochRequest.Topics.Partitions(
-            partition=partition, current_leader_epoch=doubt.leader_epoch, leader_epoch=doubt.epoch
+            partition=partition, current_leader_epoch=validation.leader_epoch, leader_epoch=validation.epoch
         )
         topics.setdefault(name, OffsetForLeaderEpochRequest.Topics(topic=name)).partitions.append(row)
     return OffsetForLeaderEpochRequest(replica_id=CONSUMER, topics=list(topics.values()))

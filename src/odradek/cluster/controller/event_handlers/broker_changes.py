@@ -51,7 +51,7 @@ class BrokerChanges:
         return bool(come)
 
     async def restarted_unseen(self, replicas: Iterable[PartitionReplica]) -> None:
-        """Replicas that are in sync only by an earlier life of their broker: a failure and a start."""
+        """Replicas that are in an ISR from before a restart of their broker that no controller noticed."""
         stale = [one for one in replicas if not self._is_queued(one.partition)]
         if not stale:
             return

@@ -1,6 +1,6 @@
 """Elects leaders: of new and offline partitions, preferred, after a reassignment, at a shutdown.
 
-A leader is always the first replica in order of assignment that lives and is in sync; only an unclean
+A leader is always the first replica in order of assignment that is alive and in sync; only an unclean
 election looks further.
 """
 

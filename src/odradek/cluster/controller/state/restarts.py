@@ -1,7 +1,7 @@
 """Finds replicas whose broker has restarted since they came in sync, though no controller has noticed it.
 
 A broker that dies together with the controller may be registered again before another is elected. Its
-replicas are then in the ISR by its old life: what they have now nobody knows; a disk may even be empty.
+replicas are then still in the ISR from before the restart, whatever their disks hold now, even nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Transactions on our broker beside Apache Kafka: throughput and commit latency, alone and with many open ids.
+"""Transactions on our broker beside Apache Kafka: throughput and commit latency, also with many open ids.
 
     python bench/transactions/run.py [--rounds 5] [--quick] [--report]
 

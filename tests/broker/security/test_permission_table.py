@@ -133,6 +133,12 @@ def new_topics(name: str = "fresh") -> m.CreateTopicsRequest:
     return m.CreateTopicsRequest(topics=[topic], validate_only=True)
 
 
+def markers() -> m.WriteTxnMarkersRequest:
+    marker = m.WriteTxnMarkersRequest.Markers
+    topic = marker.Topics(name="absent", partition_indexes=[0])
+    return m.WriteTxnMarkersRequest(markers=[marker(topics=[topic])])
+
+
 CASES = [
     Case(ApiKey.PRODUCE, ((WRITE, TOPIC),), NO_TOPIC, lambda _: a_produce(a_batch(b"x"), "orders"), 12),
     Case(ApiKey.PRODUCE, ((WRITE, TRANSACTION),), NO_TRANSACTION, lambda _: produce_in_transaction(), 12),
@@ -268,15 +274,9 @@ CASES = [
     ),
     Case(
         ApiKey.WRITE_TXN_MARKERS,
-        ((CLUSTER_ACTION, CLUSTER),),
+        ((CLUSTER_ACTION, CLUSTER), (ALTER, CLUSTER)),
         NO_CLUSTER,
-        lambda _: m.WriteTxnMarkersRequest(
-            markers=[
-                m.WriteTxnMarkersRequest.Markers(
-                    topics=[m.WriteTxnMarkersRequest.Markers.Topics(name="absent", partition_indexes=[0])]
-                )
-            ]
-        ),
+        lambda _: markers(),
     ),
     *(
         Case(ApiKey.TXN_OFFSET_COMMIT, ((operation, kind),), error_code, lambda _: transactional_commit())
@@ -518,6 +518,13 @@ def test_every_row_of_the_table_has_a_case() -> None:
         for one in PERMISSIONS[api_key]
     }
     assert tried == wanted
+
+
+@pytest.mark.parametrize("denied", [CLUSTER_ACTION, ALTER], ids=lambda operation: operation.name)
+def test_brokers_and_administrators_may_write_markers(broker: Secured, denied: Operation) -> None:
+    broker.deny((denied, CLUSTER))
+    answer = broker.ask(ApiKey.WRITE_TXN_MARKERS, markers())
+    assert error_codes(answer) == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 def test_groups_that_may_not_be_described_are_not_listed(broker: Secured) -> None:

@@ -1,5 +1,7 @@
 """WriteTxnMarkers, API key 27: a transaction coordinator writes the end of transactions to our logs.
 
+An administrator who may ALTER the cluster ends a transaction that hangs by it as well (KIP-1037).
+
 Versions 1-2.  1: flexible.  2: the transaction.version, which decides how the epoch is checked (KIP-890).
 """
 
@@ -11,6 +13,7 @@ from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.dispatch import handles
 from odradek.broker.requests.services import Services
 from odradek.broker.requests.waiting.commit_wait import wait_committed
+from odradek.broker.security.acls import CLUSTER, Operation
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition
@@ -41,6 +44,8 @@ async def write_txn_markers(
     context: RequestContext, request: WriteTxnMarkersRequest
 ) -> WriteTxnMarkersResponse:
     """Each partition has its own error code; returns when the markers are on all replicas in sync."""
+    if not context.is_allowed(Operation.ALTER, CLUSTER):
+        context.authorize(Operation.CLUSTER_ACTION)
     response = WriteTxnMarkersResponse()
     writes = []
     for asked in request.markers:

@@ -90,7 +90,8 @@ PERMISSIONS: dict[ApiKey, tuple[Permission, ...]] = {
     ),
     ApiKey.ADD_OFFSETS_TO_TXN: (_transaction(Operation.WRITE), _group(Operation.READ)),
     ApiKey.END_TXN: (_transaction(Operation.WRITE),),
-    ApiKey.WRITE_TXN_MARKERS: _BETWEEN_BROKERS,
+    # Either of the two: an administrator ends a transaction that hangs (KIP-1037).
+    ApiKey.WRITE_TXN_MARKERS: (_cluster(Operation.CLUSTER_ACTION), _cluster(Operation.ALTER)),
     ApiKey.TXN_OFFSET_COMMIT: (
         _transaction(Operation.WRITE),
         _group(Operation.READ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -47,8 +48,9 @@ OF_V1_ONLY = ("AddPartitionsToTxn", "AddOffsetsToTxn")
 
 
 @pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    with Cluster(SETTINGS, process=True, brokers=3) as running:
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    store = {"odradek.coordination": f"sqlite:{tmp_path / 'coordination.db'}"}
+    with Cluster(SETTINGS | store, process=True, brokers=3) as running:
         admin = AdminClient({"bootstrap.servers": running.bootstrap})
         (made,) = admin.create_topics([NewTopic(TOPIC, len(PARTITIONS), 3)]).values()
         made.result(PATIENCE_SECONDS)

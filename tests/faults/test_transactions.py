@@ -30,8 +30,9 @@ SEED = 20261118
 
 
 @pytest.fixture(scope="module", params=[1, 3], ids=["one-broker", "three-brokers"])
-def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    with Cluster(SETTINGS, process=True, brokers=request.param) as running:
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    store = {"odradek.coordination": f"sqlite:{tmp_path_factory.mktemp('store') / 'coordination.db'}"}
+    with Cluster(SETTINGS | store, process=True, brokers=request.param) as running:
         yield running
 
 
@@ -170,7 +171,7 @@ def test_a_topic_that_is_deleted_while_its_leader_is_dead_holds_up_no_end(
     client.write(short_lived, range(index, index + 1), b"gone")
     cluster.kill(killed)
     assert client.end(commit=True) is ErrorCode.NONE
-    (deleted,) = admin.delete_topics([short_lived], operation_timeout=1).values()
+    (deleted,) = admin.delete_topics([short_lived], operation_timeout=PATIENCE_SECONDS).values()
     cluster.start(killed)
     deleted.result(PATIENCE_SECONDS)
     client.wait_for_state("CompleteCommit")

@@ -99,7 +99,8 @@ class KillRun:
         began = now_ms()
         history = self.directory / "history"
         history.mkdir(parents=True)
-        cluster = Cluster(SETTINGS, process=True, brokers=BROKERS, data_dir=self.directory / "data")
+        store = {"odradek.coordination": f"sqlite:{self.directory / 'coordination.db'}"}
+        cluster = Cluster(SETTINGS | store, process=True, brokers=BROKERS, data_dir=self.directory / "data")
         with cluster, Recorder(history, "faults") as recorder:
             with WireClient(cluster.address(0), PATIENCE_SECONDS) as client:
                 topic = a_topic(TOPIC, PARTITIONS)

@@ -95,6 +95,11 @@ def _final_message(summary: RunSummary, code: int) -> str:
     return f"{summary.name} {how}: {rows:,} rows written{letters}."
 
 
+def _trend(event: Mapping[str, Any], summary: RunSummary) -> dict[str, Any]:
+    """Whether lags grow, which a single event does not say."""
+    return {"trend": summary.query(event["query"]).trends()} if event["event"] == "lag" else {}
+
+
 class _Output:
     """Shows events in one of three formats."""
 
@@ -116,7 +121,7 @@ class _Output:
     def on_event(self, event: Mapping[str, Any], summary: RunSummary) -> None:
         """One event of the run."""
         if self.kind == "json":
-            click.echo(to_json({"pipeline": summary.name, **event}))
+            click.echo(to_json({"pipeline": summary.name, **event, **_trend(event, summary)}))
         elif self.kind == "lines":
             self._line(event, summary)
 

@@ -29,13 +29,15 @@ def command(name: str, output: str | None) -> None:
             "rows_per_s": round(row["rows_in_per_s"]),
             "batch_ms": row["batch_ms"],
             "lag": row["lag_total"],
+            "lag_trend": row.get("lag_total_trend", "same"),  # a status file may be older than this field
             "state_rows": row["state_rows"],
         }
         for query, row in queries.items()
     ]
     if output != "json":
         click.echo(f"{run.name}: {run.state}, process {run.pid}, since {run.started_at}, {run.master}")
-        if run.error:
-            click.echo(f"last error: {run.error}")
+        last_error = run.error or run.progress.get("last_error")
+        if last_error:
+            click.echo(f"last error: {last_error}")
     lines = [", ".join(f"{key} {value}" for key, value in row.items()) for row in rows]
     print_rows(output, rows, lines, "queries", objects=[dataclasses.asdict(run)])

@@ -49,6 +49,8 @@ def main() -> int:
         return 2 if step == "refuse" else 1
     report("running", queries=["all"], dead_letters=[])
     report("progress", query="all", batch=0, rows_in=30, rows_out=20, **_NOTHING)
+    for lag in (10, 400):
+        report("lag", query="all", lag={"rows-0": lag})
     if step == "done":
         print("a row of a console sink", flush=True)
         return 0

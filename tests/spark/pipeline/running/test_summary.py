@@ -50,6 +50,8 @@ def test_totals_rates_and_lag_follow_from_the_events():
     assert run.as_row(13.5)["queries"]["archive"]["rows_in_per_s"] == 300.0  # the first batch is too old
     query = run.query("archive")
     assert (query.trend("orders-0"), query.trend("orders-1")) == ("up", "down")
+    assert archive["lag_trend"] == {"orders-0": "up", "orders-1": "down"}
+    assert archive["lag_total_trend"] == "down"
     assert run.dead_letters == 4
 
 
@@ -73,7 +75,8 @@ def test_the_last_error_stays_when_the_pipeline_runs_again():
     run = a_run()
     run.on_event({"event": "failed", "error": "the disk is full", "is_permanent": False}, 5.0)
     run.error = None
-    assert run.as_row(6.0)["last_error"] == "the disk is full"
+    row = run.as_row(6.0)
+    assert (row["error"], row["last_error"], row["failures"]) == (None, "the disk is full", 1)
 
 
 def test_the_terminal_shows_all_of_it():
@@ -99,3 +102,16 @@ def test_prometheus_gets_every_number():
     assert 'odradek_pipeline_up{pipeline="sales"} 1' in lines
     names = [one.split()[2] for one in lines if one.startswith("# TYPE")]
     assert len(names) == len(set(names))
+
+
+def test_prometheus_counts_failures_and_has_the_last_error_as_a_label():
+    run = a_run()
+    lines = text(run).splitlines()
+    assert 'odradek_pipeline_failures_total{pipeline="sales"} 0' in lines
+    assert not any(one.startswith("odradek_pipeline_last_error{") for one in lines)
+    for error in ("the broker is away", 'there is no topic "ordres"\nat all'):
+        run.on_event({"event": "failed", "error": error, "is_permanent": False}, 5.0)
+    lines = text(run).splitlines()
+    assert 'odradek_pipeline_failures_total{pipeline="sales"} 2' in lines
+    (found,) = [one for one in lines if one.startswith("odradek_pipeline_last_error{")]
+    assert found.endswith('{pipeline="sales",error="there is no topic \\"ordres\\"\\nat all"} 1')

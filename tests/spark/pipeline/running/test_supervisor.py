@@ -177,12 +177,31 @@ def test_rows_of_a_console_sink_are_shown_beside_the_progress(fake):
     assert (code, out) == (0, "a row of a console sink\nfake ended: 20 rows written.\n")
 
     code, out, errors = fake.ended("done", sink="console: true")
-    assert [json.loads(line)["event"] for line in out.splitlines()] == ["session", "running", "progress"]
+    assert [json.loads(line)["event"] for line in out.splitlines()] == [
+        *("session", "running", "progress", "lag", "lag")
+    ]
     assert errors == "a row of a console sink\n"
 
     code, _, errors = fake.ended("done", output="live", sink="console: true")
     assert code == 2
     assert "a console sink prints rows where the live view is: use -o lines or -o json" in errors
+
+
+def test_json_and_status_say_whether_the_lag_grows(fake):
+    code, out, _ = fake.ended("done")
+    lags = [event for event in map(json.loads, out.splitlines()) if event["event"] == "lag"]
+    assert (code, [event["trend"] for event in lags]) == (0, [{"rows-0": "same"}, {"rows-0": "up"}])
+    code, out, _ = fake.run("status", "fake")
+    assert code == 0
+    assert "lag 400, lag_trend up" in out
+    status = json.loads(fake.run("status", "fake", "-o", "json")[1])
+    assert status["progress"]["queries"]["all"]["lag_trend"] == {"rows-0": "up"}
+
+
+def test_status_shows_the_last_error_of_a_pipeline_that_runs_again(fake):
+    assert fake.ended("fail", "done")[0] == 0
+    _, out, _ = fake.run("status", "fake")
+    assert "last error: it did fail" in out
 
 
 def test_metrics_are_served_while_it_runs(fake):
@@ -191,6 +210,7 @@ def test_metrics_are_served_while_it_runs(fake):
     fake.until_state(RUNNING)
     wanted = 'odradek_pipeline_rows_out_total{pipeline="fake",query="all"} 20\n'
     until(lambda: wanted in urllib.request.urlopen(address).read().decode())
+    assert "odradek_pipeline_failures_total" in urllib.request.urlopen(address).read().decode()
     run.send_signal(signal.SIGTERM)
     run.communicate()
     assert run.returncode == 0

@@ -46,6 +46,13 @@ def _lines(summary: RunSummary) -> Iterator[str]:
     yield f"{_PREFIX}dead_letters_total{{{base}}} {summary.dead_letters}"
     yield from _head("restarts_total", "counter", "Restarts after failures.")
     yield f"{_PREFIX}restarts_total{{{base}}} {summary.restarts}"
+    yield from _head("failures_total", "counter", "Failures of the driver or of a query.")
+    yield f"{_PREFIX}failures_total{{{base}}} {summary.failures}"
+    yield from _head(
+        "last_error", "gauge", "Always 1; the label error has the last failure, if there was one."
+    )
+    if summary.last_error:
+        yield f'{_PREFIX}last_error{{{base},error="{_escaped(summary.last_error)}"}} 1'
     yield from _head("up", "gauge", "1 while the queries run.")
     yield f"{_PREFIX}up{{{base}}} {int(summary.state == 'running')}"
 

@@ -85,10 +85,23 @@ class QuerySummary:
         """Whether the lag of a partition grows: up, down or same."""
         if not self._lags:
             return "same"
-        before, now = self._lags[0][1].get(partition, 0), self.lag.get(partition, 0)
-        if abs(now - before) <= max(1.0, _SAME * before):
+        return _trend(self._lags[0][1].get(partition, 0), self.lag.get(partition, 0))
+
+    def trends(self) -> dict[str, str]:
+        """The trend of each partition."""
+        return {partition: self.trend(partition) for partition in self.lag}
+
+    def total_trend(self) -> str:
+        """Whether the lag of all partitions together grows."""
+        if not self._lags:
             return "same"
-        return "up" if now > before else "down"
+        return _trend(sum(self._lags[0][1].values()), sum(self.lag.values()))
+
+
+def _trend(before: int, now: int) -> str:
+    if abs(now - before) <= max(1.0, _SAME * before):
+        return "same"
+    return "up" if now > before else "down"
 
 
 @dataclass(slots=True)
@@ -103,6 +116,7 @@ class RunSummary:
     error: str | None = None  # why it does not run
     last_error: str | None = None  # the same, kept when it runs again
     restarts: int = 0
+    failures: int = 0
 
     def on_event(self, event: Mapping[str, Any], now_s: float) -> None:
         """Take in one event of the driver."""
@@ -126,6 +140,7 @@ class RunSummary:
     def fail(self, sentence: str) -> None:
         """The driver has failed."""
         self.error = self.last_error = sentence
+        self.failures += 1
 
     def query(self, name: str) -> QuerySummary:
         """The summary of a query, new at first."""
@@ -143,6 +158,7 @@ class RunSummary:
             "master": self.master,
             "dead_letters": self.dead_letters,
             "restarts": self.restarts,
+            "failures": self.failures,
             "error": self.error,
             "last_error": self.last_error,
             "queries": {name: self._query_row(one, now_s) for name, one in self.queries.items()},
@@ -163,5 +179,7 @@ class RunSummary:
             "late_rows": query.late_rows,
             "watermark": query.watermark,
             "lag": query.lag,
+            "lag_trend": query.trends(),
             "lag_total": sum(query.lag.values()),
+            "lag_total_trend": query.total_trend(),
         }

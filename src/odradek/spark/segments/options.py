@@ -4,7 +4,7 @@ option                 meaning
 path                   a log directory, of ours or of Kafka's, or the directory of one partition; it must be
                        mounted there on every executor
 subscribe              topics, separated by commas (default: all but those whose names begin with __)
-subscribePattern       a regular expression that the whole name of a topic matches
+subscribePattern       a regular expression that is found in the name of a topic
 isolationLevel         read_committed (default): records of aborted and open transactions are left out, by the
                        files alone; read_uncommitted
 includeHeaders         whether there is a column headers (default: false)
@@ -41,7 +41,7 @@ class SegmentOptions:
         if self.topics:
             return topic in self.topics
         if self.pattern is not None:
-            return re.fullmatch(self.pattern, topic) is not None
+            return re.search(self.pattern, topic) is not None
         return not topic.startswith(_INTERNAL)
 
 

@@ -54,7 +54,7 @@ class ClusterOffsets:
         wanted = self._options.subscription
         if wanted.pattern is not None:
             names = [topic.name for topic in self._asked(self._admin.list_topics)]
-            matching = [name for name in names if re.fullmatch(wanted.pattern, name)]
+            matching = [name for name in names if re.search(wanted.pattern, name)]
             return self._partitions_of(matching, are_named=False)
         named = wanted.topics or {one.topic for one in wanted.partitions}
         found = self._partitions_of(named, are_named=True)

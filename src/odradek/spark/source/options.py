@@ -5,7 +5,7 @@ kafka.*                                 a setting of the consumer in Kafka's spe
                                         must be there; kafka.group.id: offsets are committed for this group
                                         after each micro-batch, so that its lag can be watched
 subscribe                               topics, separated by commas
-subscribePattern                        a regular expression that the whole name of a topic matches
+subscribePattern                        a regular expression that is found in the name of a topic
 assign                                  {"topic": [0, 1]}
 startingTimestamp, endingTimestamp      milliseconds since 1970, for all partitions
 startingOffsetsByTimestamp, ending…     {"topic": {"0": 1700000000000}}
@@ -115,7 +115,7 @@ class Subscription:
     def includes(self, partition: TopicPartition) -> bool:
         """Whether a partition would be read, if it existed."""
         if self.pattern is not None:
-            return re.fullmatch(self.pattern, partition.topic) is not None
+            return re.search(self.pattern, partition.topic) is not None
         return partition.topic in self.topics or partition in self.partitions
 
     def __str__(self) -> str:

@@ -31,7 +31,8 @@ def topic_options(pipeline: PipelineModel, source: TopicSource) -> dict[str, str
         "failOnDataLoss": "true" if source.data_loss == "stop" else "false",
     }
     if source.pattern is not None:
-        options["subscribePattern"] = source.pattern
+        # The data sources look for a pattern anywhere in a name; a pipeline means whole names.
+        options["subscribePattern"] = f"^(?:{source.pattern})$"
     else:
         options["subscribe"] = ",".join(source.topics)
     if isinstance(source.start, int):

@@ -102,8 +102,8 @@ class TransactionSettings:
         "add.partitions.to.txn.retry.backoff.ms",
         INT,
         20,
-        "The longest pause before a leader asks again to add a partition, while the last transaction is "
-        "being ended. The first pause is 1 ms, each further one twice as long.",
+        "The longest pause before a leader asks again to add a partition while the last transaction is being "
+        "ended; the first pause is 1 ms, each further one twice as long.",
         at_least(1),
         importance=HIGH,
     )

@@ -62,17 +62,20 @@ async def _stop_signal() -> None:
     """
     received = asyncio.Event()
     loop = asyncio.get_running_loop()
-    signals = (signal.SIGTERM, signal.SIGINT)
-    for number in signals:
-        loop.add_signal_handler(number, received.set)
-    await received.wait()
-    terminate_from = time.monotonic() + ONE_SIGNAL_S
+    first_at: float | None = None
 
-    def terminate(number: int, _frame: object) -> None:
-        if time.monotonic() >= terminate_from:
+    def on_signal(number: int, _frame: object) -> None:
+        nonlocal first_at
+        if first_at is None:
+            first_at = time.monotonic()
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(received.set)
+        elif time.monotonic() >= first_at + ONE_SIGNAL_S:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
 
-    for number in signals:
-        loop.remove_signal_handler(number)
-        signal.signal(number, terminate)
+    # Not by the loop, which restores the default when its handler is removed: until another one is set, and
+    # from the loop's end until the exit, a signal that was passed on would kill the process.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, on_signal)
+    await received.wait()

@@ -12,6 +12,7 @@ import pytest
 from client.scripted_broker import ScriptedBroker, api_versions, run
 from odradek.client.errors import BrokerError
 from odradek.client.network.brokers import Brokers
+from odradek.client.producer.batches.accumulator import OnDelivery
 from odradek.client.producer.batches.batch import DeliveryFuture
 from odradek.client.producer.config import producer_config
 from odradek.client.producer.engine import make_accumulator
@@ -77,9 +78,13 @@ class Given:
         self.sender.apply_metadata()
         self.sender.pump()  # from now on the accumulator wakes it
 
-    def send(self, *values: bytes, partition: int = 0) -> list[DeliveryFuture]:
+    def send(
+        self, *values: bytes, partition: int = 0, on_delivery: OnDelivery | None = None
+    ) -> list[DeliveryFuture]:
         """Records that go together in one batch, once the sender runs."""
-        futures = [self.accumulator.send("t", value, None, partition, None, None, None) for value in values]
+        futures = [
+            self.accumulator.send("t", value, None, partition, None, None, on_delivery) for value in values
+        ]
         assert None not in futures
         return [future for future in futures if future is not None]
 
@@ -194,12 +199,18 @@ def test_a_final_error_fails_the_batch_at_once_with_its_message() -> None:
 
         async with a_sender() as given:
             given.judge = judge
-            for future in given.send(b"a", b"b"):
-                with pytest.raises(BrokerError, match="no key") as caught:
+            called: list[str] = []
+            futures = given.send(b"a", b"b", b"c", on_delivery=lambda error, _: called.append(str(error)))
+            messages = []
+            for future in futures:
+                with pytest.raises(BrokerError) as caught:
                     await future
                 assert caught.value.error_code is ErrorCode.INVALID_RECORD
+                messages.append(str(caught.value))
+        of_others = "the batch has invalid records (record 1: no key)"
+        assert messages == called == [of_others, "no key", of_others]
         assert len(given.requests) == 1
-        assert given.statistics.records_failed == 2
+        assert given.statistics.records_failed == 3
 
     run(scenario())
 

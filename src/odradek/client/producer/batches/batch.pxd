@@ -39,6 +39,7 @@ cdef class ProducerBatch:
     cdef readonly long long base_offset
     cdef readonly long long log_append_time_ms
     cdef readonly object error
+    cdef public dict record_errors
     cdef readonly list parts
     cdef public object payload
     cdef public Py_ssize_t reserved
@@ -65,6 +66,7 @@ cdef class ProducerBatch:
     )
     cpdef finish(self, codec, level)
     cpdef bint complete(self, long long base_offset, long long log_append_time_ms=*, error=*) except -1
+    cdef error_of(self, long long index)
     cdef wait(self, timeout)
     cdef read_available(self)
     @cython.locals(direct_read=DirectRead, deadline=double)

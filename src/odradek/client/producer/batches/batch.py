@@ -124,14 +124,14 @@ class DeliveryFuture:
         """Wait like `result`; the error if the record cannot be delivered, else None."""
         part = self._part()
         if part._batch.is_done:
-            return part._batch.error
+            return part._batch.error_of(part._index)
         deadline = None if timeout is None else monotonic_seconds() + timeout
         part._batch.wait(timeout)
         part = part._part()
         while not part._batch.is_done:  # it was split
             part._batch.wait(None if deadline is None else deadline - monotonic_seconds())
             part = part._part()
-        return part._batch.error
+        return part._batch.error_of(part._index)
 
     def add_done_callback(self, callback: Callable[[DeliveryFuture], object]) -> None:
         """Call `callback(future)` once it is done: at once if it is, else from the producer's thread."""
@@ -204,6 +204,7 @@ class ProducerBatch:
         self.base_offset = NO_OFFSET
         self.log_append_time_ms = -1
         self.error: BaseException | None = None
+        self.record_errors: dict[int, BaseException] | None = None
         self.parts: list[ProducerBatch] | None = None
         self.payload: bytearray | memoryview | None = None
         self.reserved = capacity
@@ -373,6 +374,12 @@ class ProducerBatch:
                     _log.exception("a done callback raised")
         return True
 
+    def error_of(self, index: int) -> BaseException | None:
+        """Why a record was not delivered: its own error if the broker named the record, else the batch's."""
+        if self.record_errors is not None and index in self.record_errors:
+            return self.record_errors[index]
+        return self.error
+
     def abandon(self, error: BaseException) -> None:
         """Complete it without callbacks, which belong to another process."""
         self.error = error
@@ -381,11 +388,10 @@ class ProducerBatch:
         self._on_delivery = []
 
     def _call_on_delivery(self, on_delivery: list[Any]) -> None:
-        error = self.error
         for place in range(0, len(on_delivery), 2):
             future: DeliveryFuture = on_delivery[place]
             try:
-                on_delivery[place + 1](error, future.metadata())
+                on_delivery[place + 1](self.error_of(future._index), future.metadata())
             except Exception:
                 _log.exception("on_delivery raised")
 

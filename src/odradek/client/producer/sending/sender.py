@@ -32,6 +32,7 @@ from odradek.client.producer.config import ProducerConfig
 from odradek.client.producer.errors import DeliveryTimedOut
 from odradek.client.producer.sending.failure_log import METADATA, PRODUCER_ID, FailureLog
 from odradek.client.producer.sending.producer_ids import request_producer_id
+from odradek.client.producer.sending.record_errors import batch_error, record_errors
 from odradek.client.producer.statistics import ProducerStatistics
 from odradek.client.producer.transactions.manager import LAST_PRODUCE_OF_V1, TransactionManager
 from odradek.client.producer.transactions.requests import concurrent_pause_ms
@@ -339,10 +340,7 @@ class Sender:
                 self._handle_error(sent, result)
 
     def _handle_error(self, sent: Sent, row: ProduceResponse.Responses.PartitionResponses) -> None:
-        problems = [
-            one.batch_index_error_message for one in row.record_errors if one.batch_index_error_message
-        ]
-        error = broker_error(row.error_code, row.error_message or "; ".join(problems) or None)
+        error = batch_error(row)
         partition = TopicPartition(sent.queue.topic, sent.queue.partition)
         is_news = self.brokers.metadata.take_leader(
             partition, row.current_leader.leader_id, row.current_leader.leader_epoch
@@ -359,6 +357,7 @@ class Sender:
             self._retry(sent, error)
         else:
             sent.queue.order.failed(sent.batch)
+            sent.batch.record_errors = record_errors(row)
             self._fail(sent.batch, error)
 
     @property

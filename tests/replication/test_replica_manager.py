@@ -109,3 +109,26 @@ def test_a_state_of_the_past_changes_nothing_on_the_disk(given: Given) -> None:
     given.replicas.complete_setup(setup)
     assert partition.state == followed
     assert list(partition.log.epochs) == [EpochEntry(3, 0)]
+
+
+def test_a_log_without_a_topic_id_gets_the_one_of_its_topic(tmp_path: Path) -> None:
+    """As a log of Kafka before 2.8, or one whose damaged `partition.metadata` was deleted."""
+    first = Given(tmp_path)
+    append(first.host(led_in(0)))
+    first.logs.stop(0)
+    metadata = tmp_path / "orders-0" / "partition.metadata"
+    content = metadata.read_bytes()
+    metadata.unlink()
+
+    again = Given(tmp_path)
+    setup = again.begin(led_in(0))
+    assert setup.blocks
+    setup.run()
+    partition = again.replicas.complete_setup(setup)
+
+    assert metadata.read_bytes() == content
+    assert partition.log.topic_id == UUID(bytes=TOPIC_ID)
+    other_topic = UUID(int=8).bytes
+    assert again.replicas.log_of_other_topic(ORDERS, other_topic) is partition.log
+    assert not again.begin(led_in(0)).blocks
+    again.logs.abandon()

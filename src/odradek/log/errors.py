@@ -153,6 +153,18 @@ class LogCorrupted(LogError):
         )
 
 
+class DamagedPartitionMetadata(LogCorrupted):
+    """`partition.metadata` cannot be read: a log of unknown topic id must not be served by its name."""
+
+    def __init__(self, partition: TopicPartition, path: str, problem: str) -> None:
+        super().__init__(partition, path, problem, position=0, valid_end_offset=0, expected_end_offset=0)
+        self.args = (
+            f"{path}: partition.metadata is damaged ({problem}), so the topic of the log is unknown. "
+            "If it is the present topic of that name, stop the broker and delete the file; it is written "
+            "again at the next start",
+        )
+
+
 class DamagedIndex(OdradekError):
     """An index contradicts itself or its log; it can be rebuilt, so callers never see this."""
 

@@ -49,13 +49,22 @@ class ReplicaSetup(NamedTuple):
     @property
     def blocks(self) -> bool:
         """Whether anything must be written to the disk."""
-        return self.creation is not None or (self.log is not None and self.led_epoch > self.log.epochs.latest)
+        if self.log is None:
+            return True
+        return self.led_epoch > self.log.epochs.latest or self._assigns_topic_id
+
+    @property
+    def _assigns_topic_id(self) -> bool:
+        """Whether the log was written without topic ids, or its `partition.metadata` was deleted."""
+        return self.log is not None and self.log.topic_id is None and self.topic_id != NO_TOPIC_ID
 
     def run(self) -> None:
-        """Write it to the disk; any thread, blocks. StorageError if an epoch cannot be written."""
+        """Write it to the disk; any thread, blocks. StorageError if that fails for a log that was here."""
         if self.creation is not None:
             self.creation.run()
         log = self.log if self.creation is None else self.creation.log
+        if self.log is not None and self._assigns_topic_id:
+            self.log.assign_topic_id(UUID(bytes=self.topic_id))
         if log is not None:
             log.assign_leader_epoch(self.led_epoch, self.start_offset)
 

@@ -384,8 +384,9 @@ def test_a_finished_compaction_takes_its_place_and_an_unfinished_one_leaves_no_t
     assert [offset for offset, _ in offsets_and_values(again)] == list(range(200))
 
 
-def test_partition_metadata_gives_the_topic_id_and_a_damaged_one_none(tmp_path: Path) -> None:
+def test_partition_metadata_has_the_topic_id_and_a_log_with_a_damaged_one_is_refused(tmp_path: Path) -> None:
     (tmp_path / "partition.metadata").write_bytes(b"version: 0\ntopic_id: pONhCLIzS7yZRRkfEM-hbA")
     assert str(open_log(tmp_path).topic_id) == "a4e36108-b233-4bbc-9945-191f10cfa16c"
     (tmp_path / "partition.metadata").write_bytes(b"version: 0")
-    assert open_log(tmp_path).topic_id is None
+    with pytest.raises(LogCorrupted, match=r"partition.metadata is damaged .*delete the file"):
+        open_log(tmp_path)

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from uuid import UUID
 
 from odradek.common.ids import TopicPartition
+from odradek.log import filenames
+from odradek.log.checkpoints import encode_partition_metadata
 from odradek.log.config import LogConfig
 from odradek.log.errors import OffsetOutOfRange, StorageError, storage_errors
 from odradek.log.files.log_file import PartitionDirectory
@@ -98,6 +100,14 @@ class PartitionLog(LogWriter):
     def size_in_bytes(self) -> int:
         """Bytes of log in all segments."""
         return self.segments.size_in_bytes
+
+    def assign_topic_id(self, topic_id: UUID) -> None:
+        """Write down which topic the log belongs to, if that was unknown; any thread, blocks."""
+        if self.topic_id is None:
+            path = self.directory.join(filenames.PARTITION_METADATA)
+            with storage_errors(self.directory.path):
+                self.directory.files.write_file_atomically(path, encode_partition_metadata(topic_id))
+            self.topic_id = topic_id
 
     # Reading
 

@@ -20,7 +20,7 @@ from odradek.common.ids import TopicPartition
 from odradek.log import filenames
 from odradek.log.checkpoints import decode_partition_metadata
 from odradek.log.config import LogConfig
-from odradek.log.errors import DamagedIndex, LogCorrupted
+from odradek.log.errors import DamagedIndex, DamagedPartitionMetadata, LogCorrupted
 from odradek.log.files.log_file import STEPS_FROM_BYTES, HandleCache, PartitionDirectory
 from odradek.log.leader_epochs import LeaderEpochs, decode_epochs
 from odradek.log.partition.log_writer import PRODUCER_ID_EXPIRATION_MS, draw_jitter_ms
@@ -360,8 +360,7 @@ class _Loader:
         except FileNotFoundError:
             return None
         except ValueError as error:
-            logger.error("%s: %s; the topic's id is unknown", path, error)
-            return None
+            raise DamagedPartitionMetadata(self.partition, self.directory.path, str(error)) from error
 
 
 def _problem_between(scan: SegmentScan, following: Segment, allows_gaps: bool) -> str | None:

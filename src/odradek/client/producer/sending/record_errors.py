@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.client.broker_errors import BrokerError, broker_error
+from odradek.client.broker_errors import broker_error
+from odradek.client.errors import BrokerError
 
 if TYPE_CHECKING:
     from odradek.protocol.messages import ProduceResponse

@@ -14,7 +14,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-BESIDE_RUN = ("spark/exactly_once.py", "spark/backlog.py")
+BESIDE_RUN = ("spark/exactly_once.py", "spark/backlog.py", "spark/scaling.py")
 
 
 def scripts(folders: Collection[str] = ()) -> list[Path]:

@@ -21,6 +21,7 @@ def test_a_folder_is_run_by_its_run_py_and_what_that_leaves_out():
         "spark/backlog.py",
         "spark/exactly_once.py",
         "spark/run.py",
+        "spark/scaling.py",
     ]
     assert [str(path) for path in run.scripts(["transactions"])] == ["transactions/run.py"]
 

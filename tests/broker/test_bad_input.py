@@ -61,7 +61,7 @@ def _no_harm_to_others(broker: BrokerProcess, neighbour: Neighbour) -> Iterator[
     neighbour.assert_undisturbed(PATIENCE_SECONDS)
     yield
     neighbour.assert_undisturbed(PATIENCE_SECONDS)
-    assert "a bug in" not in broker.log()
+    assert "Unexpected error in" not in broker.log()
     assert "Traceback" not in broker.log()
 
 

@@ -1,4 +1,4 @@
-"""A process that writes to a log until it is killed, telling on standard output what it has written.
+"""A process that writes to a log until it is killed, and prints what it has written.
 
     python writer_process.py DIRECTORY EPOCH
 

@@ -188,7 +188,7 @@ class Draft:
             children_created=parent.children_created + 1,
             num_children=parent.num_children + 1,
         )
-        self._tell(EventType.CREATED, path, parent_path)
+        self._add_events(EventType.CREATED, path, parent_path)
         return path
 
     def _set(self, operation: SetData) -> NodeStat:
@@ -213,7 +213,7 @@ class Draft:
         assert parent is not None, f"{operation.path} has no parent"
         self.changed[operation.path] = None
         self.changed[parent_path] = parent._replace(pzxid=self.zxid, num_children=parent.num_children - 1)
-        self._tell(EventType.DELETED, operation.path, parent_path)
+        self._add_events(EventType.DELETED, operation.path, parent_path)
 
     def _expect(self, path: str, version: int) -> Znode:
         check_path(path)
@@ -224,7 +224,7 @@ class Draft:
             raise BadVersion(path)
         return node
 
-    def _tell(self, event_type: EventType, path: str, parent_path: str) -> None:
+    def _add_events(self, event_type: EventType, path: str, parent_path: str) -> None:
         self.events += (
             WatchEvent(event_type, path),
             WatchEvent(EventType.CHILDREN_CHANGED, parent_path),

@@ -77,7 +77,7 @@ class _Reader:
         self.end = len(view)
         self.elements_left, self.unknown_tags_left = limits
 
-    def take(self, size: int) -> int:
+    def advance(self, size: int) -> int:
         """Step over `size` bytes and return where they begin."""
         position = self.position
         if size > self.end - position:
@@ -88,7 +88,7 @@ class _Reader:
     def uvarint(self) -> int:
         start, value = self.position, 0
         for shift in range(0, 35, 7):
-            byte = self.view[self.take(1)]
+            byte = self.view[self.advance(1)]
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 if value > MAX_UVARINT:
@@ -119,7 +119,7 @@ class _Reader:
             if tag <= previous:
                 raise DecodeError(f"tag {tag} comes after tag {previous}", at)
             previous = tag
-            start = self.take(size)
+            start = self.advance(size)
             if tag not in known:
                 self.skip_unknown_tag(at)
                 continue
@@ -172,7 +172,7 @@ class _Reader:
             return self.uvarint() - 1
         at = self.position
         kind = Kind.INT16 if width == 2 else Kind.INT32
-        value = cast("int", FIXED[kind].unpack_from(self.view, self.take(width))[0])
+        value = cast("int", FIXED[kind].unpack_from(self.view, self.advance(width))[0])
         if value < -1:
             raise DecodeError(f"a length of {value}", at)
         return value
@@ -184,7 +184,7 @@ class _Reader:
             present = (
                 self.uvarint()
                 if field.tag >= 0
-                else 1 + FIXED[Kind.INT8].unpack_from(self.view, self.take(1))[0]
+                else 1 + FIXED[Kind.INT8].unpack_from(self.view, self.advance(1))[0]
             )
             if present <= 0:
                 return None
@@ -194,11 +194,11 @@ class _Reader:
         kind = field.kind
         if kind in FIXED:
             reader = FIXED[kind]
-            return reader.unpack_from(self.view, self.take(reader.size))[0]
+            return reader.unpack_from(self.view, self.advance(reader.size))[0]
         if kind is Kind.BOOL:
-            return self.view[self.take(1)] != 0
+            return self.view[self.advance(1)] != 0
         if kind is Kind.UUID:
-            at = self.take(16)
+            at = self.advance(16)
             return bytes(self.view[at : at + 16])
         return self.sized(kind, field.is_compact, is_nullable)
 
@@ -211,7 +211,7 @@ class _Reader:
             return None
         if kind is Kind.STRING and size > MAX_STRING:
             raise DecodeError(f"a string of {size} bytes", at)
-        start = self.take(size)
+        start = self.advance(size)
         view = self.view[start : start + size]
         if kind is Kind.RECORDS:
             return view

@@ -220,7 +220,7 @@ def test_a_log_that_ends_below_the_high_watermark_is_reported_even_if_it_is_whol
         open_log(tmp_path, checkpoints=after_crash(high_watermark=1))
 
 
-def test_a_log_start_above_the_log_end_is_reported_not_obeyed(tmp_path: Path) -> None:
+def test_a_log_start_above_the_log_end_is_reported_and_not_used(tmp_path: Path) -> None:
     closed_log(tmp_path)
     before = log_bytes(tmp_path)
     with pytest.raises(LogCorrupted):

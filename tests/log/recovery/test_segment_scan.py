@@ -150,7 +150,7 @@ def test_a_scan_finds_the_entries_that_appending_has_made(
     scan = SegmentScan(0, TimestampOffset(-1, 0))
     builder = IndexBuilder(segment.index_interval_bytes, scan)
     for chunk in batch_chunks(segment.log, 0, chunk_bytes):
-        builder.take(chunk, chunk.scan.count)
+        builder.add_batches(chunk, chunk.scan.count)
     log.release()
     assert (scan.offset_entries, scan.time_entries) == expected
     assert (scan.next_offset, scan.valid_size) == (len(batches), segment.size)

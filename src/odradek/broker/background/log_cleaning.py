@@ -47,7 +47,7 @@ class LogCleaning:
         """Begin; call it on the running loop."""
         self._worker = CleanerWorker(self.manager, self._clock.now_ms, self._ended)
         self._task = asyncio.create_task(self._worker.run())
-        self._task.add_done_callback(_tell_of_bug)
+        self._task.add_done_callback(_log_failure)
 
     async def stop(self) -> None:
         """Cancel the current runs and stop the threads."""
@@ -70,7 +70,7 @@ class LogCleaning:
             self.manager = self._make_manager(config)
         elif self._switching is None and config != self.manager.config:
             self._switching = asyncio.create_task(self._switch())
-            self._switching.add_done_callback(_tell_of_bug)
+            self._switching.add_done_callback(_log_failure)
 
     async def _switch(self) -> None:
         while self._wanted != self.manager.config:
@@ -87,19 +87,19 @@ class LogCleaning:
     # What happens to the logs
 
     def removed(self, log: PartitionLog) -> Step:
-        """The log is gone from this broker; the step that writes it down, where blocking is allowed."""
+        """Called after a log was removed; returns the step that removes its checkpoint, which may block."""
         return self.manager.removed(log)
 
     def truncated(self, log: PartitionLog) -> Step:
-        """The end of the log was cut; the step that writes it down, where blocking is allowed."""
+        """Called after a log was truncated; returns the step that updates its checkpoint, which may block."""
         return self.manager.truncated(log)
 
     def moved(self, log: PartitionLog, copy: PartitionLog) -> Step:
-        """A copy in another directory serves now; the step that writes it down."""
+        """Called after a log was replaced by its copy; returns the step that updates the checkpoints."""
         return self.manager.moved(log, copy)
 
     def pause(self, topic_partition: TopicPartition) -> None:
-        """Leave a log alone until `resume`."""
+        """Do not clean a log until `resume`."""
         self.manager.pause(topic_partition)
 
     def resume(self, topic_partition: TopicPartition) -> None:
@@ -107,10 +107,10 @@ class LogCleaning:
         self.manager.resume(topic_partition)
 
 
-def _tell_of_bug(task: asyncio.Task[None]) -> None:
+def _log_failure(task: asyncio.Task[None]) -> None:
     """Log the failure of the cleaner's task: nothing is compacted any more."""
     if not task.cancelled() and task.exception() is not None:
-        logger.error("a bug in the log cleaner, which has stopped", exc_info=task.exception())
+        logger.error("Unexpected error in the log cleaner; it has stopped", exc_info=task.exception())
 
 
 def _sleep(woken: threading.Event, seconds: float) -> None:

@@ -138,7 +138,7 @@ class LogMoves:
         except (OSError, OdradekError) as error:
             await self._fail(move, error)
         except Exception:
-            logger.exception("a bug in the move of %s", move.source.partition)
+            logger.exception("Unexpected error in the move of %s", move.source.partition)
             await self._give_up(move)
         finally:
             del self._rides[move.source.partition]
@@ -187,7 +187,7 @@ class LogMoves:
         logger.info("%s has moved to %s", topic_partition, move.directory.path)
 
     async def _fail(self, move: LogMove, error: Exception) -> None:
-        logger.error("%s stays where it is, moving it failed: %s", move.source.partition, error)
+        logger.error("Moving %s failed, it stays in its directory: %s", move.source.partition, error)
         if isinstance(error, OSError):
             error = StorageError(error, move.path)
         if isinstance(error, StorageError):

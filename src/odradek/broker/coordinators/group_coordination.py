@@ -110,7 +110,7 @@ def settings_of(services: Services, group_id: str) -> GroupSettings:
 
 
 def group_settings(config: BrokerConfig) -> GroupSettings:
-    """The part of a broker's configuration that groups live by."""
+    """The part of a broker's configuration that the group coordinator uses."""
     policy = config.group_consumer_migration_policy.upper()
     return GroupSettings(
         min_session_timeout_ms=config.group_min_session_timeout_ms,

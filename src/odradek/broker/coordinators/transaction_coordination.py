@@ -116,7 +116,7 @@ def _partition_count(services: Services) -> int:
 
 
 def transaction_settings(services: Services) -> TransactionSettings:
-    """The part of a broker's configuration that transactions live by, and the finalized feature."""
+    """The part of a broker's configuration that the transaction coordinator uses, and transaction.version."""
     config = services.config()
     return TransactionSettings(
         max_timeout_ms=config.transaction_max_timeout_ms,

@@ -16,7 +16,7 @@ from odradek.protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse
 
 @handles(ApiKey.DELETE_GROUPS, versions=(0, 2))
 async def delete_groups(context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
-    """Each group has its own verdict."""
+    """Each group has its own error code."""
     rows = [
         await _delete(context, group_id) async for group_id in CooperativeYield().over(request.groups_names)
     ]

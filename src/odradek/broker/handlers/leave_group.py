@@ -17,7 +17,7 @@ SEVERAL_MEMBERS_FROM = 3
 
 @handles(ApiKey.LEAVE_GROUP, versions=(0, 5))
 async def leave_group(context: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
-    """Each member has its own verdict; with only one, it is the verdict of the request."""
+    """Each member has its own error code; before version 3 it is the error code of the response."""
     context.authorize(Operation.READ, Resource.group(request.group_id))
     if context.version >= SEVERAL_MEMBERS_FROM:
         return await context.services.groups.leave(request)

@@ -1,4 +1,4 @@
-"""ListConfigResources, API key 74: what there is that has settings.
+"""ListConfigResources, API key 74: the resources that have settings.
 
 Versions 0-1.  0: only subscriptions of client metrics, of which we have none.  1: types can be asked for.
 """

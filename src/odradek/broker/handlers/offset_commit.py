@@ -26,7 +26,7 @@ GROUP_ERRORS_FROM = 9
 
 @handles(ApiKey.OFFSET_COMMIT, versions=(2, 10))
 async def offset_commit(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
-    """Each partition has its own verdict; a fault of the group is everybody's."""
+    """Each partition has its own error code; an error of the group is returned for every partition."""
     context.authorize(Operation.READ, Resource.group(request.group_id))
     response = OffsetCommitResponse()
     offsets: dict[TopicPartition, OffsetAndMetadata] = {}

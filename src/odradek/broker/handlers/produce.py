@@ -63,7 +63,7 @@ else:
 Row = ProduceResponse.Responses.PartitionResponses
 # Of a request for very many partitions.
 BATCHES_PER_YIELD = 100
-# How long any other request may keep everybody waiting. Only hundreds of batches that decompress to 64 times
+# How long one request may block the event loop. Only hundreds of batches that decompress to 64 times
 # their size come near it; what is left of them is refused with a retriable error.
 MAX_SECONDS = 0.5
 TOPIC_IDS_FROM = 13

@@ -33,7 +33,7 @@ NO_TOPIC_ID = bytes(16)
 async def txn_offset_commit(
     context: RequestContext, request: TxnOffsetCommitRequest
 ) -> TxnOffsetCommitResponse:
-    """Each partition has its own error code; an error of the group or the transaction is everybody's."""
+    """Each partition has its own error code; an error of the group or transaction is in every partition."""
     context.authorize(Operation.WRITE, Resource.transaction(request.transactional_id))
     context.authorize(Operation.READ, Resource.group(request.group_id))
     response = TxnOffsetCommitResponse()

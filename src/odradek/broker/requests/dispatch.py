@@ -249,7 +249,7 @@ class Dispatcher:
 
     def _answer_bug(self, context: RequestContext, request: Message) -> None:
         log.exception(
-            "a bug in %s v%d, requested by %s",
+            "Unexpected error in %s v%d, requested by %s",
             context.api_key.name,
             context.version,
             context.connection.peer,

@@ -1,6 +1,6 @@
 """Listeners: `NAME://host:port` lists, their security protocols, and the check for unauthenticated access.
 
-A listener that other machines can reach and that authenticates nobody needs the explicit setting
+A listener that other machines can reach without authentication needs the explicit setting
 `odradek.allow.unauthenticated=true`.
 """
 

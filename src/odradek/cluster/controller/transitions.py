@@ -137,7 +137,12 @@ class Transitions:
                 self._context.set_partition_state(partition, target)
             else:
                 state = self._context.partition_state(partition)
-                logger.error("%s cannot go from %s to %s", partition, state.value, target.value)
+                logger.error(
+                    "Invalid state transition of partition %s from %s to %s",
+                    partition,
+                    state.value,
+                    target.value,
+                )
 
     def _note_online(self, states: States, *, is_new: bool) -> None:
         for partition, state in states.items():
@@ -196,7 +201,11 @@ class Transitions:
         for partition, broker_id in plan.refused:
             state = self._context.replica_state(PartitionReplica(partition, broker_id))
             logger.error(
-                "replica %d of %s cannot go from %s to %s", broker_id, partition, state.value, target.value
+                "Invalid state transition of replica %d of %s from %s to %s",
+                broker_id,
+                partition,
+                state.value,
+                target.value,
             )
         if target is ReplicaState.OFFLINE:
             await self._shrink(plan.changed, plan.moved)

@@ -107,7 +107,7 @@ class Database:
             raise StoreDamaged(f"{self.path} was written by a newer version of odradek: use that one")
 
     def _when_not_busy(self, step: Callable[[], Result]) -> Result:
-        """Try until no other process is in the way, or the time-out has passed."""
+        """Retry while another process locks the database, until the time-out."""
         deadline = time.monotonic() + self.busy_timeout_ms / 1000
         while True:
             try:

@@ -67,9 +67,9 @@ class OwnSession:
         return fd
 
     def keep_file(self) -> None:
-        """Make the file again if another process removed it, because this one stood still for too long.
+        """Create the file again if another process removed it while this one was stopped.
 
-        Call it with the write lock of the database held: nobody removes orphans without it.
+        Call it with the write lock of the database held: files without a session are removed only under it.
         """
         if not self.path.exists():
             os.close(self._fd)
@@ -212,13 +212,13 @@ class Peers:
                 yield peer.process.fd
 
     def wake(self) -> None:
-        """Let all others know that this process has committed something."""
+        """Notify all other processes that this one has committed."""
         for peer in self._peers.values():
             if peer.wake_fd is not None:
                 write_wakeup(peer.wake_fd, COMMIT)
 
     def find_dead(self, now_ms: int) -> set[int]:
-        """The sessions whose owner died or hangs."""
+        """The sessions whose owner has exited or no longer sends heartbeats."""
         dead = set()
         for session_id, peer in self._peers.items():
             peer.observe(now_ms)

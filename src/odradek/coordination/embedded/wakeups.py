@@ -34,8 +34,8 @@ class Wakeups:
             if self.fd >= 0:
                 write_wakeup(self.fd, JOB)
 
-    def take(self) -> bytes:
-        """What was written since the last call."""
+    def read(self) -> bytes:
+        """The bytes written since the last call."""
         try:
             return os.read(self.fd, _READ_AT_ONCE)
         except BlockingIOError:

@@ -188,7 +188,7 @@ class Worker:
             poller.register(fd, select.POLLIN)
         longest_ms = max(0, self._next_look_ms - monotonic_ms()) if self._jobs.empty() else 0
         for fd, _ in poller.poll(longest_ms):
-            if fd != self._wakeups.fd or COMMIT in self._wakeups.take():
+            if fd != self._wakeups.fd or COMMIT in self._wakeups.read():
                 self._next_look_ms = 0
 
     def _next_jobs(self) -> list[Job]:

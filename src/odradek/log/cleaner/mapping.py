@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from odradek.log.cleaner.errors import reading
-from odradek.log.cleaner.filter.batch_filter import ALONE, check_crcs, judge, runs
+from odradek.log.cleaner.filter.batch_filter import ALONE, check_crcs, classify_batches, runs
 from odradek.log.cleaner.filter.offset_map import OffsetMap, RecordTable
 from odradek.log.cleaner.filter.transactions import CleanedTransactions
 from odradek.log.cleaner.statistics import CleanerStatistics
@@ -70,7 +70,7 @@ class DirtyMapper:
         return True
 
     def _map_chunk(self, chunk: BatchChunk) -> bool:
-        verdicts = judge(chunk, self._transactions)
+        verdicts = classify_batches(chunk, self._transactions)
         for first, stop in runs(verdicts):
             if verdicts[first] & ALONE:
                 self._digest_alone(chunk, first)

@@ -46,7 +46,7 @@ class SegmentWriter:
             scan = scan_batches(batches, at, len(batches))
             if scan.stop not in (Stop.AT_END, Stop.TABLE_FULL):
                 raise AssertionError(f"invalid batch from the cleaner: {scan.stop.name} at {scan.position}")
-            self._index.take(BatchChunk(start, batches, scan, None), scan.count)
+            self._index.add_batches(BatchChunk(start, batches, scan, None), scan.count)
             at = scan.position
 
     def finish(self) -> Segment:

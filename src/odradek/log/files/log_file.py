@@ -231,7 +231,7 @@ class LogFile:
         self.directory.files.sync(self.handle())
 
     def rename(self, name: str) -> None:
-        """Give it another name in its directory; an open handle stays good."""
+        """Rename the file within its directory; an open handle remains valid."""
         self.directory.files.rename(self.path, self.directory.join(name))
         self.name = name
 

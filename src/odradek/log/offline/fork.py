@@ -3,7 +3,7 @@
     logs of closed segments    linked: their bytes never change
     the active log             copied, as far as it has whole batches
     indexes                    copied, since opening the fork may rewrite them; those of the active
-                               log without what speaks of bytes that were not copied
+                               log without entries for bytes that were not copied
     snapshots                  copied if they are whole
     epochs                     copied
     offset checkpoints         the lines of the partitions in the fork
@@ -111,7 +111,7 @@ class _Fork:
             if os.path.exists(os.path.join(log_directory, name)):
                 self._write(os.path.join(self.target, name), encode_offsets(kept))
         identity = (filenames.META_PROPERTIES,) if keeps_identity else ()
-        # A mark that is still there was there all the time: nobody has started to write.
+        # The file is deleted before the first write: if it is still there, nothing was written meanwhile.
         marks = (filenames.CLEAN_SHUTDOWN,) if is_clean else ()
         for name in (*identity, *marks):
             if os.path.exists(os.path.join(log_directory, name)):
@@ -259,7 +259,7 @@ def _epochs_up_to(before: bytes, after: bytes, end: int) -> bytes:
 
 
 def _rows_below(content: bytes, form: str, column: int, limit: int) -> bytes:
-    """The entries of an index that speak of what was copied; zeroes that only reserve space are left out."""
+    """The entries of an index for what was copied, without the zeroes that only reserve space."""
     entry = struct.Struct(form)
     kept = 0
     for row in entry.iter_unpack(content[: len(content) - len(content) % entry.size]):

@@ -257,7 +257,7 @@ class _Repair:
             self.files.write_file_atomically(path, epochs.encode())
 
     def _lower_checkpoints(self) -> None:
-        """No checkpoint may speak of what is not there: a broker would take the log for damaged still."""
+        """Lower checkpointed offsets beyond the log end offset: a broker would take the log for damaged."""
         partition = self.plan.files.partition
         for name in _CHECKPOINTS:
             path = os.path.join(self.plan.files.log_directory, name)

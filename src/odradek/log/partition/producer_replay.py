@@ -26,7 +26,7 @@ def replay(segments: Iterable[Segment], producers: ProducerStates, end_offset: i
         for chunk in batch_chunks(segment.log, position):
             last_offsets = chunk.column(BatchColumn.LAST_OFFSET)
             count = sum(1 for last_offset in last_offsets if last_offset < end_offset)
-            running.take(chunk, count)
+            running.apply(chunk, count)
             if count < len(last_offsets):
                 running.finish()
                 return
@@ -36,7 +36,7 @@ def replay(segments: Iterable[Segment], producers: ProducerStates, end_offset: i
 def replay_chunk(chunk: BatchChunk, count: int, producers: ProducerStates) -> list[AbortedTxn]:
     """Apply the first `count` batches of a chunk; the transactions that they aborted."""
     running = Replay(producers)
-    aborted = running.take(chunk, count)
+    aborted = running.apply(chunk, count)
     running.finish()
     return aborted
 
@@ -54,8 +54,8 @@ class Replay:
         self.producers = producers
         self._waiting: dict[int, list[BatchHeader]] = {}
 
-    def take(self, chunk: BatchChunk, count: int) -> list[AbortedTxn]:
-        """Go over the first `count` batches; the transactions that they aborted."""
+    def apply(self, chunk: BatchChunk, count: int) -> list[AbortedTxn]:
+        """Apply the first `count` batches; returns the transactions that they aborted."""
         if count == 0:
             return []
         aborted: list[AbortedTxn] = []

@@ -315,7 +315,7 @@ class _Loader:
             return
         later = self.segments.begun_at_or_after(scans[-1][0].base_offset + 1)
         for segment in reversed(later):
-            logger.warning("%s: beyond the cut; removed", segment.log.path)
+            logger.warning("%s: deleted, because an earlier segment was truncated", segment.log.path)
             segment.close()
             for file in segment.files():
                 self.directory.files.remove(file.path)

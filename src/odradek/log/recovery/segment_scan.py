@@ -1,8 +1,8 @@
 """Scans a segment batch by batch: how much of it is valid, and what its indexes should contain.
 
-Base offset and leader epoch lie outside of the CRC, so they are judged by their neighbours: both rise, and
-in a log that is not compacted the offsets have no gaps. Where a batch steps back behind the one before it,
-the fault is put on the earlier one if that had jumped ahead itself, since a flipped bit looks just so.
+The CRC does not cover base offset and leader epoch, so they are compared with adjacent batches: both rise,
+and in a log that is not compacted the offsets have no gaps. If a value decreases, the batch before is taken
+for the damaged one when its own value had jumped ahead, since a flipped bit looks like that.
 """
 
 from __future__ import annotations
@@ -52,42 +52,42 @@ def scan_segment(
 ) -> SegmentScan:
     """Read all of a segment; may block for as long as that takes.
 
-    `epochs`: what the epoch file says, if it can be believed; from `log_start_offset` on, where it knows
-    all epochs, no batch has one above the latest, because the file is written first. `producers`: the state
-    at the segment's beginning, which is brought to its end.
+    `epochs`: the content of the epoch file, if it is valid; it has all epochs from `log_start_offset` on, and
+    no batch there has a later one, because the file is written first. `producers`: the state at the start of
+    the segment, to which its batches are applied.
     """
     found = SegmentScan(segment.base_offset, TimestampOffset(-1, segment.base_offset))
-    judge = _Judge(segment.base_offset, checks_crc, allows_gaps, epochs, log_start_offset)
+    checker = _BatchChecker(segment.base_offset, checks_crc, allows_gaps, epochs, log_start_offset)
     index = IndexBuilder(segment.index_interval_bytes, found)
     running = Replay(producers) if producers is not None else None
     chunk_bytes = CHUNK_BYTES
     while found.valid_size < segment.size and found.problem is None:
         start = found.valid_size
         for chunk in batch_chunks(segment.log, start, chunk_bytes):
-            verdict = judge.judge(chunk, is_last=chunk.end_position >= segment.size)
-            index.take(chunk, verdict.good)
+            checked = checker.check(chunk, is_last=chunk.end_position >= segment.size)
+            index.add_batches(chunk, checked.valid_count)
             if running is not None:
-                found.aborted += running.take(chunk, verdict.good)
-            found.problem = verdict.problem or chunk.problem
-            if found.problem is not None or verdict.must_read_again:
+                found.aborted += running.apply(chunk, checked.valid_count)
+            found.problem = checked.problem or chunk.problem
+            if found.problem is not None or checked.must_read_again:
                 break
         if found.valid_size == start:
-            chunk_bytes *= 2  # a suspect batch fills the chunk; its successor is needed to judge it
+            chunk_bytes *= 2  # a suspect batch fills the chunk; its successor is needed to check it
     if running is not None:
         running.finish()
     return found
 
 
-class _Verdict(NamedTuple):
-    """The first `good` batches of a chunk can be believed."""
+class _CheckedChunk(NamedTuple):
+    """The first `valid_count` batches of a chunk are valid."""
 
-    good: int
+    valid_count: int
     problem: str | None = None
     must_read_again: bool = False  # from the first batch that is not counted, together with what follows it
 
 
-class _Judge:
-    """Decides how many batches at the front of a chunk can be believed; knows where the last one ended."""
+class _BatchChecker:
+    """Counts the valid batches at the start of each chunk of a segment, passed in order."""
 
     __slots__ = (
         "allows_gaps",
@@ -115,56 +115,60 @@ class _Judge:
         self.epochs = epochs
         self.log_start_offset = log_start_offset
 
-    def judge(self, chunk: BatchChunk, *, is_last: bool) -> _Verdict:
-        """The verdict on one chunk; the state moves behind the batches it counts."""
+    def check(self, chunk: BatchChunk, *, is_last: bool) -> _CheckedChunk:
+        """Check the next chunk, and continue after its last valid batch with the next call."""
         if chunk.scan.count == 0:
-            return _Verdict(0)
-        verdict = self._judge_order(chunk, is_last or chunk.problem is not None)
+            return _CheckedChunk(0)
+        checked = self._check_order(chunk, is_last or chunk.problem is not None)
         if self.checks_crc:
-            whole = count_whole(chunk.buffer, chunk.scan.table, verdict.good)
-            if whole < verdict.good:
-                verdict = _Verdict(whole, "wrong CRC")
-        if verdict.good:
-            self.next_offset = chunk.scan.field(verdict.good - 1, BatchColumn.LAST_OFFSET) + 1
-            self.epoch = chunk.scan.field(verdict.good - 1, BatchColumn.PARTITION_LEADER_EPOCH)
-        return verdict
+            whole = count_whole(chunk.buffer, chunk.scan.table, checked.valid_count)
+            if whole < checked.valid_count:
+                checked = _CheckedChunk(whole, "wrong CRC")
+        if checked.valid_count:
+            self.next_offset = chunk.scan.field(checked.valid_count - 1, BatchColumn.LAST_OFFSET) + 1
+            self.epoch = chunk.scan.field(checked.valid_count - 1, BatchColumn.PARTITION_LEADER_EPOCH)
+        return checked
 
-    def _judge_order(self, chunk: BatchChunk, is_last: bool) -> _Verdict:
+    def _check_order(self, chunk: BatchChunk, is_last: bool) -> _CheckedChunk:
         count, limit = chunk.scan.count, self.base_offset + MAX_RELATIVE_OFFSET
         if count_plain(chunk.scan.table, count, self.next_offset, self.epoch, limit) == count:
-            return _Verdict(count)
-        return self._judge_each(
+            return _CheckedChunk(count)
+        return self._check_each(
             chunk.column(BatchColumn.BASE_OFFSET),
             chunk.column(BatchColumn.LAST_OFFSET),
             chunk.column(BatchColumn.PARTITION_LEADER_EPOCH),
             is_last,
         )
 
-    def _judge_each(self, bases: list[int], lasts: list[int], epochs: list[int], is_last: bool) -> _Verdict:
+    def _check_each(
+        self, bases: list[int], lasts: list[int], epochs: list[int], is_last: bool
+    ) -> _CheckedChunk:
         next_offset, current_epoch = self.next_offset, self.epoch
         offset_jumped = epoch_jumped = False
         for index, (base, last, epoch) in enumerate(zip(bases, lasts, epochs, strict=True)):
             if base < next_offset:
-                return _Verdict(index - offset_jumped, f"offset {base} where {next_offset} or more must be")
+                return _CheckedChunk(
+                    index - offset_jumped, f"offset {base} where {next_offset} or more must be"
+                )
             if epoch < current_epoch:
-                blamed = index - (epoch_jumped and self._is_foreign(current_epoch, bases[index - 1]))
-                return _Verdict(blamed, f"leader epoch {epoch} after {current_epoch}")
+                damaged = index - (epoch_jumped and self._contradicts_epochs(current_epoch, bases[index - 1]))
+                return _CheckedChunk(damaged, f"leader epoch {epoch} after {current_epoch}")
             if last < base or last - self.base_offset > MAX_RELATIVE_OFFSET:
-                return _Verdict(index, f"last offset {last} of a batch that begins with {base}")
+                return _CheckedChunk(index, f"last offset {last} of a batch that begins with {base}")
             if self.epochs and epoch > self.epochs.latest and base >= self.log_start_offset:
-                return _Verdict(index, f"leader epoch {epoch}, but the latest is {self.epochs.latest}")
+                return _CheckedChunk(index, f"leader epoch {epoch}, but the latest is {self.epochs.latest}")
             offset_jumped, epoch_jumped = base > next_offset, epoch > current_epoch >= 0
             next_offset, current_epoch = last + 1, epoch
         if not (offset_jumped or epoch_jumped):
-            return _Verdict(len(bases))
+            return _CheckedChunk(len(bases))
         if not is_last:
-            return _Verdict(len(bases) - 1, must_read_again=True)
+            return _CheckedChunk(len(bases) - 1, must_read_again=True)
         if offset_jumped and not self.allows_gaps:
-            return _Verdict(len(bases) - 1, f"offset {bases[-1]} leaves a gap before the last batch")
-        return _Verdict(len(bases))
+            return _CheckedChunk(len(bases) - 1, f"offset {bases[-1]} leaves a gap before the last batch")
+        return _CheckedChunk(len(bases))
 
-    def _is_foreign(self, epoch: int, offset: int) -> bool:
-        """Whether the epoch file does not know of such an epoch at that offset."""
+    def _contradicts_epochs(self, epoch: int, offset: int) -> bool:
+        """Whether the epoch file has another epoch at that offset, or is not valid."""
         return self.epochs is None or self.epochs.epoch_for(offset) != epoch
 
 
@@ -183,8 +187,8 @@ class IndexBuilder:
         self._progress[Progress.LATEST_ENTRY_MS] = NO_TIMESTAMP
         self._progress[Progress.LEADER_EPOCH] = NO_PARTITION_LEADER_EPOCH
 
-    def take(self, chunk: BatchChunk, count: int) -> None:
-        """Go over the first `count` batches of a chunk."""
+    def add_batches(self, chunk: BatchChunk, count: int) -> None:
+        """Add the entries for the first `count` batches of a chunk."""
         if count == 0:
             return
         found, progress = self.found, self._progress

@@ -224,7 +224,7 @@ def walk_record(
         return -_RECORD_LENGTH
     end: cython.Py_ssize_t = position + length
 
-    position += 1  # the attributes, which nobody uses
+    position += 1  # the attributes, which are unused
     row[at] = position
     size = _varint_size(buffer, position, end, 10)
     if size == 0:

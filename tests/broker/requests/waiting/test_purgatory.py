@@ -60,7 +60,7 @@ class Patient(Waiter):
         return True
 
 
-def test_a_bug_in_one_waiter_closes_its_connection_and_does_not_stop_the_others(caplog):
+def test_an_unexpected_error_in_one_waiter_closes_its_connection_and_does_not_stop_the_others(caplog):
     async def main() -> None:
         purgatory = Purgatory(asyncio.get_running_loop())
         connection = FakeConnection()
@@ -73,7 +73,7 @@ def test_a_bug_in_one_waiter_closes_its_connection_and_does_not_stop_the_others(
         assert connection.reasons == ["unexpected broker error"]
 
     asyncio.run(main())
-    assert "a bug in a waiting request" in caplog.text
+    assert "Unexpected error in a waiting request" in caplog.text
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 9)), max_size=30))

@@ -19,7 +19,7 @@ def offset_problems(path: Path, *entries: tuple[int, int], is_active: bool = Fal
     path.write_bytes(b"".join(struct.pack(">ii", *entry) for entry in entries))
     check = OffsetIndexCheck(str(path), 1000, is_active=is_active)
     for position, header in BATCHES:
-        check.take(position, header)
+        check.add_batch(position, header)
     return [problem for _, problem in check.finish()]
 
 
@@ -33,7 +33,7 @@ def time_problems(
     path.write_bytes(b"".join(struct.pack(">qi", NOW_MS + ms, offset) for ms, offset in entries))
     check = TimeIndexCheck(str(path), 1000, is_active=is_active, first_offset_with=first_offset_with)
     for position, header in BATCHES:
-        check.take(position, header)
+        check.add_batch(position, header)
     return [problem for _, problem in check.finish()]
 
 

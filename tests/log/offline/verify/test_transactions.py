@@ -33,7 +33,7 @@ def problems(
     check = TransactionCheck(is_complete=is_complete)
     check.enter_segment(content)
     for header, marker in steps:
-        check.take(header, marker)
+        check.add_batch(header, marker)
     return [problem for _, problem in check.finish_segment()]
 
 

@@ -47,7 +47,7 @@ class PartitionListener:
     def on_append(self, partition: Partition) -> None:
         """More can be read, or the high watermark or the leader of the partition has changed.
 
-        An append that is not committed wakes followers only, a commit everybody else.
+        An append that is not committed wakes followers only, a commit all other waiting requests.
         """
         progress = partition.progress
         if partition.awaits_flush:

@@ -349,9 +349,10 @@ class CommitPurgatory:
 
 
 def _close(connection: Connection | None) -> None:
-    """A waiting request failed by a bug: its client must not wait forever, and the others go on."""
+    """A waiting request failed unexpectedly: its connection is closed, so that its client does not wait."""
     log.exception(
-        "a bug in a waiting request, requested by %s", connection.peer if connection else "this broker"
+        "Unexpected error in a waiting request, requested by %s",
+        connection.peer if connection else "this broker",
     )
     if connection is not None:
         connection.close("unexpected broker error")

@@ -76,7 +76,7 @@ def check_crcs(chunk: BatchChunk) -> None:
         raise CorruptBatch("wrong CRC", chunk.start + chunk.position(whole))
 
 
-def judge(chunk: BatchChunk, transactions: CleanedTransactions) -> bytes | bytearray:
+def classify_batches(chunk: BatchChunk, transactions: CleanedTransactions) -> bytes | bytearray:
     """A Verdict for each batch of a chunk, which follows the last one that `transactions` processed."""
     attributes = chunk.column(BatchColumn.ATTRIBUTES)
     if not any(bits & _ANY_TROUBLE for bits in set(attributes)):
@@ -84,11 +84,11 @@ def judge(chunk: BatchChunk, transactions: CleanedTransactions) -> bytes | bytea
     verdicts = bytearray(len(attributes))
     for index, bits in enumerate(attributes):
         if bits & _ANY_TROUBLE:
-            verdicts[index] = _judge_one(chunk, index, bits, transactions)
+            verdicts[index] = _classify(chunk, index, bits, transactions)
     return verdicts
 
 
-def _judge_one(chunk: BatchChunk, index: int, bits: int, transactions: CleanedTransactions) -> Verdict:
+def _classify(chunk: BatchChunk, index: int, bits: int, transactions: CleanedTransactions) -> Verdict:
     producer_id = chunk.scan.field(index, BatchColumn.PRODUCER_ID)
     last_offset = chunk.scan.field(index, BatchColumn.LAST_OFFSET)
     if bits & CONTROL_FLAG:
@@ -160,7 +160,7 @@ class BatchFilter:
 
     def filter(self, chunk: BatchChunk) -> memoryview:
         """What is left of a chunk; valid until the next call. CorruptBatch if a batch is damaged."""
-        verdicts = judge(chunk, self.transactions)
+        verdicts = classify_batches(chunk, self.transactions)
         at = 0
         for first, stop in runs(verdicts):
             if verdicts[first] & ALONE:

@@ -1,7 +1,7 @@
 """Check everything that a log directory holds, ours or Kafka's, without changing it.
 
 What is read: every batch (header, CRC, the structure of every record, decompressed if need be), every entry
-of every index, every snapshot and every checkpoint. What no CRC covers is judged by what else is written:
+of every index, every snapshot and every checkpoint. What no CRC covers is compared with other files:
 
     base offset of a batch       rises; no gap before the last batch; indexes; names of segments and snapshots
     leader epoch of a batch      rises; the leader-epoch-checkpoint
@@ -10,16 +10,16 @@ of every index, every snapshot and every checkpoint. What no CRC covers is judge
     transaction index            the abort markers, and the transactions they end
     offset checkpoints           the partitions beside them, and where their logs end
 
-What cannot be noticed, because nothing else says what it was:
+What cannot be detected, because it is stored nowhere else:
 
     a base offset that moves within a gap that compaction has left
     an offset index entry that names a later batch than the one at its position (as Kafka before 4.0 writes
         them on purpose), or a time index entry that names another record of its batch: lookups stay right
-    the offsets in a transaction index entry where compaction has removed what it speaks of
+    the offsets in a transaction index entry where compaction has removed the transaction
     an epoch in the leader-epoch-checkpoint in which nothing was written
     an offset in a checkpoint that becomes another one inside of the log, unless it is the recovery point and
         the stop was clean
     the topic's id in partition.metadata, unless another partition of the topic is there
     the values in meta.properties and .kafka_cleanshutdown
-    files with names that are none of a log's
+    files whose names are not those of a log's files
 """

@@ -57,7 +57,7 @@ def verify(path: str, report: Report, advance: Callable[[int], None] = lambda _:
     for partition_path in _partitions(path):
         partition, one = _verify_one(partition_path, directory, summary, counted, advance)
         found[partition] = one
-    directory.judge(found)
+    directory.check(found)
     for stray in find_strays(path):
         counted(LogFinding(stray, None, "a stray partition: kept, but not served by a broker", Damage.STRAY))
     return summary
@@ -70,7 +70,7 @@ def bytes_to_read(path: str) -> int:
 
 
 def _partitions(path: str) -> list[str]:
-    """A log directory without partitions is one still, if a checkpoint or an owner's mark says so."""
+    """A directory without partitions is a log directory if it has an offset checkpoint or meta.properties."""
     try:
         return [one for one in find_partitions(path) if is_partition(one)]
     except NotALog:
@@ -102,13 +102,13 @@ class _Directory:
         self._check_form(filenames.CLEAN_SHUTDOWN, side_files.check_clean_shutdown)
 
     def surroundings(self, partition: TopicPartition) -> Surroundings:
-        """What is said here of one partition."""
+        """What the checkpoints contain about one partition."""
         starts = self.checkpoints[filenames.LOG_START_CHECKPOINT]
         cleaned = self.checkpoints[filenames.CLEANER_CHECKPOINT] or {}
         start = None if starts is None else starts.get(partition, (0, 0))[1]
         return Surroundings(start, partition in cleaned)
 
-    def judge(self, found: dict[TopicPartition, PartitionSummary]) -> None:
+    def check(self, found: dict[TopicPartition, PartitionSummary]) -> None:
         """Compare what the checkpoints say with what the partitions hold."""
         # A broker that runs writes its checkpoints some seconds after a partition was deleted.
         deleted = find_deleted(self.path) - found.keys()
@@ -118,8 +118,8 @@ class _Directory:
                     continue
                 problem = self._offset_problem(name, offset, found.get(partition))
                 if problem is not None:
-                    self._tell(name, position, f"{partition}: {problem}", Damage.CHECKPOINT)
-        self._judge_topic_ids(found)
+                    self._report(name, position, f"{partition}: {problem}", Damage.CHECKPOINT)
+        self._check_topic_ids(found)
 
     def _offset_problem(self, name: str, offset: int, partition: PartitionSummary | None) -> str | None:
         if partition is None:
@@ -133,7 +133,7 @@ class _Directory:
             return f"recovery point {offset}, but after a clean stop it is the end of the log, {end}"
         return None
 
-    def _judge_topic_ids(self, found: dict[TopicPartition, PartitionSummary]) -> None:
+    def _check_topic_ids(self, found: dict[TopicPartition, PartitionSummary]) -> None:
         ids: dict[str, tuple[TopicPartition, UUID]] = {}
         for partition, one in sorted(found.items()):
             if one.topic_id is None:
@@ -141,7 +141,7 @@ class _Directory:
             first, topic_id = ids.setdefault(partition.topic, (partition, one.topic_id))
             if topic_id != one.topic_id:
                 path = os.path.join(str(partition), filenames.PARTITION_METADATA)
-                self._tell(path, None, f"another topic id than {first} has", Damage.LOST)
+                self._report(path, None, f"another topic id than {first} has", Damage.LOST)
 
     def _read_offsets(self, name: str) -> Offsets | None:
         """None if the file is missing or damaged."""
@@ -151,7 +151,7 @@ class _Directory:
         except FileNotFoundError:
             return None
         except side_files.Damaged as error:
-            self._tell(name, error.position, str(error), Damage.CHECKPOINT)
+            self._report(name, error.position, str(error), Damage.CHECKPOINT)
             return None
         return {partition: (position, offset) for position, partition, offset in lines}
 
@@ -162,9 +162,9 @@ class _Directory:
         except FileNotFoundError:
             return
         except side_files.Damaged as error:
-            self._tell(name, error.position, str(error), Damage.LOST)
+            self._report(name, error.position, str(error), Damage.LOST)
 
-    def _tell(self, name: str, position: int | None, problem: str, kind: Damage) -> None:
+    def _report(self, name: str, position: int | None, problem: str, kind: Damage) -> None:
         self.report(LogFinding(self._join(name), position, problem, kind))
 
     def _join(self, name: str) -> str:

@@ -77,7 +77,7 @@ class OffsetIndexCheck:
         self._open: Row | None = None  # an entry whose offset has not come yet
         assert _OFFSET_ENTRY.size == offset_index.ENTRY_SIZE
 
-    def take(self, position: int, header: BatchHeader) -> None:
+    def add_batch(self, position: int, header: BatchHeader) -> None:
         """The next batch of the segment."""
         while self._next is not None and self._next[2] <= position:
             self._close_open()
@@ -95,7 +95,7 @@ class OffsetIndexCheck:
             self._close_open()
 
     def finish(self) -> list[Problem]:
-        """What is wrong, once all batches were taken."""
+        """What is wrong, once all batches were added."""
         self._close_open()
         if self._next is not None:
             self.file.problems.append((self._next[0], f"no batch begins at byte {self._next[2]}"))
@@ -137,17 +137,17 @@ class TimeIndexCheck:
         self._last_entry_ms = -1
         assert _TIME_ENTRY.size == time_index.ENTRY_SIZE
 
-    def take(self, position: int, header: BatchHeader) -> None:
+    def add_batch(self, position: int, header: BatchHeader) -> None:
         """The next batch of the segment."""
         while self._next is not None and self._base_offset + self._next[2] <= header.last_offset:
             row, self._next = self._next, next(self._rows, None)
-            self._judge(row, position, header)
+            self._check_batch(row, position, header)
         if header.record_count:
             self._greatest_ms = max(self._greatest_ms, header.max_timestamp_ms)
         else:
             self._greatest_of_emptied_ms = max(self._greatest_of_emptied_ms, header.max_timestamp_ms)
 
-    def _judge(self, row: Row, position: int, header: BatchHeader) -> None:
+    def _check_batch(self, row: Row, position: int, header: BatchHeader) -> None:
         at, timestamp_ms, offset = row[0], row[1], self._base_offset + row[2]
         self._last_entry_ms = timestamp_ms
         if timestamp_ms != header.max_timestamp_ms or self._greatest_ms >= timestamp_ms:
@@ -166,7 +166,7 @@ class TimeIndexCheck:
             )
 
     def finish(self) -> list[Problem]:
-        """What is wrong, once all batches were taken."""
+        """What is wrong, once all batches were added."""
         if self._next is not None:
             offset = self._base_offset + self._next[2]
             self.file.problems.append((self._next[0], f"offset {offset} is not in the segment"))

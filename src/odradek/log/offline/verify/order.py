@@ -1,7 +1,7 @@
-"""Judges what the CRC of a batch does not cover, base offset and leader epoch, by the neighbours.
+"""Checks what the CRC of a batch does not cover, base offset and leader epoch, against adjacent batches.
 
-Where a batch steps back behind the one before it, the fault is put on the earlier one if that had jumped
-ahead itself, since a flipped bit looks just so. The first of a segment is never blamed on the segment before.
+If a value decreases, the batch before is reported when its own value had jumped ahead, since a flipped bit
+looks like that. For the first batch of a segment, the segment before is never reported.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class OffsetOrder:
         """Nothing is known of what comes before `offset`."""
         self.next_offset = offset
 
-    def judge(self, header: BatchHeader, position: int) -> Fault | None:
+    def check(self, header: BatchHeader, position: int) -> Fault | None:
         """What is wrong with this batch's offsets, or with those of the one before it."""
         expected = max(self.next_offset, self._base_offset)
         has_jumped_before, position_before = self.jumped, self.last_position
@@ -71,7 +71,7 @@ class EpochOrder:
         self._jumped = False
         self.last_position = 0
 
-    def judge(self, header: BatchHeader, position: int) -> Fault | None:
+    def check(self, header: BatchHeader, position: int) -> Fault | None:
         """What is wrong with this batch's epoch, or with that of the one before it."""
         epoch, before = header.partition_leader_epoch, self._epoch
         has_jumped_before, position_before = self._jumped, self.last_position
@@ -81,7 +81,7 @@ class EpochOrder:
             return Fault(position_before if has_jumped_before and position else position, problem)
         return None
 
-    def judge_last(self, header: BatchHeader) -> Fault | None:
+    def check_last(self, header: BatchHeader) -> Fault | None:
         """What is wrong with the epoch of the last batch of all, behind which none can step back.
 
         The checkpoint is written before the first batch of an epoch, so a later epoch than the latest there

@@ -44,7 +44,7 @@ class PartitionSummary:
 
 @dataclass(slots=True)
 class _Batch:
-    """The batch under judgement, and where it lies."""
+    """The batch being checked, and its position in the buffer."""
 
     buffer: memoryview = field(default_factory=lambda: memoryview(b""))
     at: int = 0
@@ -97,12 +97,12 @@ class _Verifier:
     def _epochs_path(self) -> str:
         return os.path.join(self.files.path, filenames.LEADER_EPOCH_CHECKPOINT)
 
-    def _tell(self, path: str, position: int | None, problem: str, kind: Damage) -> None:
+    def _report(self, path: str, position: int | None, problem: str, kind: Damage) -> None:
         self.report(LogFinding(path, position, problem, kind))
 
-    def _tell_all(self, path: str, problems: list[Problem], kind: Damage) -> None:
+    def _report_all(self, path: str, problems: list[Problem], kind: Damage) -> None:
         for position, problem in problems:
-            self._tell(path, position, problem, kind)
+            self._report(path, position, problem, kind)
 
     # Segments
 
@@ -114,22 +114,22 @@ class _Verifier:
         offset_check, time_check = self._index_checks(base_offset, is_active=limit is None)
         for position, header in self._good_batches(base_offset, is_active=limit is None):
             if offset_check is not None:
-                offset_check.take(position, header)
+                offset_check.add_batch(position, header)
             if time_check is not None:
-                time_check.take(position, header)
+                time_check.add_batch(position, header)
             if header.has_producer_id:
-                self._take_transaction(header)
+                self._add_to_transaction(header)
             if header.next_offset in self.unmatched_snapshots:
                 self.unmatched_snapshots.remove(header.next_offset)
         if not self.is_sound:
-            # Indexes are judged by the log; where that is damaged they would all seem wrong.
+            # Indexes are compared with the log; if that is damaged, all of them would seem wrong.
             self.transactions.lose_track()
             self.offsets.skip_to(limit if limit is not None else self.offsets.next_offset)
             return
         for check in (offset_check, time_check):
             if check is not None:
-                self._tell_all(check.file.path, check.finish(), Damage.INDEX)
-        self._tell_all(txn_path, self.transactions.finish_segment(), Damage.INDEX)
+                self._report_all(check.file.path, check.finish(), Damage.INDEX)
+        self._report_all(txn_path, self.transactions.finish_segment(), Damage.INDEX)
 
     def _index_checks(
         self, base_offset: int, *, is_active: bool
@@ -156,7 +156,7 @@ class _Verifier:
             for index in range(chunk.scan.count):
                 self.batch = _Batch(chunk.buffer, chunk.position(index))
                 position = chunk.start + self.batch.at
-                header = self._judge(path, position, chunk, index)
+                header = self._check_batch(path, position, chunk, index)
                 if header is not None:
                     yield position, header
             self.advance(chunk.end_position - done)
@@ -165,7 +165,7 @@ class _Verifier:
                 kind = Damage.TAIL if is_active else Damage.BATCH
                 self._damage(path, chunk.end_position, chunk.problem, kind)
 
-    def _judge(self, path: str, position: int, chunk: BatchChunk, index: int) -> BatchHeader | None:
+    def _check_batch(self, path: str, position: int, chunk: BatchChunk, index: int) -> BatchHeader | None:
         self.summary.batch_count += 1
         try:
             header = validate_for_log(
@@ -175,16 +175,16 @@ class _Verifier:
             base_offset = chunk.header(index).base_offset
             self._damage(path, position, f"batch at offset {base_offset}: {error.problem}", Damage.BATCH)
             return None
-        fault = self.offsets.judge(header, position)
+        fault = self.offsets.check(header, position)
         if fault is not None:
             self._damage(path, fault.position, fault.problem, Damage.BATCH)
-        self._judge_epoch(path, header, position)
+        self._check_epoch(path, header, position)
         self.last_header = header
         return header
 
-    def _judge_epoch(self, path: str, header: BatchHeader, position: int) -> None:
+    def _check_epoch(self, path: str, header: BatchHeader, position: int) -> None:
         self.has_epochs = self.has_epochs or header.partition_leader_epoch >= 0
-        fault = self.epochs.judge(header, position)
+        fault = self.epochs.check(header, position)
         if fault is not None:
             self._damage(path, fault.position, fault.problem, Damage.BATCH)
         disagreement = self.epochs.compare(header)
@@ -192,13 +192,13 @@ class _Verifier:
             # Once only: a wrong line in the checkpoint would show at every batch.
             self.has_epoch_problem = True
             problem = f"{os.path.basename(path)}, byte {position}: {disagreement}"
-            self._tell(self._epochs_path, None, problem, Damage.EPOCHS)
+            self._report(self._epochs_path, None, problem, Damage.EPOCHS)
 
     def _damage(self, path: str, position: int | None, problem: str, kind: Damage) -> None:
         self.is_sound = False
-        self._tell(path, position, problem, kind)
+        self._report(path, position, problem, kind)
 
-    def _take_transaction(self, header: BatchHeader) -> None:
+    def _add_to_transaction(self, header: BatchHeader) -> None:
         if self.offsets.gap_count:
             self.transactions.is_complete = False
         marker = None
@@ -207,7 +207,7 @@ class _Verifier:
                 marker = marker_of(self.batch.buffer, self.batch.at)
             except RecordsError:
                 return  # of a later version of Kafka, perhaps; its structure was checked
-        self.transactions.take(header, marker)
+        self.transactions.add_batch(header, marker)
 
     def _first_offset_with(self, header: BatchHeader, position: int, timestamp_ms: int) -> int | None:
         records = read_records(self.batch.buffer, self.batch.at, max_bytes=MAX_DECOMPRESSED_BYTES)
@@ -220,21 +220,21 @@ class _Verifier:
         if self.offsets.jumped and self.offsets.gap_count == 1 and not self.around.is_compacted:
             last_offset = self.offsets.next_offset - 1
             problem = f"the last batch, up to offset {last_offset}, leaves the log its only gap"
-            self._tell(path, self.offsets.last_position, problem, Damage.BATCH)
-        fault = self.epochs.judge_last(self.last_header) if self.last_header is not None else None
+            self._report(path, self.offsets.last_position, problem, Damage.BATCH)
+        fault = self.epochs.check_last(self.last_header) if self.last_header is not None else None
         if fault is not None:
-            self._tell(path, fault.position, fault.problem, Damage.BATCH)
+            self._report(path, fault.position, fault.problem, Damage.BATCH)
 
     def _check_completeness(self) -> None:
         for base_offset, sizes in sorted(self.files.segments.items()):
             if filenames.LOG not in sizes:
                 for kind in sizes:
                     path = self.files.join(base_offset, kind)
-                    self._tell(path, None, "its log file is missing", Damage.LOST)
+                    self._report(path, None, "its log file is missing", Damage.LOST)
                 continue
             for kind in (filenames.OFFSET_INDEX, filenames.TIME_INDEX):
                 if kind not in sizes:
-                    self._tell(self.files.join(base_offset, kind), None, "it is missing", Damage.INDEX)
+                    self._report(self.files.join(base_offset, kind), None, "it is missing", Damage.INDEX)
 
     def _check_snapshots(self) -> None:
         active = self.files.base_offsets[-1] if self.files.base_offsets else 0
@@ -243,7 +243,7 @@ class _Verifier:
             try:
                 decode_snapshot(_content(path) or b"")
             except CorruptSnapshot as error:
-                self._tell(path, None, str(error), Damage.SNAPSHOT)
+                self._report(path, None, str(error), Damage.SNAPSHOT)
             # Kafka takes snapshots where a segment begins, and at the end of the log when it stops.
             if (
                 offset > active
@@ -253,16 +253,16 @@ class _Verifier:
                 problem = (
                     f"no batch ends before offset {offset}; either the snapshot or the last batch is wrong"
                 )
-                self._tell(path, None, problem, Damage.SNAPSHOT)
+                self._report(path, None, problem, Damage.SNAPSHOT)
 
     def _check_epochs_end(self) -> None:
         if self.has_epochs and not os.path.exists(self._epochs_path):
-            self._tell(self._epochs_path, None, "it is missing", Damage.EPOCHS)
+            self._report(self._epochs_path, None, "it is missing", Damage.EPOCHS)
         end = self.summary.log_end_offset
         for entry in self.epoch_entries or ():
             if end is not None and entry.start_offset > end:
                 problem = f"epoch {entry.epoch} begins after the end of the log, {end}"
-                self._tell(self._epochs_path, None, problem, Damage.EPOCHS)
+                self._report(self._epochs_path, None, problem, Damage.EPOCHS)
 
     # Small files
 
@@ -273,7 +273,7 @@ class _Verifier:
         try:
             return side_files.read_epochs(content)
         except side_files.Damaged as error:
-            self._tell(self._epochs_path, error.position, str(error), Damage.EPOCHS)
+            self._report(self._epochs_path, error.position, str(error), Damage.EPOCHS)
             return None
 
     def _log_start_offset(self) -> int:
@@ -291,7 +291,7 @@ class _Verifier:
         try:
             return side_files.read_topic_id(content)
         except side_files.Damaged as error:
-            self._tell(path, error.position, str(error), Damage.LOST)
+            self._report(path, error.position, str(error), Damage.LOST)
             return None
 
 

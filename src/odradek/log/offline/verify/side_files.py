@@ -96,11 +96,11 @@ def check_meta_properties(content: bytes) -> None:
     lines = [line for line in content.splitlines() if line.strip() and not line.lstrip().startswith(b"#")]
     unknown = {line.partition(b"=")[0].strip() for line in lines} - _META_KEYS
     if unknown:
-        raise Damaged(f"it has a setting {min(unknown)!r}, which nobody writes there")
+        raise Damaged(f"it has a setting {min(unknown)!r}, which is not a known one")
 
 
 def check_clean_shutdown(content: bytes) -> None:
-    """Damaged unless it is empty, as of old, or an object with version and broker epoch."""
+    """Damaged unless it is empty, as older versions write it, or an object with version and broker epoch."""
     try:
         fields = json.loads(content) if content else {"version": 0}
     except ValueError:

@@ -60,7 +60,7 @@ class TransactionCheck:
         """What follows is in another segment, whose transaction index holds these bytes."""
         self._entries, self.problems = read_entries(content)
 
-    def take(self, header: BatchHeader, marker: Marker | None) -> None:
+    def add_batch(self, header: BatchHeader, marker: Marker | None) -> None:
         """The next batch that has a producer id; `marker` is given for one that ends a transaction."""
         producer_id = header.producer_id
         if not header.is_control:
@@ -72,10 +72,10 @@ class TransactionCheck:
             return
         txn_or_none = self._open.pop(producer_id, None)
         if not marker.is_commit:
-            self._judge_abort(header, txn_or_none)
+            self._check_abort(header, txn_or_none)
         self._last_markers[producer_id] = header.base_offset
 
-    def _judge_abort(self, header: BatchHeader, txn: _OpenTxn | None) -> None:
+    def _check_abort(self, header: BatchHeader, txn: _OpenTxn | None) -> None:
         offset = header.base_offset
         position, entry = self._entries.pop(offset, (None, None))
         if entry is None:

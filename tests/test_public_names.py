@@ -25,7 +25,7 @@ def test_an_unknown_name_is_an_error_as_of_any_module():
         _ = odradek.Prodcuer
 
 
-def test_importing_the_package_loads_no_room():
+def test_importing_the_package_loads_no_subpackage():
     check = "import sys, odradek; print([name for name in sys.modules if name.startswith('odradek.')])"
     reported = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert reported.stdout == "[]\n"

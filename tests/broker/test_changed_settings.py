@@ -53,7 +53,7 @@ async def create(brokers: BrokersInMemory) -> None:
         await until(lambda server=server: topic_config(server, "others").min_insync_replicas == 2)
 
 
-def test_a_broker_hears_of_changes_made_while_it_had_no_session(tmp_path: Path) -> None:
+def test_a_broker_applies_changes_made_while_it_had_no_session(tmp_path: Path) -> None:
     async def main() -> None:
         async with brokers_together(tmp_path, 2, made_by=BrokersInMemory) as brokers:
             assert isinstance(brokers, BrokersInMemory)
@@ -71,7 +71,7 @@ def test_a_broker_hears_of_changes_made_while_it_had_no_session(tmp_path: Path) 
     run(main)
 
 
-def test_a_broker_hears_of_changes_made_while_it_loads_its_logs(
+def test_a_broker_applies_changes_made_while_it_loads_its_logs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def main() -> None:
@@ -91,7 +91,7 @@ def test_a_broker_hears_of_changes_made_while_it_loads_its_logs(
     run(main)
 
 
-def test_every_broker_hears_of_a_change(tmp_path: Path) -> None:
+def test_every_broker_applies_a_change(tmp_path: Path) -> None:
     async def main() -> None:
         async with brokers_together(tmp_path, 3, made_by=BrokersInMemory) as brokers:
             assert isinstance(brokers, BrokersInMemory)

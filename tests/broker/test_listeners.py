@@ -75,8 +75,8 @@ def test_nobody_is_answered_before_the_broker_knows_the_cluster(
 
 
 async def change(server: BrokerServer, name: str, value: object) -> None:
-    wish = Change(name, Operation.SET, str(value))
-    await server.services.broker_settings.change(lambda _: [wish], is_default=False, validate_only=False)
+    change = Change(name, Operation.SET, str(value))
+    await server.services.broker_settings.change(lambda _: [change], is_default=False, validate_only=False)
 
 
 def test_limits_of_connections_change_while_the_broker_runs(tmp_path: Path) -> None:

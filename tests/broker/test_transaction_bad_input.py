@@ -189,12 +189,12 @@ def test_a_topic_created_again_with_fewer_partitions_holds_up_no_transaction(
     address: str, dialogue: Dialogue, commit: bool
 ) -> None:
     with WireClient(address) as client:
-        client.ask(ApiKey.CREATE_TOPICS, 7, a_topic("reborn", 3))
+        client.ask(ApiKey.CREATE_TOPICS, 7, a_topic("recreated", 3))
         open_transaction(dialogue)
-        dialogue.add(("reborn", 0), ("reborn", 2))
-        request = DeleteTopicsRequest(topic_names=["reborn"], timeout_ms=30_000)
+        dialogue.add(("recreated", 0), ("recreated", 2))
+        request = DeleteTopicsRequest(topic_names=["recreated"], timeout_ms=30_000)
         assert client.ask(ApiKey.DELETE_TOPICS, 5, request).responses[0].error_code == ErrorCode.NONE
-        client.ask(ApiKey.CREATE_TOPICS, 7, a_topic("reborn"))
+        client.ask(ApiKey.CREATE_TOPICS, 7, a_topic("recreated"))
         assert dialogue.end(commit=commit)[0] == "NONE"
         assert dialogue.settled()[1] == ("CompleteCommit" if commit else "CompleteAbort")
         client.ask(ApiKey.DELETE_TOPICS, 5, request)

@@ -69,7 +69,7 @@ def test_a_consumer_without_a_broker_says_so(use: Use, group_protocol: str) -> N
 
 @pytest.fixture(scope="module")
 def astray() -> Iterator[str]:
-    """The address of a broker that calls itself by another one, where nobody is."""
+    """The address of a broker that advertises another one, on which nothing listens."""
     bootstrap = f"127.0.0.1:{free_port()}"
     listeners = {
         "listeners": f"PLAINTEXT://{bootstrap}",

@@ -133,7 +133,7 @@ def test_members_of_the_new_protocol_share(bootstrap: str, made_topic: str) -> N
 
 
 class Member:
-    """A consumer of any kind in one group: polls once, tells the numbers it got."""
+    """A consumer of any kind in one group: polls once, returns the numbers it got."""
 
     def __init__(self, poll: Callable[[], list[int]], close: Callable[[], object]) -> None:
         self.poll, self.close = poll, close

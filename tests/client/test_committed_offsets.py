@@ -66,6 +66,6 @@ def test_every_version_commits(version):
     assert topic.partitions[0].committed_leader_epoch == (3 if version >= 6 else -1)
 
 
-def test_nobody_in_particular_commits_without_a_generation():
+def test_a_commit_without_a_member_has_no_generation():
     request = commit_request(9, "billing", {FIRST: OffsetAndMetadata(5)})
     assert (request.member_id, request.generation_id_or_member_epoch) == ("", -1)

@@ -61,7 +61,7 @@ def test_a_topic_that_is_gone_is_an_error():
     assert metadata.errors == {"orders": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
-def test_nobody_leads_when_the_leader_is_not_among_the_brokers():
+def test_there_is_no_leader_when_the_leader_is_not_among_the_brokers():
     assert after(an_answer(a_topic(leader=7))).leader(ORDERS) is None
 
 
@@ -90,7 +90,7 @@ def test_a_doubt_that_comes_after_the_question_is_not_settled_by_its_answer():
     assert metadata.is_stale
 
 
-def test_who_wants_all_topics_hears_of_those_that_go():
+def test_a_view_of_all_topics_loses_deleted_ones():
     metadata = Metadata()
     metadata.want_all()
     metadata.update(an_answer(a_topic()), 0)

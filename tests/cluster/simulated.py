@@ -164,7 +164,7 @@ class SimulatedBroker:
     def _alter_request(
         self, partition: TopicPartition, hosted: Hosted, isr: dict[int, int]
     ) -> AlterPartitionRequest:
-        wished = AlterPartitionRequest.Topics.Partitions(
+        proposed = AlterPartitionRequest.Topics.Partitions(
             partition_index=partition.partition,
             leader_epoch=hosted.state.leader_epoch,
             partition_epoch=hosted.state.partition_epoch,
@@ -173,7 +173,7 @@ class SimulatedBroker:
                 for id_, epoch in isr.items()
             ],
         )
-        topic = AlterPartitionRequest.Topics(topic_id=hosted.topic_id, partitions=[wished])
+        topic = AlterPartitionRequest.Topics(topic_id=hosted.topic_id, partitions=[proposed])
         return AlterPartitionRequest(
             broker_id=self.broker_id, broker_epoch=self.node.broker_epoch, topics=[topic]
         )

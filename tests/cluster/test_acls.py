@@ -125,7 +125,7 @@ def test_two_who_change_the_same_acls_lose_nothing():
     run_in_virtual_time(scenario())
 
 
-def test_a_change_that_changes_nothing_notifies_nobody():
+def test_a_change_without_effect_sends_no_notification():
     async def scenario() -> None:
         broker = Broker(MemoryEnsemble())
         await broker.changes.start()

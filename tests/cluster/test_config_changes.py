@@ -22,7 +22,7 @@ class Hands:
         return self.time_ms
 
 
-def test_every_change_is_heard_once_in_order_from_the_start_on():
+def test_every_change_is_notified_once_in_order_from_the_start_on():
     async def scenario() -> None:
         ensemble = MemoryEnsemble()
         store, other = ensemble.open_session(), ensemble.open_session()
@@ -30,10 +30,10 @@ def test_every_change_is_heard_once_in_order_from_the_start_on():
         await change_configs(other, topic_entity("before"), lambda _: {"a": "1"})
         heard: list[ConfigEntity] = []
 
-        async def hear(entity: ConfigEntity) -> None:
+        async def on_change(entity: ConfigEntity) -> None:
             heard.append(entity)
 
-        changes = ConfigChanges(store, hear)
+        changes = ConfigChanges(store, on_change)
         await changes.start()
         for entity in (topic_entity("t"), broker_entity(None), user_client_entity("u", "c/d")):
             await change_configs(other, entity, lambda _: {"a": "1"})
@@ -57,10 +57,10 @@ def test_old_notes_are_tidied_up():
         store = ensemble.open_session()
         await ensure_persistent_paths(store)
 
-        async def hear(_: ConfigEntity) -> None:
+        async def on_change(_: ConfigEntity) -> None:
             pass
 
-        changes = ConfigChanges(store, hear, clock)
+        changes = ConfigChanges(store, on_change, clock)
         await changes.start()
         await change_configs(store, topic_entity("old"), lambda _: {})
         clock.time_ms += NOTIFICATION_LIFETIME_MS + 1

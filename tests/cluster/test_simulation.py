@@ -1,7 +1,7 @@
-"""Seeded lives of a cluster: brokers die, hang and return, controllers are deposed, topics come and go.
+"""Seeded simulations of a cluster: brokers die, hang and return, controllers are deposed, topics come and go.
 
 While it runs, every transaction is watched: epochs only grow, and no partition state is written under a
-controller epoch that another broker has already raised. After all is quiet, everybody agrees.
+controller epoch that another broker has already raised. In the end all brokers agree.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Watchdog:
         epoch_node = self._ensemble.find(paths.CONTROLLER_EPOCH)
         assert epoch_node is not None
         assert written.controller_epoch == decode_controller_epoch(epoch_node.payload), "a zombie wrote"
-        assert written.isr, f"{path}: nobody is in sync"
+        assert written.isr, f"{path}: no replica is in sync"
         assert written.leader in (*written.isr, -1), f"{path}: the leader is not in sync"
         if old is not None:
             before = PartitionStateNode.decode(old.payload)
@@ -68,7 +68,7 @@ class Watchdog:
             assert same_leader or written.leader_epoch > before.leader_epoch, f"{path}: two in one epoch"
 
 
-class Life:
+class RandomFaults:
     """One run: what may happen at each step, drawn by the seed."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
@@ -100,7 +100,7 @@ class Life:
             async with asyncio.timeout(2.0):
                 await action()
         except (KafkaError, StoreError, TimeoutError):
-            pass  # refused or stuck, as an administrator's wish may be
+            pass  # refused or stuck, as an administrator's request may be
         await asyncio.sleep(self.rng.choice([0.0, 0.001, 0.02, 0.3]))
 
     async def create(self) -> None:
@@ -149,8 +149,8 @@ class Life:
         )
 
     async def prefer(self) -> None:
-        wished = tuple(TopicPartition(name, 0) for name in NAMES)
-        await self.intrude().create(paths.PREFERRED_REPLICA_ELECTION, encode_partitions(wished))
+        elected = tuple(TopicPartition(name, 0) for name in NAMES)
+        await self.intrude().create(paths.PREFERRED_REPLICA_ELECTION, encode_partitions(elected))
 
     async def propose(self) -> None:
         await self.rng.choice(self.cluster.live()).propose_isrs()
@@ -158,7 +158,7 @@ class Life:
     def intrude(self):
         return self.cluster.ensemble.open_session()
 
-    async def make_all_well(self) -> None:
+    async def recover(self) -> None:
         for broker in self.cluster.live():
             if broker.store.state is SessionState.SUSPENDED:
                 broker.store.resume()
@@ -227,31 +227,31 @@ async def check_partition(
             assert own.topic_id == topic_id
 
 
-async def live_through(seed: int) -> int:
+async def simulate(seed: int) -> int:
     cluster = await SimulatedCluster.start(4, seed=seed, loss=0.1)
     watchdog = Watchdog(cluster.ensemble)
-    life = Life(cluster)
+    faults = RandomFaults(cluster)
     for _ in range(STEPS):
-        await life.step()
-    await life.make_all_well()
+        await faults.step()
+    await faults.recover()
     await check_agreement(cluster)
     await cluster.stop()
     return watchdog.state_writes
 
 
-def live_without_error(seed: int, caplog: pytest.LogCaptureFixture) -> None:
+def simulate_without_error(seed: int, caplog: pytest.LogCaptureFixture) -> None:
     """An assertion inside a broker or a transaction, a bug, a forbidden transition: all end in the log."""
     with caplog.at_level(logging.ERROR):
-        assert run_in_virtual_time(live_through(seed)) > 0
+        assert run_in_virtual_time(simulate(seed)) > 0
     assert caplog.text == ""
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_after_a_wild_life_everybody_agrees(seed, caplog):
-    live_without_error(seed, caplog)
+def test_after_random_faults_all_brokers_agree(seed, caplog):
+    simulate_without_error(seed, caplog)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12, 200))
-def test_after_many_wild_lives_everybody_agrees(seed, caplog):
-    live_without_error(seed, caplog)
+def test_after_random_faults_of_many_seeds_all_brokers_agree(seed, caplog):
+    simulate_without_error(seed, caplog)

@@ -118,15 +118,15 @@ async def test_the_root_is_there_and_stays(sessions: Sessions) -> None:
 
 async def test_each_write_raises_the_version(sessions: Sessions) -> None:
     store = await sessions.open()
-    born = (await store.create("/a", b"0")).stat
+    created = (await store.create("/a", b"0")).stat
 
     changed = await store.set("/a", b"1", version=0)
 
     assert await store.get("/a") == Node(b"1", changed)
     assert changed.version == 1
-    assert changed.czxid == born.czxid
-    assert changed.mzxid > born.mzxid
-    assert changed.pzxid == born.pzxid
+    assert changed.czxid == created.czxid
+    assert changed.mzxid > created.mzxid
+    assert changed.pzxid == created.pzxid
 
 
 async def test_a_write_for_another_version_changes_nothing(sessions: Sessions) -> None:

@@ -79,7 +79,9 @@ async def test_no_update_is_lost_between_processes(real_sessions: Sessions) -> N
     assert all(isinstance(number, int) for number in conflicts)
 
 
-async def test_a_process_hears_of_anothers_writes_before_it_can_read_them(real_sessions: Sessions) -> None:
+async def test_a_process_is_notified_of_anothers_writes_before_it_can_read_them(
+    real_sessions: Sessions,
+) -> None:
     store, peer = await real_sessions.open(), await real_sessions.peer()
     await store.create("/a", b"0")
     for index in range(1, 20):
@@ -93,7 +95,7 @@ async def test_a_process_hears_of_anothers_writes_before_it_can_read_them(real_s
 
 
 async def test_a_restarted_process_finds_its_old_ephemerals_gone(sqlite_sessions: SqliteSessions) -> None:
-    """All were killed, nobody was there to notice: whoever opens next does."""
+    """All were killed, so that no process noticed it: the next one to open the store does."""
     peers = [await sqlite_sessions.peer() for _ in range(2)]
     await peers[0].ask("create_ephemeral", "/ids")
     await peers[1].ask("create_ephemeral", "/controller")

@@ -191,7 +191,7 @@ async def test_a_watch_of_a_closed_session_is_silent(sessions: Sessions) -> None
     assert heard.events == []
 
 
-async def test_a_watch_set_by_a_watcher_hears_the_next_change(sessions: Sessions) -> None:
+async def test_a_watch_set_by_a_watcher_fires_at_the_next_change(sessions: Sessions) -> None:
     store = await sessions.open()
     await store.create("/a")
     versions: list[int] = []

@@ -155,7 +155,7 @@ async def test_a_write_whose_answer_is_lost_is_reported_as_unsure(zookeeper_serv
             await writing
 
 
-async def test_the_last_contact_is_when_the_server_was_heard_and_not_when_it_was_asked(
+async def test_the_last_contact_is_when_the_server_responded_and_not_when_it_was_asked(
     zookeeper_servers: str,
 ) -> None:
     async with a_line(zookeeper_servers, "contact") as line:

@@ -1,4 +1,4 @@
-"""A ZooKeeper that lets nobody in, or not everywhere: the refusal says what is refused and what to do."""
+"""A ZooKeeper whose ACLs refuse access to all or some paths: the error names the path and the remedy."""
 
 from __future__ import annotations
 

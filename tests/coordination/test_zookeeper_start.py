@@ -15,7 +15,7 @@ NOBODY_THERE = "127.0.0.1:1"
 
 
 @pytest.mark.parametrize("chroot", ["", "/odradek"])
-def test_waiting_for_nobody_ends_when_it_is_cancelled(chroot: str) -> None:
+def test_waiting_for_a_server_ends_when_it_is_cancelled(chroot: str) -> None:
     async def open_and_cancel() -> None:
         opening = asyncio.create_task(
             ZooKeeperStore.open(NOBODY_THERE + chroot, connection_timeout_ms=FOR_EVER_MS)

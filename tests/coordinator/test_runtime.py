@@ -87,7 +87,7 @@ async def error_of(asked: Coroutine[Any, Any, Any]) -> ErrorCode:
     return raised.value.error_code
 
 
-def test_nobody_hears_anything_before_it_is_committed():
+def test_no_request_is_answered_before_its_records_are_committed():
     async def scenario(given: Given) -> None:
         await given.lead()
         given.log.committed = 0
@@ -228,7 +228,7 @@ def test_the_answer_to_a_parked_request_waits_for_the_commit_as_well():
         parked = asyncio.create_task(given.add("one", parked_under="key"))
         await asyncio.sleep(0)
         given.log.committed = 1
-        telling = asyncio.create_task(
+        answering = asyncio.create_task(
             given.add("two", parked_under="other", parked_responses=(ParkedResponse("key", 1),))
         )
         for _ in range(5):
@@ -237,12 +237,12 @@ def test_the_answer_to_a_parked_request_waits_for_the_commit_as_well():
         given.log.fault = KafkaError(error_code=ErrorCode.REQUEST_TIMED_OUT)
         given.log.moved.set()
         assert await error_of(parked) is ErrorCode.COORDINATOR_NOT_AVAILABLE  # type: ignore[arg-type]
-        telling.cancel()
+        answering.cancel()
 
     run(scenario)
 
 
-def test_whoever_is_parked_hears_of_the_end_and_of_a_newer_request():
+def test_a_parked_request_is_answered_at_the_end_and_when_a_newer_one_replaces_it():
     async def scenario(given: Given) -> None:
         await given.lead()
         first, second = (asyncio.create_task(given.add("x", parked_under="key")) for _ in range(2))

@@ -28,11 +28,11 @@ Record = tuple[str, int, int]
 Offsets = dict[tuple[str, int], int]
 
 
-def tell(*words: object) -> None:
+def report(*words: object) -> None:
     print(*words, flush=True)
 
 
-def tell_read(records: Iterable[Record]) -> Offsets:
+def report_read(records: Iterable[Record]) -> Offsets:
     """Print what was read; the offsets to commit."""
     following = {}
     for topic, partition, offset in records:
@@ -42,32 +42,32 @@ def tell_read(records: Iterable[Record]) -> Offsets:
     return following
 
 
-def tell_committed(following: Offsets) -> None:
+def report_committed(following: Offsets) -> None:
     for (topic, partition), offset in following.items():
         print("committed", topic, partition, offset)
     sys.stdout.flush()
 
 
-def tell_assigned(partitions: Iterable[Any]) -> None:
-    tell("assigned", *(f"{one.topic}:{one.partition}" for one in partitions))
+def report_assigned(partitions: Iterable[Any]) -> None:
+    report("assigned", *(f"{one.topic}:{one.partition}" for one in partitions))
 
 
 class Orders:
-    """What whoever started us wants: other topics, and in the end that we leave."""
+    """Commands from the process that started this one: other topics, and in the end to leave."""
 
     def __init__(self) -> None:
         self.are_over = threading.Event()
-        self._wishes: SimpleQueue[list[str]] = SimpleQueue()
+        self._subscriptions: SimpleQueue[list[str]] = SimpleQueue()
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self) -> None:
         for line in sys.stdin:
-            self._wishes.put(line.split())
+            self._subscriptions.put(line.split())
         self.are_over.set()
 
     def new_topics(self) -> list[str]:
         """The topics to subscribe to from now on; nothing if that has not changed."""
-        return [] if self._wishes.empty() else self._wishes.get()
+        return [] if self._subscriptions.empty() else self._subscriptions.get()
 
 
 def session_ms(options: dict[str, Any]) -> int:
@@ -81,7 +81,7 @@ def odradek(options: dict[str, Any]) -> None:
 
     class Listener(RebalanceListener):
         def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
-            tell_assigned(partitions)
+            report_assigned(partitions)
 
     settings: dict[str, Any] = {
         "session_timeout_ms": session_ms(options),
@@ -106,12 +106,12 @@ def odradek(options: dict[str, Any]) -> None:
         while not orders.are_over.is_set():
             if topics := orders.new_topics():
                 consumer.subscribe(topics, listener=Listener())
-            following = tell_read((one.topic, one.partition, one.offset) for one in consumer.poll(0.1))
+            following = report_read((one.topic, one.partition, one.offset) for one in consumer.poll(0.1))
             if following:
                 consumer.commit({TopicPartition(*place): offset for place, offset in following.items()})
-                tell_committed(following)
+                report_committed(following)
     except FencedInstanceId:
-        tell("fenced")
+        report("fenced")
     consumer.close()
 
 
@@ -142,14 +142,14 @@ def librdkafka(options: dict[str, Any]) -> None:
     def subscribe(topics: list[str]) -> None:
         # With callbacks of ours, partitions are only taken away while we poll.
         consumer.subscribe(
-            topics, on_assign=lambda _, partitions: tell_assigned(partitions), on_revoke=lambda *_: None
+            topics, on_assign=lambda _, partitions: report_assigned(partitions), on_revoke=lambda *_: None
         )
 
     def is_fenced(error: confluent_kafka.KafkaError | None) -> bool:
         return error is not None and error.code() == confluent_kafka.KafkaError._FATAL
 
     def commit(offsets: list[confluent_kafka.TopicPartition]) -> bool:
-        """False if another has our instance id, which the next poll tells as well."""
+        """False if another has our instance id, which the next poll reports as well."""
         deadline = time.monotonic() + 30
         while True:
             try:
@@ -172,15 +172,15 @@ def librdkafka(options: dict[str, Any]) -> None:
             subscribe(topics)
         messages = consumer.consume(BATCH, 0.1)
         if any(is_fenced(one.error()) for one in messages):
-            tell("fenced")
+            report("fenced")
             break
-        following = tell_read(
+        following = report_read(
             (one.topic(), one.partition(), one.offset()) for one in messages if one.error() is None
         )
         if following:
             offsets = [confluent_kafka.TopicPartition(*place, offset) for place, offset in following.items()]
             if commit(offsets):
-                tell_committed(following)
+                report_committed(following)
     consumer.close()
 
 
@@ -195,7 +195,7 @@ def kafka_python(options: dict[str, Any]) -> None:
             return
 
         def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
-            tell_assigned(assigned)
+            report_assigned(assigned)
 
     consumer = kafka.KafkaConsumer(
         bootstrap_servers=options["bootstrap"],
@@ -214,12 +214,12 @@ def kafka_python(options: dict[str, Any]) -> None:
         if topics := orders.new_topics():
             consumer.subscribe(topics, listener=Listener())
         polled = consumer.poll(100, max_records=BATCH)
-        following = tell_read(
+        following = report_read(
             (one.topic, one.partition, one.offset) for batch in polled.values() for one in batch
         )
         if following:
             consumer.commit()
-            tell_committed(following)
+            report_committed(following)
     consumer.close()
 
 
@@ -247,7 +247,7 @@ def aio(options: dict[str, Any]) -> None:
                     return
 
             async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
-                tell_assigned(assigned)
+                report_assigned(assigned)
 
         consumer.subscribe([options["topic"]], listener=Listener())
         await consumer.start()
@@ -258,12 +258,12 @@ def aio(options: dict[str, Any]) -> None:
             polled = await consumer.getmany(timeout_ms=100, max_records=BATCH)
             # Nothing is awaited between the two: partitions are not taken away with records in our hands.
             async with busy:
-                following = tell_read(
+                following = report_read(
                     (one.topic, one.partition, one.offset) for batch in polled.values() for one in batch
                 )
                 if following:
                     await consumer.commit()
-                    tell_committed(following)
+                    report_committed(following)
         await consumer.stop()
 
     asyncio.run(run())

@@ -81,7 +81,7 @@ class RunningMember:
         self._end()
 
     def story(self) -> str:
-        """What it did so far, for whoever must find out why it does not go on."""
+        """What it did so far, for the message of a failed test."""
         words = self.complaints.read_text()[-LAST_WORDS:]
         return f"{self.complaints.stem}: {len(self.read)} read, assigned {self.assignments[-3:]}\n{words}"
 

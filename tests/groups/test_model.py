@@ -98,7 +98,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(CLIENTS))
     def die(self, name: str) -> None:
-        """The process is gone; the coordinator finds out by the clock, or by its next life."""
+        """The process is killed; the coordinator notices by a time-out, or when the client joins again."""
         self.clients[name].forget()
 
     @rule(milliseconds=st.sampled_from((1, 3_000, SESSION_MS, REBALANCE_MS)))
@@ -113,15 +113,15 @@ class GroupMachine(RuleBasedStateMachine):
             client.waiting = None
         self.shard = self.shard.reloaded()
 
-    # What they hear
+    # What they receive
 
     def look(self) -> None:
         for client in self.clients.values():
             if client.waiting is not None and not client.waiting.is_waiting:
                 ticket, client.waiting = client.waiting, None
-                self.hear(client, ticket)
+                self.receive(client, ticket)
 
-    def hear(self, client: ModelClient, ticket: Ticket) -> None:
+    def receive(self, client: ModelClient, ticket: Ticket) -> None:
         if ticket.error is ErrorCode.REBALANCE_IN_PROGRESS:
             client.is_synced = False
         elif ticket.error is not ErrorCode.NONE:
@@ -160,7 +160,7 @@ class GroupMachine(RuleBasedStateMachine):
             assert group.protocol_name == "range"
 
     @invariant()
-    def nobody_waits_for_ever(self) -> None:
+    def no_request_waits_for_ever(self) -> None:
         """Whoever is parked is a member that the group waits with; the state says for what."""
         group = self.shard.state.groups.get("g")
         if group is None:
@@ -172,7 +172,7 @@ class GroupMachine(RuleBasedStateMachine):
                 assert group.state is GroupState.COMPLETING_REBALANCE
 
     def teardown(self) -> None:
-        """Left alone, the group forgets everybody who is silent."""
+        """Without heartbeats, all members time out."""
         self.shard.pass_time(400_000)
         group = self.shard.state.groups.get("g")
         assert group is None or group.state is GroupState.EMPTY

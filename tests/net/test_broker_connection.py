@@ -210,7 +210,7 @@ def test_a_closed_connection_stays_closed(run):
     run(scenario())
 
 
-def test_a_peer_that_does_not_speak_kafka_is_disconnected(run):
+def test_a_peer_with_another_protocol_is_disconnected(run):
     async def scenario() -> None:
         disconnected = asyncio.Event()
 

@@ -49,8 +49,8 @@ def receive(client: socket.socket, size: int) -> bytes:
 def test_what_stands_around_files_goes_out_with_them_and_at_once(pair, tmp_path: Path) -> None:
     ours, client = pair
     run, content = a_file(tmp_path, 30_000)
-    outgoing = SendQueue(ours)
-    assert outgoing.send([b"head", LogPart(run), b"between", LogPart(run), b"tail"])
+    queue = SendQueue(ours)
+    assert queue.send([b"head", LogPart(run), b"between", LogPart(run), b"tail"])
     assert not is_corked(ours), "else the kernel keeps the tail for 200 ms"
     assert receive(client, 60_015) == b"head" + content + b"between" + content + b"tail"
 
@@ -58,28 +58,28 @@ def test_what_stands_around_files_goes_out_with_them_and_at_once(pair, tmp_path:
 def test_an_answer_that_does_not_fit_is_held_together_until_it_is_through(pair, tmp_path: Path) -> None:
     ours, client = pair
     run, content = a_file(tmp_path, 20 * MIB)
-    outgoing = SendQueue(ours)
-    assert not outgoing.send([b"head", LogPart(run), bytearray(b"tail")])
+    queue = SendQueue(ours)
+    assert not queue.send([b"head", LogPart(run), bytearray(b"tail")])
     assert is_corked(ours)
-    assert not outgoing.send([b"next"])
+    assert not queue.send([b"next"])
     taken = bytearray()
-    while not outgoing.flush():
+    while not queue.flush():
         taken += client.recv(MIB)
     taken += receive(client, 20 * MIB + 12 - len(taken))
     assert taken == b"head" + content + b"tailnext"
     assert not is_corked(ours)
-    assert outgoing.unsent_bytes == 0
+    assert queue.unsent_bytes == 0
 
 
 def test_bytes_alone_need_no_cork_and_wait_for_room_in_order(pair) -> None:
     ours, client = pair
-    outgoing = SendQueue(ours)
+    queue = SendQueue(ours)
     many = [os.urandom(MIB) for _ in range(20)]
-    is_through = outgoing.send([b"first", *many, memoryview(b"last")])
+    is_through = queue.send([b"first", *many, memoryview(b"last")])
     assert not is_through
     assert not is_corked(ours)
     taken = bytearray()
-    while not outgoing.flush():
+    while not queue.flush():
         taken += client.recv(MIB)
     taken += receive(client, 20 * MIB + 9 - len(taken))
     assert taken == b"first" + b"".join(many) + b"last"
@@ -87,11 +87,11 @@ def test_bytes_alone_need_no_cork_and_wait_for_room_in_order(pair) -> None:
 
 def test_a_large_answer_in_one_piece_continues_where_it_stopped(pair) -> None:
     ours, client = pair
-    outgoing = SendQueue(ours)
+    queue = SendQueue(ours)
     answer = os.urandom(20 * MIB)
-    assert not outgoing.send([answer])
+    assert not queue.send([answer])
     taken = bytearray()
-    while not outgoing.flush():
+    while not queue.flush():
         taken += client.recv(MIB)
     taken += receive(client, 20 * MIB - len(taken))
     assert taken == answer

@@ -107,9 +107,9 @@ class Replicated:
             partition_epoch=self.state.partition_epoch + 1,
         )
         for broker_id in only or tuple(self.brokers):
-            self.tell(broker_id)
+            self.apply_state(broker_id)
 
-    def tell(self, broker_id: int) -> Partition:
+    def apply_state(self, broker_id: int) -> Partition:
         """Bring a broker up to the present state."""
         return self.brokers[broker_id].host(state=self.state, **self.config)
 

@@ -136,7 +136,7 @@ def test_a_leader_that_was_cut_off_drops_what_only_it_has(tmp_path: Path) -> Non
         await replicated.until_identical(1, 2)
         assert replicated.partition(0).log.high_watermark == 1
 
-        replicated.tell(0)
+        replicated.apply_state(0)
 
         await replicated.until_identical()
         assert replicated.leader_epochs(0) == [EpochEntry(0, 0), EpochEntry(1, 1)]
@@ -173,8 +173,8 @@ def test_a_follower_that_is_too_far_behind_restarts_at_the_leaders_log_start(tmp
             append(leader, b"x" * 100)
         leader.log.delete_records(13)
         leader.log.enforce_retention(1_700_000_000_000)
-        replicated.tell(1)
-        replicated.tell(2)
+        replicated.apply_state(1)
+        replicated.apply_state(2)
         await until(lambda: replicated.partition(1).log.log_end_offset == 20)
         await replicated.until_identical(1, 2)
         assert replicated.partition(1).log.log_start_offset == 13
@@ -188,7 +188,7 @@ def test_a_follower_restarts_in_the_middle_of_a_batch(tmp_path: Path) -> None:
         replicated.elect(0, (0,), only=(0,))
         append(replicated.partition(0), *(b"%d" % number for number in range(10)))
         replicated.partition(0).log.delete_records(4)
-        replicated.tell(1)
+        replicated.apply_state(1)
         await until(lambda: replicated.partition(1).log.high_watermark == 10)
         assert replicated.partition(1).log.log_start_offset == 4
         assert replicated.content(1) == replicated.content(0)
@@ -206,7 +206,7 @@ def test_a_follower_with_more_than_its_leader_of_the_same_epoch_is_cut(tmp_path:
         # The leader comes back with a shortened log, in the epoch that both know last.
         replicated.partition(0).log.truncate_to(3, now_ms=0)
         await replicated.start(2)
-        replicated.tell(2)
+        replicated.apply_state(2)
         await until(lambda: replicated.partition(2).log.log_end_offset == 3)
         await until(lambda: replicated.partition(1).log.log_end_offset == 3)
         assert replicated.content(2) == replicated.content(0)
@@ -224,7 +224,7 @@ def test_a_corrupt_batch_of_the_leader_is_never_appended(tmp_path: Path) -> None
         content = bytearray(path.read_bytes())
         content[log.segments.active.log.size - 3] ^= 1
         path.write_bytes(content)
-        replicated.tell(1)
+        replicated.apply_state(1)
         counters = replicated.brokers[1].services.replicas.counters
         await until(lambda: counters.corrupt_batches > 2)
         assert replicated.partition(1).log.log_end_offset <= 1
@@ -290,11 +290,11 @@ def test_a_stopped_follower_leaves_the_isr_and_joins_again(tmp_path: Path) -> No
         await until(lambda: replicated.partition(0).isr == (0, 1))
         assert await answering == ErrorCode.NONE
         await replicated.start(2)
-        replicated.tell(2)
+        replicated.apply_state(2)
         await until(lambda: set(replicated.partition(0).isr) == set(ALL))
         await replicated.until_identical()
         counters = replicated.brokers[0].services.replicas.counters
-        # On a busy machine a follower that lives may have left and joined as well.
+        # On a busy machine a live follower may have left and joined as well.
         assert counters.isr_shrinks >= 1
         assert counters.isr_expands >= 1
 
@@ -344,7 +344,7 @@ def test_a_follower_with_an_empty_disk_is_removed_and_joins_when_it_has_everythi
         await replicated.stop(2)
         (tmp_path / "broker-2").rename(tmp_path / "lost")
         await replicated.start(2)
-        replicated.tell(2)
+        replicated.apply_state(2)
         await until(lambda: replicated.alterations[-1:] == [ALL])
         assert replicated.alterations == [(0, 1), ALL]
         await replicated.until_identical()
@@ -416,9 +416,9 @@ def test_a_new_leader_has_no_latest_offset_before_its_epoch_is_committed(
         if before < 2:
             assert (row.error_code, row.offset) == (error, -1)
         await replicated.start(2)
-        replicated.tell(2)
+        replicated.apply_state(2)
         await replicated.start(0)
-        replicated.tell(0)
+        replicated.apply_state(0)
         await replicated.until_identical()
         response = await wire.ask(ApiKey.LIST_OFFSETS, version, request)
         (row,) = response.topics[0].partitions
@@ -478,7 +478,7 @@ def test_a_follower_does_not_mix_a_topic_with_an_earlier_one_of_its_name(tmp_pat
         # What LeaderAndIsr with the new id does: the log of the earlier topic is set aside.
         replicas.drop(earlier.topic_partition)
         replicas.logs.begin_setting_aside(earlier.topic_partition)()
-        replicated.tell(1)
+        replicated.apply_state(1)
         await replicated.until_identical(0, 1)
 
     run_replicated(tmp_path, scenario, 2)

@@ -12,7 +12,7 @@ def test_a_replica_in_the_clients_rack_is_chosen_the_furthest_first() -> None:
     assert replica_in_rack(replicas, 0, "b") == 2
 
 
-def test_the_leader_is_read_from_where_it_is_as_near_or_nobody_is_nearer() -> None:
+def test_the_leader_is_read_from_where_no_follower_is_nearer() -> None:
     replicas = [LEADER, ReadableReplica(1, "a", 10, 5), ReadableReplica(2, None, 10, 5)]
     assert replica_in_rack(replicas, 0, "a") is None
     assert replica_in_rack(replicas, 0, "z") is None

@@ -40,7 +40,7 @@ def test_a_higher_rate_shortens_the_wait_for_what_was_fetched_before() -> None:
     assert throttle.wait_ms(1_000_000, 10) < 1000
 
 
-def test_without_a_limit_nobody_waits() -> None:
+def test_without_a_limit_no_fetch_waits() -> None:
     throttle = ReplicationThrottle()
     throttle.add(1 << 20, LONG_MAX, 0)
     assert throttle.wait_ms(LONG_MAX, 0) == 0

@@ -11,7 +11,7 @@ from odradek.coordination.store import EventType, SessionState, WatchEvent
 from odradek.testing.memory_store import MemoryEnsemble
 
 
-def test_a_suspended_session_hears_and_reads_nothing_until_it_resumes() -> None:
+def test_a_suspended_session_gets_no_events_and_reads_nothing_until_it_resumes() -> None:
     async def scenario() -> None:
         ensemble = MemoryEnsemble()
         store, other = ensemble.open_session(), ensemble.open_session()

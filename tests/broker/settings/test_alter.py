@@ -171,7 +171,7 @@ def test_a_change_that_contradicts_the_file_is_refused() -> None:
     assert refused.value.error_code is ErrorCode.INVALID_REQUEST
 
 
-def test_replacing_everything_obeys_the_same_rules() -> None:
+def test_replacing_everything_follows_the_same_rules() -> None:
     assert check_topic(BrokerConfig(), {"retention.ms": "5"}) == {"retention.ms": "5"}
     assert check_broker(Sources(), {"log.retention.ms": "5"}, is_default=True) == {"log.retention.ms": "5"}
     with pytest.raises(

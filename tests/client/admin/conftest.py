@@ -34,7 +34,7 @@ def bootstrap(request: pytest.FixtureRequest) -> str:
 
 
 class PatientAdmin(Admin):
-    """Makes a topic and waits: Kafka's brokers hear of it a little after the controller has answered."""
+    """Makes a topic and waits: Kafka's brokers receive it a little after the controller has answered."""
 
     def make(self, topic: str, **settings: Any) -> CreatedTopic:
         made = self.create_topic(topic, **settings)

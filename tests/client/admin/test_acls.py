@@ -53,7 +53,7 @@ def test_acls_are_created_found_and_deleted(admin: Admin) -> None:
     prefixed = an_acl("ord", AclOperation.WRITE, pattern_type=PatternType.PREFIXED)
     for outcome in admin.create_acls([literal, prefixed]).values():
         assert require(outcome) is None
-    # Kafka's brokers hear of them a little after the controller has answered.
+    # Kafka's brokers receive them a little after the controller has answered.
     eventually(lambda: set(admin.describe_acls()) == {literal, prefixed})
 
     matching = ResourcePatternFilter(ResourceType.TOPIC, "orders", PatternType.MATCH)

@@ -1,4 +1,4 @@
-"""Interceptors of a consumer: they see each record once, may change it, hear of commits, and do no harm."""
+"""Interceptors of a consumer: called for each record and commit; they may change records, and do no harm."""
 
 from __future__ import annotations
 

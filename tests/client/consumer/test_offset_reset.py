@@ -34,10 +34,16 @@ def test_a_duration_is_read_as_java_reads_it(text: str, length_ms: int | None) -
     assert duration_ms(text) == length_ms
 
 
-def test_a_wish_is_a_time_to_ask_for() -> None:
-    wishes = ["earliest", "latest", "none", "by_duration:PT1H", "by_duration:soon"]
+def test_a_reset_policy_is_the_timestamp_of_a_list_offsets_request() -> None:
+    policies = ["earliest", "latest", "none", "by_duration:PT1H", "by_duration:soon"]
 
-    assert [time_to_begin(wish, 2 * HOUR_MS) for wish in wishes] == [EARLIEST, LATEST, None, HOUR_MS, None]
+    assert [time_to_begin(policy, 2 * HOUR_MS) for policy in policies] == [
+        EARLIEST,
+        LATEST,
+        None,
+        HOUR_MS,
+        None,
+    ]
 
 
 @pytest.mark.parametrize(("duration", "offset"), [("PT2H", 1), ("PT1M", 3)])

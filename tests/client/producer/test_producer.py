@@ -1,4 +1,4 @@
-"""The producer against a broker: records arrive as they were sent, and the future tells where."""
+"""The producer against a broker: records arrive as they were sent, and the future has their offsets."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_threads_that_wait_for_each_record_keep_their_order(cluster: Cluster, to
     reported: dict[int, list[tuple[int, int]]] = {}
 
     def work(number: int) -> None:
-        # Only one thread sends to each partition, so that offsets tell the order of sending.
+        # Only one thread sends to each partition, so that offsets show the order of sending.
         futures = [producer.send(topic, b"%d" % n, partition=number) for n in range(3)]
         for n in range(3, 150):
             futures.append(producer.send(topic, b"%d" % n, partition=number))
@@ -197,7 +197,7 @@ def test_every_acks_arrives(cluster: Cluster, topic: str, acks: Any) -> None:
         producer.send(topic, b"w", partition=0).result(20)
 
     with Producer(bootstrap_servers=cluster.bootstrap, acks="all") as producer:
-        producer.send(topic, b"last", partition=0).result(20)  # nobody tells when acks=0 is written
+        producer.send(topic, b"last", partition=0).result(20)  # with acks=0 there is no response to wait for
     assert {b"v", b"w"} <= {record.value for record in read_back(cluster, topic)[0]}
 
 
@@ -329,7 +329,9 @@ class Stamping(Interceptor[bytes, bytes]):
         self.ends.append(metadata.offset)
 
 
-def test_interceptors_may_change_a_record_and_hear_of_its_end(cluster: Cluster, topic: str) -> None:
+def test_interceptors_may_change_a_record_and_are_called_at_its_acknowledgement(
+    cluster: Cluster, topic: str
+) -> None:
     stamping = Stamping()
     with Producer(bootstrap_servers=cluster.bootstrap, interceptors=[stamping]) as producer:
         producer.send(topic, b"v").result(20)

@@ -97,7 +97,7 @@ def test_one_broker_serves_a_new_topic_at_once():
     run_in_virtual_time(scenario())
 
 
-def test_a_lost_leader_is_replaced_by_a_replica_in_sync_and_everybody_hears_of_it():
+def test_a_lost_leader_is_replaced_by_a_replica_in_sync_and_every_broker_is_notified():
     async def scenario() -> None:
         cluster = await a_cluster(3, NewTopic("t", assignment={0: [2, 1]}))
         await cluster.brokers[2].stop()
@@ -310,7 +310,7 @@ def test_a_broker_that_bounced_unseen_gets_a_full_request_after_its_restart():
     run_in_virtual_time(scenario())
 
 
-def test_a_controller_that_restarted_before_anybody_noticed_leads_nothing_by_its_old_life():
+def test_a_controller_that_restarted_unnoticed_leads_nothing_by_its_old_registration():
     async def scenario() -> None:
         cluster = await a_cluster(
             3, NewTopic("t", assignment={0: [0, 1, 2]}), NewTopic("u", assignment={0: [0]})
@@ -363,7 +363,7 @@ def test_a_restarted_replica_is_not_given_up_for_one_that_does_not_answer():
 def test_a_broker_that_dies_while_it_deletes_halts_the_deletion_until_it_is_back():
     async def scenario() -> None:
         cluster = await a_cluster(2, NewTopic("t", assignment={0: [1, 0]}))
-        cluster.loss = 1.0  # broker 1 hears nothing more
+        cluster.loss = 1.0  # broker 1 receives nothing more
         await cluster.admin().delete_topic("t")
         await cluster.settle()
         context = controller_of(cluster).node.controller.context
@@ -484,7 +484,7 @@ def test_a_broker_that_returns_while_a_deletion_is_halted_keeps_its_replica_unti
     run_in_virtual_time(scenario())
 
 
-def test_a_wish_to_delete_what_is_not_there_is_taken_away():
+def test_a_deletion_of_a_missing_topic_is_removed_from_the_store():
     async def scenario() -> None:
         cluster = await a_cluster(1)
         await cluster.brokers[0].store.create(paths.delete_topic("nothing"))

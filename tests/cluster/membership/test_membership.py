@@ -98,7 +98,7 @@ def test_the_registration_of_an_earlier_run_is_waited_for_and_that_is_logged(cap
     run_in_virtual_time(scenario())
 
 
-def test_every_broker_hears_who_comes_changes_and_goes():
+def test_every_broker_is_notified_of_brokers_that_join_change_and_leave():
     async def scenario() -> None:
         ensemble, store = await a_store()
         seen: list[dict[int, Broker]] = []

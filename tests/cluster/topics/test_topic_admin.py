@@ -137,7 +137,7 @@ def test_two_who_create_one_topic_at_once_get_one_topic_and_one_error():
     with_admin(scenario)
 
 
-def test_deletion_leaves_a_wish_for_the_controller():
+def test_a_deletion_is_left_in_the_store_for_the_controller():
     async def scenario(admin: TopicAdmin, store: MemoryStore) -> None:
         await admin.create_topic(NewTopic("t", 1, 1))
         await admin.delete_topic("t")

@@ -46,7 +46,7 @@ def test_a_pid_that_was_used_again_is_another_process() -> None:
     watched = watch(this_process()._replace(start_ticks=1))
     assert watched is not None
     assert watched.has_exited()
-    watched.kill()  # kills nobody
+    watched.kill()  # kills no process
 
 
 def test_a_process_of_another_namespace_cannot_be_watched() -> None:

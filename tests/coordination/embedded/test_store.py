@@ -236,15 +236,15 @@ async def limit_pages(store: SqliteStore, pages: int) -> None:
     await store._ask(lambda future: Read(future, limit))
 
 
-async def test_a_watch_hears_of_changes_older_than_the_kept_events(
+async def test_a_watch_fires_for_changes_older_than_the_kept_events(
     sqlite_sessions: SqliteSessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite_database, "EVENTS_KEPT", 5)
     store = await sqlite_sessions.open()
-    for name in ("changed", "deleted", "parent", "same", "reborn"):
+    for name in ("changed", "deleted", "parent", "same", "recreated"):
         await store.create(f"/{name}")
     heard = Recorder()
-    for name in ("changed", "deleted", "same", "new", "never", "reborn"):
+    for name in ("changed", "deleted", "same", "new", "never", "recreated"):
         await store.exists(f"/{name}", heard)
     await store.children("/parent", heard)
 
@@ -255,7 +255,7 @@ async def test_a_watch_hears_of_changes_older_than_the_kept_events(
         (EventType.DATA_CHANGED, "/changed"),
         (EventType.DELETED, "/deleted"),
         (EventType.CREATED, "/new"),
-        (EventType.DELETED, "/reborn"),
+        (EventType.DELETED, "/recreated"),
         (EventType.CHILDREN_CHANGED, "/parent"),
     }
 
@@ -268,8 +268,8 @@ def change_behind_its_back(path: Path) -> None:
         Delete("/deleted"),
         Create("/new"),
         Create("/parent/child"),
-        Delete("/reborn"),
-        Create("/reborn"),
+        Delete("/recreated"),
+        Create("/recreated"),
     ]
     with database.write_transaction():
         zxid = database.zxid()

@@ -48,7 +48,7 @@ def main(port: int) -> None:
 
 
 def keep(samples: set[tuple[str, str]]) -> None:
-    """Write the samples, each payload once: forty partitions in the same state teach nothing."""
+    """Write the samples, each payload once: forty partitions in the same state would add nothing."""
     path_of = {payload: path for path, payload in sorted(samples, reverse=True)}
     kept = sorted((path, payload) for payload, path in path_of.items())
     lines = ",\n".join(json.dumps(sample) for sample in kept)

@@ -148,7 +148,7 @@ def test_a_member_that_waits_for_our_answer_is_not_dropped():
     assert first in shard.group().members
 
 
-def test_a_new_member_that_never_hears_of_its_id_is_dropped_in_the_end():
+def test_a_new_member_that_never_receives_its_id_is_dropped_in_the_end():
     shard = ManualShard()
     (first,) = shard.stable("a", rebalance_timeout_ms=1_000_000)
     waiting = shard.join(requires_known_member_id=False)
@@ -225,7 +225,7 @@ def test_an_administrator_removes_a_static_member_by_its_instance_id():
     assert shard.group_state is GroupState.EMPTY
 
 
-def test_the_former_life_of_a_static_member_is_fenced_while_it_waits():
+def test_the_former_instance_of_a_static_member_is_fenced_while_it_waits():
     shard = ManualShard(GroupSettings(initial_rebalance_delay_ms=1_000))
     waiting = shard.join(group_instance_id="i1")
     back = shard.join(group_instance_id="i1")

@@ -78,7 +78,7 @@ def test_a_commit_during_a_rebalance_is_taken_until_the_next_generation_is_known
     assert commit(shard, member_id=second, generation_id=3).error is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_a_commit_in_a_group_that_is_not_there_is_refused_as_the_version_can_hear():
+def test_a_commit_in_a_group_that_is_not_there_is_refused_with_the_error_code_of_the_version():
     shard = ManualShard()
     assert commit(shard, generation_id=1, member_id="m").error is ErrorCode.GROUP_ID_NOT_FOUND
     old = commit(shard, generation_id=1, member_id="m", knows_group_errors=False)
@@ -94,7 +94,7 @@ def test_a_commit_keeps_a_session_alive():
     assert shard.group_state is GroupState.STABLE
 
 
-def test_offsets_of_topics_that_nobody_reads_can_be_deleted():
+def test_offsets_of_unsubscribed_topics_can_be_deleted():
     shard = ManualShard()
     (only,) = shard.stable("a")
     for partition in (ORDERS, BILLS):
@@ -170,7 +170,7 @@ def test_offsets_of_a_group_expire_after_its_last_member_went(shard):
     assert committed(shard) == NOT_COMMITTED
 
 
-def test_in_a_living_group_only_what_nobody_reads_expires(shard):
+def test_in_an_active_group_only_offsets_of_unsubscribed_topics_expire(shard):
     (only,) = shard.stable("a", session_timeout_ms=24 * 60 * MINUTE_MS)
     for partition in (ORDERS, BILLS):
         commit(shard, partition, member_id=only, generation_id=1)

@@ -47,7 +47,7 @@ def test_without_a_session_everything_is_said_each_time() -> None:
         session.on_response(0)
 
 
-def test_after_doubt_the_session_begins_again() -> None:
+def test_after_an_error_the_session_begins_again() -> None:
     session = FetchSession()
     session.next_request({ONE: wanted(0)})
     session.on_response(77)

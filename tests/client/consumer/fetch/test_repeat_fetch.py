@@ -175,7 +175,7 @@ class Script:
         return FetchResponse(session_id=7, responses=[topic])
 
 
-def test_damage_in_a_steady_answer_is_reported_and_reading_continues_when_it_is_mended():
+def test_damage_in_a_repeated_fetch_is_reported_and_reading_continues_when_it_is_repaired():
     records = [bytes(build_batch([Record(n, 0, None, b"%d" % n, ())], base_offset=n)) for n in range(3)]
 
     damaged = bytearray(records[2])

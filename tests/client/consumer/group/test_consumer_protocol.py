@@ -1,4 +1,4 @@
-"""What classic members tell each other: read back as written, and readable for Java's clients."""
+"""The consumer protocol of classic groups: read back as written, and readable for Java's clients."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ class Noting(RebalanceListener):
         return owned
 
 
-def test_a_listener_hears_all_eager_and_only_the_difference_cooperative(
+def test_a_listener_gets_all_partitions_eager_and_only_the_difference_cooperative(
     cluster: Cluster, topic: str, make: Make
 ) -> None:
     fill(cluster, topic, 0, 3)

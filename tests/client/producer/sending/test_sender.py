@@ -55,7 +55,7 @@ class Given:
         keywords = quick | settings
         self.broker = broker
         self.leader_id = 0
-        self.judge: Answers = lambda row, records: None
+        self.on_batch: Answers = lambda row, records: None
         self.requests: list[dict[int, Values]] = []
         self.batches: list[bytes] = []
         self._partitions = partitions
@@ -107,9 +107,9 @@ class Given:
         self.requests.append({index: values_in(records) for index, records in payloads.items()})
         rows = [Row(index=index, base_offset=10) for index in payloads]
         for row in rows:
-            judging = self.judge(row, payloads[row.index])
-            if judging is not None:
-                await judging
+            pending = self.on_batch(row, payloads[row.index])
+            if pending is not None:
+                await pending
         if request.acks == 0:
             return ProduceResponse()
         reported = [row for row in rows if row.index >= 0]
@@ -179,7 +179,7 @@ def test_what_is_too_much_for_one_request_goes_in_several() -> None:
 def test_a_retriable_error_is_tried_again_and_the_order_kept(error_code: ErrorCode) -> None:
     async def scenario() -> None:
         async with a_sender(max_in_flight_requests_per_connection=1) as given:
-            given.judge = Refusing(error_code, times=2)
+            given.on_batch = Refusing(error_code, times=2)
             first = given.send(b"a")
             given.sender.pump()
             second = given.send(b"b")
@@ -193,12 +193,12 @@ def test_a_retriable_error_is_tried_again_and_the_order_kept(error_code: ErrorCo
 
 def test_a_final_error_fails_the_batch_at_once_with_its_message() -> None:
     async def scenario() -> None:
-        def judge(row: Row, records: bytes) -> None:
+        def on_batch(row: Row, records: bytes) -> None:
             row.error_code = ErrorCode.INVALID_RECORD
             row.record_errors = [Row.RecordErrors(batch_index=1, batch_index_error_message="no key")]
 
         async with a_sender() as given:
-            given.judge = judge
+            given.on_batch = on_batch
             called: list[str] = []
             futures = given.send(b"a", b"b", b"c", on_delivery=lambda error, _: called.append(str(error)))
             messages = []
@@ -218,7 +218,7 @@ def test_a_final_error_fails_the_batch_at_once_with_its_message() -> None:
 def test_no_more_attempts_are_made_than_configured() -> None:
     async def scenario() -> None:
         async with a_sender(retries=2) as given:
-            given.judge = Refusing(ErrorCode.NOT_ENOUGH_REPLICAS, times=100)
+            given.on_batch = Refusing(ErrorCode.NOT_ENOUGH_REPLICAS, times=100)
             (future,) = given.send(b"a")
             with pytest.raises(BrokerError):
                 await future
@@ -229,12 +229,12 @@ def test_no_more_attempts_are_made_than_configured() -> None:
 
 def test_a_partition_that_the_answer_leaves_out_is_sent_again() -> None:
     async def scenario() -> None:
-        def judge(row: Row, records: bytes) -> None:
+        def on_batch(row: Row, records: bytes) -> None:
             if row.index == 1 and len(given.requests) == 1:
                 row.index = -1
 
         async with a_sender(partitions=2) as given:
-            given.judge = judge
+            given.on_batch = on_batch
             for future in given.send(b"a", partition=0) + given.send(b"b", partition=1):
                 assert (await future).offset == 10
         assert given.requests == [{0: [b"a"], 1: [b"b"]}, {1: [b"b"]}]
@@ -244,12 +244,12 @@ def test_a_partition_that_the_answer_leaves_out_is_sent_again() -> None:
 
 def test_a_batch_that_the_broker_finds_too_large_is_halved() -> None:
     async def scenario() -> None:
-        def judge(row: Row, records: bytes) -> None:
+        def on_batch(row: Row, records: bytes) -> None:
             if len(values_in(records)) > 1:
                 row.error_code = ErrorCode.MESSAGE_TOO_LARGE
 
         async with a_sender() as given:
-            given.judge = judge
+            given.on_batch = on_batch
             for future in given.send(b"a", b"b", b"c"):
                 await future
         delivered = [request[0] for request in given.requests if len(request[0]) == 1]
@@ -262,7 +262,7 @@ def test_a_batch_that_the_broker_finds_too_large_is_halved() -> None:
 def test_a_single_record_that_is_too_large_fails() -> None:
     async def scenario() -> None:
         async with a_sender() as given:
-            given.judge = Refusing(ErrorCode.MESSAGE_TOO_LARGE, times=100)
+            given.on_batch = Refusing(ErrorCode.MESSAGE_TOO_LARGE, times=100)
             (future,) = given.send(b"a")
             with pytest.raises(BrokerError) as caught:
                 await future
@@ -283,7 +283,7 @@ def test_no_more_requests_are_on_their_way_than_configured(most: int) -> None:
             async def hold() -> None:
                 await answer.wait()
 
-            given.judge = lambda row, records: hold()
+            given.on_batch = lambda row, records: hold()
             futures = []
             for number in range(6):
                 futures += given.send(b"%d" % number, partition=number)
@@ -315,7 +315,7 @@ def test_without_acknowledgement_a_record_is_delivered_when_it_is_sent() -> None
     run(scenario())
 
 
-def test_what_nobody_leads_fails_at_its_deadline_and_says_why() -> None:
+def test_a_batch_without_a_leader_fails_at_its_deadline_with_the_reason() -> None:
     async def scenario() -> None:
         async with a_sender(delivery_timeout_ms=200, request_timeout_ms=100) as given:
             given.leader_id = -1
@@ -333,7 +333,7 @@ def test_what_nobody_leads_fails_at_its_deadline_and_says_why() -> None:
 def test_an_idempotent_sender_numbers_its_batches_and_repeats_the_number_with_the_batch() -> None:
     async def scenario() -> None:
         async with a_sender(enable_idempotence=True) as given:
-            given.judge = Refusing(ErrorCode.NOT_ENOUGH_REPLICAS)
+            given.on_batch = Refusing(ErrorCode.NOT_ENOUGH_REPLICAS)
             for future in given.send(b"a", b"b"):
                 await future
             for future in given.send(b"c"):
@@ -351,7 +351,7 @@ def test_an_idempotent_sender_numbers_its_batches_and_repeats_the_number_with_th
 def test_a_duplicate_was_delivered() -> None:
     async def scenario() -> None:
         async with a_sender(enable_idempotence=True) as given:
-            given.judge = Refusing(ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
+            given.on_batch = Refusing(ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
             for future in given.send(b"a"):
                 await future
         assert given.statistics.records_delivered == 1

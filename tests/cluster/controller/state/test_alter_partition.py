@@ -18,7 +18,7 @@ def a_change(*isr: int, leader=1, leader_epoch=3, partition_epoch=5, **fields) -
     return IsrChange(leader, leader_epoch, partition_epoch, dict.fromkeys(isr, -1), **fields)
 
 
-def test_growing_and_shrinking_are_granted_in_order_of_assignment():
+def test_growing_and_shrinking_are_accepted_in_order_of_assignment():
     context, partition = a_case()
 
     grown = decide_isr_change(context, partition, a_change(3, 2, 1))
@@ -27,7 +27,7 @@ def test_growing_and_shrinking_are_granted_in_order_of_assignment():
     assert shrunk == (ErrorCode.NONE, LeaderAndIsr(1, 3, (1,), EPOCH, partition_epoch=5), True)
 
 
-def test_a_wish_that_is_already_true_is_granted_even_from_an_older_state():
+def test_an_isr_that_is_already_in_force_is_accepted_even_with_an_older_partition_epoch():
     context, partition = a_case()
     decision = decide_isr_change(context, partition, a_change(2, 1, partition_epoch=4))
     assert decision == (ErrorCode.NONE, context.leadership[partition], False)
@@ -46,16 +46,16 @@ def test_a_wish_that_is_already_true_is_granted_even_from_an_older_state():
         (a_change(1, recovery_state=LeaderRecoveryState.RECOVERING), ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_wishes_that_are_stale_or_make_no_sense_are_refused(change, error):
+def test_stale_and_invalid_changes_are_refused(change, error):
     context, partition = a_case()
     decision = decide_isr_change(context, partition, change)
     assert (decision.error, decision.state) == (error, None)
 
 
-def test_a_dead_a_leaving_or_a_reborn_replica_does_not_join():
+def test_a_replica_of_a_dead_stopping_or_restarted_broker_does_not_join():
     context, partition = a_case()
-    reborn = a_change(1, 2, 3)._replace(isr={1: -1, 2: -1, 3: 99})
-    assert decide_isr_change(context, partition, reborn).error is ErrorCode.INELIGIBLE_REPLICA
+    restarted = a_change(1, 2, 3)._replace(isr={1: -1, 2: -1, 3: 99})
+    assert decide_isr_change(context, partition, restarted).error is ErrorCode.INELIGIBLE_REPLICA
     current = a_change(1, 2, 3)._replace(isr={1: -1, 2: -1, 3: 103})
     assert decide_isr_change(context, partition, current).error is ErrorCode.NONE
 

@@ -16,7 +16,7 @@ from odradek.cluster.controller.state.election import (
 EPOCH = 9
 
 
-def a_ballot(isr, live, *, leader=1, replicas=(1, 2, 3), **fields) -> ElectionInput:
+def an_election(isr, live, *, leader=1, replicas=(1, 2, 3), **fields) -> ElectionInput:
     state = LeaderAndIsr(leader, 4, tuple(isr), 8, partition_epoch=6)
     return ElectionInput(state, ReplicaAssignment(tuple(replicas)), frozenset(live), **fields)
 
@@ -27,54 +27,54 @@ def test_a_new_partition_is_led_by_its_first_live_replica_and_all_live_ones_are_
 
 
 def test_a_lost_leader_is_followed_by_the_first_live_replica_in_sync():
-    state = elect(Election.OFFLINE, a_ballot(isr=(3, 2, 1), live={2, 3}), EPOCH)
+    state = elect(Election.OFFLINE, an_election(isr=(3, 2, 1), live={2, 3}), EPOCH)
     assert state == LeaderAndIsr(2, 5, (3, 2), EPOCH, partition_epoch=6)
 
 
 def test_order_of_assignment_counts_not_order_of_the_isr():
-    state = elect(Election.OFFLINE, a_ballot(isr=(3, 2), live={2, 3}), EPOCH)
+    state = elect(Election.OFFLINE, an_election(isr=(3, 2), live={2, 3}), EPOCH)
     assert state is not None
     assert state.leader == 2
 
 
 def test_without_a_live_replica_in_sync_the_partition_stays_offline():
-    assert elect(Election.OFFLINE, a_ballot(isr=(1,), live={2, 3}), EPOCH) is None
+    assert elect(Election.OFFLINE, an_election(isr=(1,), live={2, 3}), EPOCH) is None
 
 
 @pytest.mark.parametrize(
     ("election", "allows_unclean"), [(Election.OFFLINE, True), (Election.UNCLEAN, False)]
 )
 def test_an_unclean_election_takes_the_first_live_replica_alone(election, allows_unclean):
-    ballot = a_ballot(isr=(1,), live={2, 3}, allows_unclean=allows_unclean)
-    state = elect(election, ballot, EPOCH)
+    partition = an_election(isr=(1,), live={2, 3}, allows_unclean=allows_unclean)
+    state = elect(election, partition, EPOCH)
     assert state == LeaderAndIsr(2, 5, (2,), EPOCH, LeaderRecoveryState.RECOVERING, 6)
 
 
 def test_an_unclean_election_is_clean_when_it_can_be():
-    state = elect(Election.UNCLEAN, a_ballot(isr=(3,), live={2, 3}), EPOCH)
+    state = elect(Election.UNCLEAN, an_election(isr=(3,), live={2, 3}), EPOCH)
     assert state == LeaderAndIsr(3, 5, (3,), EPOCH, LeaderRecoveryState.RECOVERED, 6)
 
 
 def test_the_preferred_replica_leads_only_if_it_lives_in_sync():
     held = {"leader": 2, "replicas": (1, 2, 3)}
-    state = elect(Election.PREFERRED, a_ballot(isr=(2, 1), live={1, 2}, **held), EPOCH)
+    state = elect(Election.PREFERRED, an_election(isr=(2, 1), live={1, 2}, **held), EPOCH)
     assert state == LeaderAndIsr(1, 5, (2, 1), EPOCH, partition_epoch=6)
-    assert elect(Election.PREFERRED, a_ballot(isr=(2, 3), live={1, 2, 3}, **held), EPOCH) is None
-    assert elect(Election.PREFERRED, a_ballot(isr=(1, 2), live={2}, **held), EPOCH) is None
+    assert elect(Election.PREFERRED, an_election(isr=(2, 3), live={1, 2, 3}, **held), EPOCH) is None
+    assert elect(Election.PREFERRED, an_election(isr=(1, 2), live={2}, **held), EPOCH) is None
 
 
 def test_a_move_elects_among_the_target_replicas():
-    ballot = a_ballot(isr=(1, 2, 3), live={1, 2, 3})
-    moving = ballot._replace(assignment=ReplicaAssignment((3, 1, 2), adding=(3,), removing=(1,)))
+    partition = an_election(isr=(1, 2, 3), live={1, 2, 3})
+    moving = partition._replace(assignment=ReplicaAssignment((3, 1, 2), adding=(3,), removing=(1,)))
     state = elect(Election.REASSIGNED, moving, EPOCH)
     assert state == LeaderAndIsr(3, 5, (1, 2, 3), EPOCH, partition_epoch=6)
 
 
 def test_a_broker_that_shuts_down_leaves_lead_and_isr():
-    ballot = a_ballot(isr=(1, 2, 3), live={1, 2, 3}, shutting_down=frozenset({1}))
-    state = elect(Election.CONTROLLED_SHUTDOWN, ballot, EPOCH)
+    partition = an_election(isr=(1, 2, 3), live={1, 2, 3}, shutting_down=frozenset({1}))
+    state = elect(Election.CONTROLLED_SHUTDOWN, partition, EPOCH)
     assert state == LeaderAndIsr(2, 5, (2, 3), EPOCH, partition_epoch=6)
-    alone = a_ballot(isr=(1,), live={1, 2}, shutting_down=frozenset({1}))
+    alone = an_election(isr=(1,), live={1, 2}, shutting_down=frozenset({1}))
     assert elect(Election.CONTROLLED_SHUTDOWN, alone, EPOCH) is None
 
 
@@ -92,9 +92,9 @@ def test_the_last_replica_in_sync_stays_there_when_it_goes_offline():
     election=st.sampled_from([Election.OFFLINE, Election.PREFERRED, Election.CONTROLLED_SHUTDOWN]),
 )
 def test_a_clean_election_never_leaves_the_isr_and_always_raises_the_epoch(isr, live, order, election):
-    ballot = a_ballot(isr, live, replicas=order)
+    partition = an_election(isr, live, replicas=order)
 
-    state = elect(election, ballot, EPOCH)
+    state = elect(election, partition, EPOCH)
 
     if state is None:
         assert election is Election.PREFERRED or not isr & live
@@ -102,4 +102,4 @@ def test_a_clean_election_never_leaves_the_isr_and_always_raises_the_epoch(isr, 
         assert state.leader in isr & live
         assert state.leader in state.isr
         assert set(state.isr) <= isr
-        assert state.leader_epoch == ballot.state.leader_epoch + 1
+        assert state.leader_epoch == partition.state.leader_epoch + 1

@@ -42,7 +42,7 @@ def test_a_new_partition_gets_a_node_and_an_online_one_an_election():
     assert plan.refused == {}
 
 
-def test_partitions_that_nobody_may_lead_are_refused_with_the_fitting_error():
+def test_partitions_without_an_eligible_leader_are_refused_with_the_error_for_the_reason():
     context = a_context(live=[1, 2])
     new = TopicPartition("t", 0)
     context.assign(new, ReplicaAssignment((9,)))
@@ -62,13 +62,13 @@ def test_partitions_that_nobody_may_lead_are_refused_with_the_fitting_error():
 
 def test_unclean_elections_are_allowed_by_topic():
     context = a_context(live=[1])
-    wild = put(context, "wild", 0, (3, 1), leader=3, isr=(3,))
-    tame = put(context, "tame", 0, (3, 1), leader=3, isr=(3,))
+    unclean = put(context, "unclean", 0, (3, 1), leader=3, isr=(3,))
+    clean = put(context, "clean", 0, (3, 1), leader=3, isr=(3,))
 
-    plan = plan_online(context, [wild, tame], Election.OFFLINE, lambda topic: topic == "wild")
+    plan = plan_online(context, [unclean, clean], Election.OFFLINE, lambda topic: topic == "unclean")
 
-    assert plan.changed[wild].leader == 1
-    assert plan.refused == {tame: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE}
+    assert plan.changed[unclean].leader == 1
+    assert plan.refused == {clean: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE}
 
 
 def test_a_replica_on_a_failed_disk_does_not_lead():

@@ -1,4 +1,4 @@
-"""Which replicas are in sync only by an earlier life of their broker."""
+"""Which replicas are in an ISR only from before their broker restarted."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def test_a_broker_that_registered_after_the_isr_was_written_has_restarted():
     assert found((1, 2), {1: 9, 2: 10, 3: 101}) == []
 
 
-def test_a_broker_that_is_not_registered_is_another_matter():
+def test_a_broker_that_is_not_registered_is_not_found():
     assert found((1, 2, 3), {2: 10, 3: 101}) == [3]
 
 
-def test_nobody_is_doubted_when_all_members_have_restarted():
+def test_no_replica_is_found_when_all_live_members_have_restarted():
     assert found((1, 2), {1: 101, 2: 102}) == []
     assert found((1,), {1: 101, 2: 5}) == []
     assert found((1, 2), {1: 101}) == []

@@ -20,16 +20,16 @@ SIGNIFICANT_DIGITS = 4
 MB = 1_000_000
 GB = 1_000_000_000
 
-Outcome = dict[str, Any]
+BenchResult = dict[str, Any]
 
 
-def save(path: Path, outcome: Outcome) -> None:
+def save(path: Path, outcome: BenchResult) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(_rounded(outcome), indent=1) + "\n")
 
 
-def load(path: Path) -> Outcome:
-    kept: Outcome = json.loads(path.read_text())
+def load(path: Path) -> BenchResult:
+    kept: BenchResult = json.loads(path.read_text())
     return kept
 
 
@@ -44,7 +44,7 @@ def _rounded(value: Any) -> Any:
     return value
 
 
-def circumstances(packages: Iterable[str]) -> Outcome:
+def circumstances(packages: Iterable[str]) -> BenchResult:
     """Where, when and with what something was measured."""
     java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr
     cpus = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]

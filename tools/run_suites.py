@@ -63,7 +63,7 @@ class LastWords:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SuiteResult:
     code: int
     seconds: float
     last_words: str
@@ -73,7 +73,7 @@ class Outcome:
         return {0: "ok", TIMED_OUT: "over budget"}.get(self.code, f"failed ({self.code})")
 
 
-def run(suite: Suite) -> Outcome:
+def run(suite: Suite) -> SuiteResult:
     """Run one suite in a process group of its own, so that a time-out takes its children with it."""
     started = time.monotonic()
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
@@ -96,10 +96,10 @@ def run(suite: Suite) -> Outcome:
     except KeyboardInterrupt:
         os.killpg(process.pid, signal.SIGKILL)
         raise
-    return Outcome(code, time.monotonic() - started, last_words.text())
+    return SuiteResult(code, time.monotonic() - started, last_words.text())
 
 
-def table_of(outcomes: dict[Suite, Outcome]) -> Table:
+def table_of(outcomes: dict[Suite, SuiteResult]) -> Table:
     table = Table(title="suites", title_justify="left")
     for column in ("suite", "result", "seconds", "budget"):
         table.add_column(column, justify="right" if column in ("seconds", "budget") else "left")

@@ -27,7 +27,7 @@ from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import ApiVersionsRequest
 from processes import allow_many_files
 from progress import ProgressLine
-from results import MB, Outcome, markdown_table, verdict
+from results import MB, BenchResult, markdown_table, verdict
 from wire import ask_on
 
 TITLE = "connections"
@@ -41,11 +41,11 @@ HOLDS_RATIO = 1.25
 """A round trip holds when its median grows by no more than that."""
 
 
-def measure(setup: RunSetup, brokers: tuple[Broker, ...]) -> Outcome:
+def measure(setup: RunSetup, brokers: tuple[Broker, ...]) -> BenchResult:
     wanted = QUICK_CONNECTIONS if setup.is_quick else CONNECTIONS
     count = min(wanted, allow_many_files() - FILES_TO_SPARE)
     sends = QUICK_SENDS if setup.is_quick else SENDS
-    rounds: dict[str, list[Outcome]] = {broker.name: [] for broker in brokers}
+    rounds: dict[str, list[BenchResult]] = {broker.name: [] for broker in brokers}
     with ProgressLine(TITLE, len(brokers) * setup.rounds) as progress:
         for number in range(setup.rounds):
             for broker in alternate(brokers, number):
@@ -55,7 +55,7 @@ def measure(setup: RunSetup, brokers: tuple[Broker, ...]) -> Outcome:
     return {"connections": count, **rounds}
 
 
-def _measure(broker: Broker, count: int, sends: int, progress: ProgressLine) -> Outcome:
+def _measure(broker: Broker, count: int, sends: int, progress: ProgressLine) -> BenchResult:
     broker.create_topic(LATENCY_TOPIC)
     client = RoundTrips(broker)
     progress.begin(f"{broker.name}: round trips without the connections")
@@ -87,20 +87,20 @@ def _idle_connection(port: int, number: int) -> socket.socket:
     return connection
 
 
-def _milliseconds(rounds: list[Outcome], when: str, percent: str) -> Figures:
+def _milliseconds(rounds: list[BenchResult], when: str, percent: str) -> Figures:
     return Figures(tuple(one[f"milliseconds_{when}"][percent] for one in rounds))
 
 
-def _ratio(rounds: list[Outcome], percent: str) -> Figures:
+def _ratio(rounds: list[BenchResult], percent: str) -> Figures:
     return _milliseconds(rounds, "beside", percent).over(_milliseconds(rounds, "without", percent))
 
 
-def _added_mb(rounds: list[Outcome]) -> float:
+def _added_mb(rounds: list[BenchResult]) -> float:
     """Of the round that added most: later ones find memory that the first has left."""
     return max(one["added_mb"] for one in rounds)
 
 
-def markdown(outcome: Outcome) -> str:
+def markdown(outcome: BenchResult) -> str:
     rows = []
     for who in ("odradek", "Kafka"):
         cells = []
@@ -129,7 +129,7 @@ def markdown(outcome: Outcome) -> str:
     )
 
 
-def plot(outcome: Outcome, plots: Path) -> None:
+def plot(outcome: BenchResult, plots: Path) -> None:
     grouped_bars(
         plots / "broker-connections.png",
         f"what {outcome['connections']:,} idle connections add to the broker's memory",

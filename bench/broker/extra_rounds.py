@@ -18,7 +18,7 @@ from broker.load import Shape
 from broker.run_setup import RESULT_FILE, Part, RunSetup, main
 from broker.throughput import CPU_GOAL, DIRECTIONS, QUICK_SHAPES, SHAPES, Line
 from brokers import Broker
-from results import RESULTS, Outcome, load
+from results import RESULTS, BenchResult, load
 
 
 def is_close(line: Line) -> bool:
@@ -26,7 +26,7 @@ def is_close(line: Line) -> bool:
     return abs(line.cpu_ratio.median - CPU_GOAL) <= line.cpu_ratio.spread
 
 
-def close_shapes(outcome: Outcome) -> list[Shape]:
+def close_shapes(outcome: BenchResult) -> list[Shape]:
     """The shapes that are close in either direction."""
     close = {
         row["row"]
@@ -36,19 +36,19 @@ def close_shapes(outcome: Outcome) -> list[Shape]:
     return [shape for shape in SHAPES if shape.name in close]
 
 
-def together(row: Outcome, more: Outcome) -> Outcome:
+def together(row: BenchResult, more: BenchResult) -> BenchResult:
     """All rounds of a row."""
     return row | {direction: _joined(row[direction], more[direction]) for direction in DIRECTIONS}
 
 
-def _joined(first: Outcome, second: Outcome) -> Outcome:
+def _joined(first: BenchResult, second: BenchResult) -> BenchResult:
     return {
         who: {what: values + second[who][what] for what, values in measured.items()}
         for who, measured in first.items()
     }
 
 
-def measure(setup: RunSetup, brokers: tuple[Broker, ...]) -> Outcome:
+def measure(setup: RunSetup, brokers: tuple[Broker, ...]) -> BenchResult:
     known = load(RESULTS / RESULT_FILE)[throughput.TITLE]
     shapes = QUICK_SHAPES if setup.is_quick else close_shapes(known)
     more = {row["row"]: row for row in throughput.measure_shapes(setup, brokers, shapes)}

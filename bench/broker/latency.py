@@ -37,7 +37,7 @@ from charts import curves
 from harness import Figures, alternate
 from progress import ProgressLine
 from quiet_host import PAUSE_MS, can_keep_awake, pauses_ms, processors_awake, stolen_ticks
-from results import Outcome, markdown_table, verdict
+from results import BenchResult, markdown_table, verdict
 
 TITLE = "latency"
 TOPIC = "latency"
@@ -180,12 +180,12 @@ class Contest:
             one.delete_topic(TOPIC)
 
 
-def measure(setup: RunSetup, brokers: tuple[Broker, ...]) -> Outcome:
+def measure(setup: RunSetup, brokers: tuple[Broker, ...]) -> BenchResult:
     with running(BareLoop, directory=setup.directory / "bare loop") as bare_loops:
         return _measure(setup, (*brokers, *bare_loops))
 
 
-def _measure(setup: RunSetup, candidates: tuple[Broker, ...]) -> Outcome:
+def _measure(setup: RunSetup, candidates: tuple[Broker, ...]) -> BenchResult:
     sends = QUICK_SENDS_PER_BLOCK if setup.is_quick else SENDS_PER_BLOCK
     warm_up_requests = QUICK_WARM_UP_REQUESTS if setup.is_quick else WARM_UP_REQUESTS
     turns = TURNS_PER_ROUND * setup.rounds
@@ -222,14 +222,14 @@ def _processor_states() -> tuple[str, ...]:
     return tuple(PROCESSOR_STATES) if can_keep_awake() else (AS_IT_IS,)
 
 
-def _by_candidate(turns: list[dict[str, dict[str, float]]], candidates: tuple[Broker, ...]) -> Outcome:
+def _by_candidate(turns: list[dict[str, dict[str, float]]], candidates: tuple[Broker, ...]) -> BenchResult:
     return {
         one.name: {str(percent): [turn[one.name][str(percent)] for turn in turns] for percent in PERCENTILES}
         for one in candidates
     }
 
 
-def markdown(outcome: Outcome) -> str:
+def markdown(outcome: BenchResult) -> str:
     pauses = outcome["pauses"]
     return "\n".join(
         [
@@ -252,14 +252,14 @@ def markdown(outcome: Outcome) -> str:
 ByPercentile = dict[str, dict[float, Figures]]
 
 
-def _times(milliseconds: Outcome) -> ByPercentile:
+def _times(milliseconds: BenchResult) -> ByPercentile:
     return {
         who: {percent: Figures(tuple(measured[str(percent)])) for percent in PERCENTILES}
         for who, measured in milliseconds.items()
     }
 
 
-def _ratios(milliseconds: Outcome) -> ByPercentile:
+def _ratios(milliseconds: BenchResult) -> ByPercentile:
     times = _times(milliseconds)
     return {
         who: {percent: times[who][percent].over(times["Kafka"][percent]) for percent in PERCENTILES}
@@ -268,7 +268,7 @@ def _ratios(milliseconds: Outcome) -> ByPercentile:
     }
 
 
-def _table(state: str, milliseconds: Outcome) -> str:
+def _table(state: str, milliseconds: BenchResult) -> str:
     rows = [
         [who, *(_cell(times[percent], 3) for percent in PERCENTILES)]
         for who, times in _times(milliseconds).items()
@@ -280,7 +280,7 @@ def _table(state: str, milliseconds: Outcome) -> str:
     return markdown_table([state, *(f"p{percent}" for percent in PERCENTILES)], rows) + "\n"
 
 
-def _verdicts(state: str, milliseconds: Outcome) -> tuple[str, str]:
+def _verdicts(state: str, milliseconds: BenchResult) -> tuple[str, str]:
     ratios = _ratios(milliseconds)
     ours, bare_loop = ratios["odradek"], ratios[BareLoop.name]
     at_tail = f"{_cell(ours[99.9], 2)}; the bare loop {_cell(bare_loop[99.9], 2)}"
@@ -294,7 +294,7 @@ def _cell(figures: Figures, digits: int) -> str:
     return f"{figures.median:.{digits}f} ± {figures.spread:.{digits}f}"
 
 
-def plot(outcome: Outcome, plots: Path) -> None:
+def plot(outcome: BenchResult, plots: Path) -> None:
     places = range(len(PERCENTILES))
     for state, milliseconds in outcome["processor states"].items():
         curves(

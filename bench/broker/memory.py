@@ -21,7 +21,7 @@ from broker.run_setup import Part, RunSetup, main
 from brokers import Broker, Kafka, Odradek, running
 from charts import curves
 from progress import ProgressLine
-from results import MB, Outcome, markdown_table, verdict
+from results import MB, BenchResult, markdown_table, verdict
 
 TITLE = "memory"
 TOPIC = "memory"
@@ -35,7 +35,7 @@ FLAT_MB = 10
 KEPT_SAMPLES = 60
 
 
-def measure(setup: RunSetup, brokers: tuple[Broker, ...]) -> Outcome:
+def measure(setup: RunSetup, brokers: tuple[Broker, ...]) -> BenchResult:
     """Brokers of its own, since used ones differ."""
     idle_seconds = QUICK_IDLE_SECONDS if setup.is_quick else IDLE_SECONDS
     load_seconds = QUICK_LOAD_SECONDS if setup.is_quick else LOAD_SECONDS
@@ -83,7 +83,7 @@ def growth(samples: list[float]) -> float:
     return statistics.median(samples[-quarter:]) - statistics.median(samples[quarter : 2 * quarter])
 
 
-def markdown(outcome: Outcome) -> str:
+def markdown(outcome: BenchResult) -> str:
     idle, loaded = outcome["idle_mb"], outcome["load_mb"]
     rows = [
         [who, f"{idle[who]:.0f}", f"{max(loaded[who]):.0f}", f"{growth(loaded[who]):+.1f}"] for who in idle
@@ -103,7 +103,7 @@ def markdown(outcome: Outcome) -> str:
     )
 
 
-def plot(outcome: Outcome, plots: Path) -> None:
+def plot(outcome: BenchResult, plots: Path) -> None:
     series = {
         who: ([number * 100 / len(samples) for number in range(len(samples))], samples)
         for who, samples in outcome["load_mb"].items()

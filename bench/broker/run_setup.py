@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from brokers import Broker, Kafka, Odradek, running
 from processes import allow_many_files
 from reserved_memory import reserved_memory
-from results import CACHE, PLOTS, RESULTS, Outcome, circumstances, load, save
+from results import CACHE, PLOTS, RESULTS, BenchResult, circumstances, load, save
 
 RESULT_FILE = "broker.json"
 
@@ -34,9 +34,9 @@ class Part:
     """One comparison: functions that measure, print and plot it. Some need brokers of their own."""
 
     title: str
-    measure: Callable[[RunSetup, tuple[Broker, ...]], Outcome]
-    markdown: Callable[[Outcome], str]
-    plot: Callable[[Outcome, Path], None]
+    measure: Callable[[RunSetup, tuple[Broker, ...]], BenchResult]
+    markdown: Callable[[BenchResult], str]
+    plot: Callable[[BenchResult, Path], None]
     shares_brokers: bool = True
 
 
@@ -62,7 +62,7 @@ def main(*parts: Part) -> None:
             report(part, outcome, plots)
 
 
-def _measured(parts: tuple[Part, ...], setup: RunSetup) -> Iterator[tuple[Part, Outcome]]:
+def _measured(parts: tuple[Part, ...], setup: RunSetup) -> Iterator[tuple[Part, BenchResult]]:
     """The parts that share brokers first, then, when those are gone, the others."""
     sharing = [part for part in parts if part.shares_brokers]
     if sharing:
@@ -74,14 +74,14 @@ def _measured(parts: tuple[Part, ...], setup: RunSetup) -> Iterator[tuple[Part, 
             yield part, part.measure(setup, ())
 
 
-def keep(path: Path, title: str, outcome: Outcome) -> None:
+def keep(path: Path, title: str, outcome: BenchResult) -> None:
     """Replace one part of the results; the others stay as they were measured."""
     kept = load(path) if path.exists() else {}
     measured_with = circumstances(("confluent-kafka", "uvloop"))
     save(path, kept | {title: outcome | {"circumstances": measured_with}})
 
 
-def report(part: Part, outcome: Outcome, plots: Path) -> None:
+def report(part: Part, outcome: BenchResult, plots: Path) -> None:
     print(f"\n## {part.title}\n\n{part.markdown(outcome)}", flush=True)
     part.plot(outcome, plots)
 

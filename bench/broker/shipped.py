@@ -23,7 +23,7 @@ from odradek.records.batch import HEADER_SIZE, renew_crc
 from odradek.records.builder import build_batch_from_columns
 from odradek.records.compression import Codec, compress, decompress
 from odradek.records.kernels import record_check as kernels
-from results import Outcome, markdown_table, verdict
+from results import BenchResult, markdown_table, verdict
 from wire import ask
 
 TITLE = "shipped build"
@@ -74,7 +74,7 @@ def answer_to(broker: Broker, batch: bytes) -> str:
             return code.name
 
 
-def measure(setup: RunSetup, brokers: tuple[Broker, ...]) -> Outcome:
+def measure(setup: RunSetup, brokers: tuple[Broker, ...]) -> BenchResult:
     answers = {}
     for broker in brokers:
         broker.create_topic(TOPIC)
@@ -86,12 +86,12 @@ def measure(setup: RunSetup, brokers: tuple[Broker, ...]) -> Outcome:
     return {"answers": answers, "is_compiled": not str(kernels.__file__).endswith(".py")}
 
 
-def is_shipped(outcome: Outcome) -> bool:
+def is_shipped(outcome: BenchResult) -> bool:
     ours = outcome["answers"]["odradek"]
     return bool(ours["sound"] == "NONE" and ours["bad"] != "NONE" and outcome["is_compiled"])
 
 
-def markdown(outcome: Outcome) -> str:
+def markdown(outcome: BenchResult) -> str:
     rows = [[who, answers["sound"], answers["bad"]] for who, answers in outcome["answers"].items()]
     return "\n".join(
         [
@@ -106,7 +106,7 @@ def markdown(outcome: Outcome) -> str:
     )
 
 
-def plot(outcome: Outcome, plots: Path) -> None:
+def plot(outcome: BenchResult, plots: Path) -> None:
     """Nothing to draw."""
 
 

@@ -21,7 +21,7 @@ from charts import Goal, grouped_bars
 from harness import Figures, alternate
 from processes import wait_until
 from progress import ProgressLine
-from results import Outcome, markdown_table, verdict
+from results import BenchResult, markdown_table, verdict
 
 TITLE = "startup"
 POLL_SECONDS = 0.002
@@ -37,7 +37,7 @@ def seconds_until_ready(broker: Broker) -> float:
     return time.perf_counter() - started
 
 
-def measure(setup: RunSetup, brokers: tuple[Broker, ...]) -> Outcome:
+def measure(setup: RunSetup, brokers: tuple[Broker, ...]) -> BenchResult:
     """Brokers of its own, started again and again."""
     candidates: tuple[Broker, ...] = (
         Odradek(setup.directory / "startup-odradek"),
@@ -67,7 +67,7 @@ def _first_start(broker: Broker) -> float:
     return seconds
 
 
-def markdown(outcome: Outcome) -> str:
+def markdown(outcome: BenchResult) -> str:
     seconds = {who: Figures(tuple(values)) for who, values in outcome["seconds"].items()}
     ours, theirs = seconds["odradek"].median, seconds["Kafka"].median
     rows = [[who, f"{one.median:.3f}", f"{one.spread:.3f}"] for who, one in seconds.items()]
@@ -82,7 +82,7 @@ def markdown(outcome: Outcome) -> str:
     )
 
 
-def plot(outcome: Outcome, plots: Path) -> None:
+def plot(outcome: BenchResult, plots: Path) -> None:
     medians = {who: Figures(tuple(values)).median for who, values in outcome["seconds"].items()}
     grouped_bars(
         plots / "broker-startup.png",

@@ -27,7 +27,7 @@ from charts import Goal, Ratios, ratio_panels
 from harness import Figures, alternate
 from locked_pages import locked_in_memory
 from progress import ProgressLine
-from results import GB, MB, Outcome, geometric_mean, markdown_table, verdict
+from results import GB, MB, BenchResult, geometric_mean, markdown_table, verdict
 
 TITLE = "throughput"
 BARE_LOOP = BareLoop.name
@@ -72,9 +72,9 @@ class Rows:
                 broker.delete_topic(topic)
                 self.progress.done()
 
-    def measure(self, shape: Shape) -> Outcome:
-        produced: Outcome = {name: {"rate": [], "cpu": []} for name in (*self.names, BARE_LOOP)}
-        consumed: Outcome = {name: {"rate": [], "cpu": []} for name in self.names}
+    def measure(self, shape: Shape) -> BenchResult:
+        produced: BenchResult = {name: {"rate": [], "cpu": []} for name in (*self.names, BARE_LOOP)}
+        consumed: BenchResult = {name: {"rate": [], "cpu": []} for name in self.names}
         topics: dict[str, str] = {}
         self.setup.renew_memory()
         for number in range(self.setup.rounds):
@@ -139,17 +139,17 @@ class Rows:
         return records_per_second * shape.record_bytes / MB, used / (sent_bytes / GB)
 
 
-def _note(kept: Outcome, figures: tuple[float, float]) -> None:
+def _note(kept: BenchResult, figures: tuple[float, float]) -> None:
     kept["rate"].append(figures[0])
     kept["cpu"].append(figures[1])
 
 
-def measure(setup: RunSetup, brokers: tuple[Broker, ...]) -> Outcome:
+def measure(setup: RunSetup, brokers: tuple[Broker, ...]) -> BenchResult:
     shapes = QUICK_SHAPES if setup.is_quick else SHAPES
     return {"rows": measure_shapes(setup, brokers, shapes), "rounds": setup.rounds}
 
 
-def measure_shapes(setup: RunSetup, brokers: tuple[Broker, ...], shapes: list[Shape]) -> list[Outcome]:
+def measure_shapes(setup: RunSetup, brokers: tuple[Broker, ...], shapes: list[Shape]) -> list[BenchResult]:
     """A row for each shape, on brokers that are warmed first."""
     warm_ups = 1 if setup.is_quick else len(WARM_UP_SHAPES)
     runs_per_round = len(brokers) * (1 + READS_PER_ROUND) + 1
@@ -166,7 +166,7 @@ def measure_shapes(setup: RunSetup, brokers: tuple[Broker, ...], shapes: list[Sh
 class Line:
     """One direction of one row: medians, and ratios of ours to Kafka's and to the bare loop."""
 
-    def __init__(self, row: Outcome, direction: str) -> None:
+    def __init__(self, row: BenchResult, direction: str) -> None:
         self.name = row["row"]
         self._measured = row[direction]
         self.ratio = self.figures("odradek", "rate").over(self.figures("Kafka", "rate"))
@@ -191,7 +191,7 @@ class Line:
 COLUMNS = ["records, batches", "odradek MB/s", "Kafka MB/s", "ratio", "odradek s/GB", "Kafka s/GB", "ratio"]
 
 
-def markdown(outcome: Outcome) -> str:
+def markdown(outcome: BenchResult) -> str:
     produced = [Line(row, "produce") for row in outcome["rows"]]
     consumed = [Line(row, "consume") for row in outcome["rows"]]
     rates, cpus, floors, reads, read_cpus = (
@@ -217,7 +217,7 @@ def markdown(outcome: Outcome) -> str:
     )
 
 
-def _rounds_text(outcome: Outcome) -> str:
+def _rounds_text(outcome: BenchResult) -> str:
     """How many rounds the rows have, and which of them have more than the rest."""
     names: dict[int, list[str]] = {}
     for row in outcome["rows"]:
@@ -252,7 +252,7 @@ def _verdicts(produced: list[Line], consumed: list[Line]) -> list[str]:
     return [*lines, verdict(goal, worst <= FLOOR_GOAL, f"worst {worst:.2f}")]
 
 
-def plot(outcome: Outcome, plots: Path) -> None:
+def plot(outcome: BenchResult, plots: Path) -> None:
     names = [row["row"] for row in outcome["rows"]]
     for direction in DIRECTIONS:
         lines = [Line(row, direction) for row in outcome["rows"]]

@@ -16,7 +16,7 @@ from clients.task import DEFAULT_BATCH_BYTES, LARGE_BATCH_BYTES, MOST_SECONDS, M
 from harness import alternate
 from processes import resident_bytes
 from progress import ProgressLine
-from results import MB, Outcome
+from results import MB, BenchResult
 
 OURS, CONFLUENT = "odradek", "confluent-kafka"
 MODULES = {OURS: "ours", CONFLUENT: "confluent", "aiokafka": "aio", "kafka-python": "kafka_python"}
@@ -65,9 +65,9 @@ class Round:
         run_task(CONFLUENT, Task("produce", self.broker.bootstrap, topic, records, record_bytes))
         return topic
 
-    def writing(self, kind: str, rows: int = 0, batch_bytes: int = LARGE_BATCH_BYTES) -> Outcome:
+    def writing(self, kind: str, rows: int = 0, batch_bytes: int = LARGE_BATCH_BYTES) -> BenchResult:
         """Every library writes, each time to a topic of its own."""
-        outcome: Outcome = {who: {"rate": [], "cpu": []} for who in MODULES}
+        outcome: BenchResult = {who: {"rate": [], "cpu": []} for who in MODULES}
         for number in range(self.rounds):
             for who in alternate(list(MODULES), number):
                 self.progress.begin(f"{self.broker.name}: {kind} by {who}")
@@ -78,9 +78,9 @@ class Round:
                 self.progress.done()
         return outcome
 
-    def reading(self, kind: str, topic: str, rows: int = 0) -> Outcome:
+    def reading(self, kind: str, topic: str, rows: int = 0) -> BenchResult:
         """Every library reads the same topic."""
-        outcome: Outcome = {who: {"rate": [], "cpu": []} for who in MODULES}
+        outcome: BenchResult = {who: {"rate": [], "cpu": []} for who in MODULES}
         for number in range(self.rounds):
             for who in alternate(list(MODULES), number):
                 self.progress.begin(f"{self.broker.name}: {kind} by {who}")
@@ -92,7 +92,7 @@ class Round:
         records = self.records // SLOWER.get(kind, {}).get(who, 1)
         return Task(kind, self.broker.bootstrap, topic, records, rows=rows)
 
-    def single_sends(self, kind: str) -> Outcome:
+    def single_sends(self, kind: str) -> BenchResult:
         """Milliseconds at the percentiles, over all rounds together."""
         times: dict[str, list[float]] = {who: [] for who in MODULES}
         for number in range(self.rounds):
@@ -106,11 +106,11 @@ class Round:
                 self.progress.done()
         return {who: _percentiles(measured) for who, measured in times.items()}
 
-    def memory(self) -> Outcome:
+    def memory(self) -> BenchResult:
         """Resident megabytes of our consumer and of confluent-kafka's, reading one topic over and over."""
         records = self.long_read_bytes // LONG_RECORD_BYTES
         topic = self.filled_topic(records // TIMES_READ, LONG_RECORD_BYTES)
-        outcome: Outcome = {"bytes": self.long_read_bytes, "resident_mb": {}}
+        outcome: BenchResult = {"bytes": self.long_read_bytes, "resident_mb": {}}
         for who in (OURS, CONFLUENT):
             self.progress.begin(f"{self.broker.name}: long read by {who}")
             task = Task("consume_long", self.broker.bootstrap, topic, records, LONG_RECORD_BYTES)
@@ -145,7 +145,7 @@ def _command(who: str, task: Task) -> list[str]:
     return [sys.executable, str(WORKER), MODULES[who], json.dumps(asdict(task))]
 
 
-def _note(kept: Outcome, measured: Measurement) -> None:
+def _note(kept: BenchResult, measured: Measurement) -> None:
     """Million records a second, and CPU seconds for a million."""
     kept["rate"].append(measured.records / measured.seconds / 1e6)
     kept["cpu"].append(measured.cpu_seconds / measured.records * 1e6)
@@ -161,13 +161,13 @@ def steps(rounds: int, with_memory: bool) -> int:
     return kinds * rounds * len(MODULES) + (2 if with_memory else 0)
 
 
-def measure(broker: Broker, rounds: int, *, is_quick: bool, with_memory: bool) -> Outcome:
+def measure(broker: Broker, rounds: int, *, is_quick: bool, with_memory: bool) -> BenchResult:
     """Everything on one broker."""
     with ProgressLine("clients", steps(rounds, with_memory)) as progress:
         one = Round(broker, rounds, progress, is_quick=is_quick)
         progress.begin(f"{broker.name}: filling a topic")
         topic = one.filled_topic(one.records, 100)
-        outcome: Outcome = {
+        outcome: BenchResult = {
             "produce": one.writing("produce"),
             "produce, default batches": one.writing("produce", batch_bytes=DEFAULT_BATCH_BYTES),
             "consume": one.reading("consume", topic),

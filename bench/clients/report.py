@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from charts import curves, grouped_bars
 from clients.measuring import CONFLUENT, MODULES, OURS, PERCENTILES, TABLE_ROWS
 from harness import Figures
-from results import Outcome, markdown_table, verdict
+from results import BenchResult, markdown_table, verdict
 
 PRODUCE_GOAL, CONSUME_GOAL, TABLE_GOAL = 2.0, 1.5, 5.0
 FLAT_MB = 20
@@ -28,30 +28,30 @@ def streams() -> dict[str, float]:
     return goals
 
 
-def median(outcome: Outcome, who: str, what: str) -> float:
+def median(outcome: BenchResult, who: str, what: str) -> float:
     return Figures(tuple(outcome[who][what])).median
 
 
-def over_the_best(outcome: Outcome, theirs: Outcome | None = None) -> Figures:
+def over_the_best(outcome: BenchResult, theirs: BenchResult | None = None) -> Figures:
     """Ours by the best of the others, who is picked by medians; `theirs` if those do another task."""
     theirs = outcome if theirs is None else theirs
     best = max((who for who in MODULES if who != OURS), key=lambda who: median(theirs, who, "rate"))
     return Figures(tuple(outcome[OURS]["rate"])).over(Figures(tuple(theirs[best]["rate"])))
 
 
-def over_single_records(outcome: Outcome, name: str) -> Figures:
+def over_single_records(outcome: BenchResult, name: str) -> Figures:
     """Ours by the best of the others record by record: nobody who wants tables would ask for more of them."""
     return over_the_best(outcome[name], outcome[name.partition(" tables")[0]])
 
 
-def markdown(on: str, outcome: Outcome) -> str:
+def markdown(on: str, outcome: BenchResult) -> str:
     lines = [f"\n### On {on}\n", _stream_table(outcome), "", _cpu_table(outcome), "", _single_table(outcome)]
     if "memory" in outcome:
         lines += ["", _memory_table(outcome["memory"])]
     return "\n".join([*lines, "", *_verdicts(outcome)])
 
 
-def _stream_table(outcome: Outcome) -> str:
+def _stream_table(outcome: BenchResult) -> str:
     rows = []
     for name in streams():
         ratio, single = over_the_best(outcome[name]), over_single_records(outcome, name)
@@ -62,12 +62,12 @@ def _stream_table(outcome: Outcome) -> str:
     return markdown_table(columns, rows)
 
 
-def _cpu_table(outcome: Outcome) -> str:
+def _cpu_table(outcome: BenchResult) -> str:
     rows = [[name, *(f"{median(outcome[name], who, 'cpu'):.2f}" for who in MODULES)] for name in streams()]
     return markdown_table(["client CPU s per million records", *MODULES], rows)
 
 
-def _single_table(outcome: Outcome) -> str:
+def _single_table(outcome: BenchResult) -> str:
     rows = [
         [f"{name}, p{percent}", *(f"{outcome[name][who][str(percent)]:.3f}" for who in MODULES)]
         for name in ("round trip", "end to end")
@@ -82,7 +82,7 @@ def growth(samples: list[float]) -> float:
     return statistics.median(samples[-quarter:]) - statistics.median(samples[quarter : 2 * quarter])
 
 
-def _memory_table(memory: Outcome) -> str:
+def _memory_table(memory: BenchResult) -> str:
     rows = [
         [who, f"{max(samples):.0f}", f"{growth(samples):+.1f}"]
         for who, samples in memory["resident_mb"].items()
@@ -90,7 +90,7 @@ def _memory_table(memory: Outcome) -> str:
     return markdown_table([f"reading {memory['bytes'] / 1e9:g} GB", "most MB", "growth MB"], rows)
 
 
-def _verdicts(outcome: Outcome) -> list[str]:
+def _verdicts(outcome: BenchResult) -> list[str]:
     lines = []
     for name, goal in streams().items():
         ratio = over_single_records(outcome, name).median
@@ -111,7 +111,7 @@ def _verdicts(outcome: Outcome) -> list[str]:
     return lines
 
 
-def plot(on: str, outcome: Outcome, plots: Path) -> None:
+def plot(on: str, outcome: BenchResult, plots: Path) -> None:
     names = list(streams())
     for what, label in (("rate", "million records/s"), ("cpu", "client CPU s per million records")):
         grouped_bars(

@@ -1,6 +1,6 @@
 """Compaction, ours beside Apache Kafka's: the same segments, one thread each, alternating.
 
-We write a log once for each kind of data. Kafka gets a copy of it in the place of an empty partition, and
+We write a log once for each shape of data. Kafka gets a copy of it in the place of an empty partition, and
 cleans it after a change of the topic's settings; its own log lines say how long that took. The first
 rounds, in which the JVM warms up, do not count. Both find the bytes in the page cache, and both sync what
 they write.
@@ -49,7 +49,7 @@ CLEANED = re.compile(
 )
 
 
-class Kind(NamedTuple):
+class LogShape(NamedTuple):
     """What a log is made of."""
 
     records_per_batch: int
@@ -58,12 +58,12 @@ class Kind(NamedTuple):
     codec: Codec = Codec.NONE
 
 
-KINDS = {
-    "100 B records, 16 KiB batches, half of them superseded": Kind(160, 70, 0.8),
-    "100 B records, 16 KiB batches, few keys": Kind(160, 70, 0.001),
-    "1 KB records, 16 KiB batches, half of them superseded": Kind(16, 1000, 0.8),
-    "100 B records, one in a batch": Kind(1, 70, 0.5),
-    "100 B records, 16 KiB batches, lz4": Kind(160, 70, 0.8, Codec.LZ4),
+LOG_SHAPES = {
+    "100 B records, 16 KiB batches, half of them superseded": LogShape(160, 70, 0.8),
+    "100 B records, 16 KiB batches, few keys": LogShape(160, 70, 0.001),
+    "1 KB records, 16 KiB batches, half of them superseded": LogShape(16, 1000, 0.8),
+    "100 B records, one in a batch": LogShape(1, 70, 0.5),
+    "100 B records, 16 KiB batches, lz4": LogShape(160, 70, 0.8, Codec.LZ4),
 }
 
 
@@ -77,20 +77,20 @@ def open_log(path: Path, checkpoints: Checkpoints) -> PartitionLog:
     return load_log(partition, str(path), CONFIG, handles, now_ms=now_ms(), checkpoints=checkpoints)
 
 
-def write_log(path: Path, kind: Kind, megabytes: int) -> Checkpoints:
+def write_log(path: Path, shape: LogShape, megabytes: int) -> Checkpoints:
     """Fill a directory with closed segments; what a broker would know of it."""
     path.mkdir(parents=True)
     log = open_log(path, Checkpoints())
     rng = random.Random(1)
-    count = megabytes * 2**20 // (kind.value_bytes + 30)
-    keys = max(1, int(count * kind.keys_per_record))
-    size = kind.records_per_batch
+    count = megabytes * 2**20 // (shape.value_bytes + 30)
+    keys = max(1, int(count * shape.keys_per_record))
+    size = shape.records_per_batch
     while log.size_in_bytes < megabytes * 2**20:
         batch = build_batch_from_columns(
             [b"key-%012d" % rng.randrange(keys) for _ in range(size)],
-            [rng.randbytes(kind.value_bytes // 2).hex().encode() for _ in range(size)],
+            [rng.randbytes(shape.value_bytes // 2).hex().encode() for _ in range(size)],
             [now_ms()] * size,
-            codec=kind.codec,
+            codec=shape.codec,
         )
         log.append_as_leader(batch, 0, now_ms=now_ms())
     log.roll(now_ms())
@@ -207,9 +207,9 @@ def our_seconds(source: Path, scratch: Path, checkpoints: Checkpoints) -> tuple[
 
 
 def compare(
-    kind: Kind, megabytes: int, rounds: int, port: int, scratch: Path, table: Table, name: str
+    shape: LogShape, megabytes: int, rounds: int, port: int, scratch: Path, table: Table, name: str
 ) -> None:
-    checkpoints = write_log(scratch / "source", kind, megabytes)
+    checkpoints = write_log(scratch / "source", shape, megabytes)
     size = sum(path.stat().st_size for path in (scratch / "source").glob("*.log"))
     kafka = Kafka(scratch / "kafka", rounds + WARM_UP_ROUNDS, port)
     kafka.put(scratch / "source")
@@ -241,18 +241,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", default="", help="part of the name of a kind of data")
+    parser.add_argument("--only", default="", help="part of the name of a shape of data")
     parser.add_argument("--port", type=int, default=19396)
     arguments = parser.parse_args()
     refuse_a_used_port(arguments.port)
     table = Table(title="Compaction, one thread", title_justify="left")
     for column in ("data", "who", "median", "rounds, s", "log", "faster than Kafka"):
         table.add_column(column, justify="left" if column in ("data", "who") else "right")
-    for name, kind in KINDS.items():
+    for name, shape in LOG_SHAPES.items():
         if arguments.only in name:
             with tempfile.TemporaryDirectory() as scratch:
                 compare(
-                    kind,
+                    shape,
                     arguments.megabytes,
                     arguments.rounds,
                     arguments.port,

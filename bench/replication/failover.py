@@ -26,7 +26,7 @@ from paced_producer import CLIENTS, longest_gap
 
 from faults.cluster.brokers import Brokers, wait_for
 from progress import CONSOLE
-from results import CACHE, PLOTS, RESULTS, Outcome, circumstances, markdown_table, save
+from results import CACHE, PLOTS, RESULTS, BenchResult, circumstances, markdown_table, save
 
 TOPIC, PARTITIONS = "measured", 6
 STEADY_SECONDS = 1.0
@@ -91,9 +91,9 @@ class Failovers:
             CONSOLE.print(f"preferred election: {error}")
 
 
-def measure(name: str, kills: int, shutdowns: int, extra_partitions: int, directory: Path) -> Outcome:
+def measure(name: str, kills: int, shutdowns: int, extra_partitions: int, directory: Path) -> BenchResult:
     """All gaps of one kind of cluster, in seconds."""
-    rows: Outcome = {}
+    rows: BenchResult = {}
     with cluster(name, directory) as brokers:
         if extra_partitions:
             brokers.create_topic("others", extra_partitions, 3)
@@ -111,7 +111,7 @@ def measure(name: str, kills: int, shutdowns: int, extra_partitions: int, direct
     return rows
 
 
-def markdown(outcome: Outcome) -> str:
+def markdown(outcome: BenchResult) -> str:
     """A row for each kind of cluster and end of a leader."""
     rows = [
         (name, what, str(len(gaps)), f"{statistics.median(gaps):.3f}", f"{min(gaps):.3f}", f"{max(gaps):.3f}")
@@ -147,7 +147,7 @@ def main(
         ON_ZOOKEEPER: (ON_ZOOKEEPER, zookeeper_kills, shutdowns, 0),
         KAFKA: (KAFKA, kafka_kills, shutdowns, 0),
     }
-    outcome: Outcome = {}
+    outcome: BenchResult = {}
     for name, (kind, kill_count, shutdown_count, extra) in runs.items():
         if only and name not in only:
             continue

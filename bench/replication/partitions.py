@@ -21,7 +21,7 @@ from clusters import EMBEDDED, KAFKA, cluster
 from faults.cluster.brokers import Brokers, wait_for
 from processes import allow_many_files, resident_bytes
 from progress import CONSOLE
-from results import CACHE, MB, PLOTS, RESULTS, Outcome, circumstances, markdown_table, save
+from results import CACHE, MB, PLOTS, RESULTS, BenchResult, circumstances, markdown_table, save
 
 TOPIC = "many"
 COLUMNS = {
@@ -68,7 +68,7 @@ def _is_led_without(brokers: Brokers, victim: int) -> bool:
     return all(partition.leader not in (-1, victim) for partition in partitions)
 
 
-def markdown(outcome: Outcome) -> str:
+def markdown(outcome: BenchResult) -> str:
     """A row for each cluster and number of partitions."""
     rows = [
         (name, count, *(f"{figures[column]:.3g}" for column in COLUMNS))
@@ -86,7 +86,7 @@ def main(counts: str, kafka: bool, quick: bool) -> None:
     """Measure, print, keep and draw."""
     allow_many_files()
     numbers = [int(count) for count in counts.split(",")]
-    outcome: Outcome = {}
+    outcome: BenchResult = {}
     with tempfile.TemporaryDirectory(prefix="odradek-partitions-") as made:
         for count in numbers:
             for name in (EMBEDDED, KAFKA) if kafka else (EMBEDDED,):

@@ -34,7 +34,17 @@ from faults.cluster.brokers import Brokers
 from harness import alternate
 from processes import precise_cpu_seconds
 from progress import CONSOLE
-from results import CACHE, GB, PLOTS, RESULTS, Outcome, circumstances, geometric_mean, markdown_table, save
+from results import (
+    CACHE,
+    GB,
+    PLOTS,
+    RESULTS,
+    BenchResult,
+    circumstances,
+    geometric_mean,
+    markdown_table,
+    save,
+)
 
 RECORDS = {100: 1_000_000, 1000: 200_000}
 QUICK_RECORDS = {100: 100_000, 1000: 20_000}
@@ -121,10 +131,10 @@ def round_trips(brokers: Brokers, topic: str, count: int) -> list[float]:
     return times[count // 10 :]
 
 
-def measure(clusters: dict[str, Brokers], rounds: int, quick: bool, directory: Path) -> Outcome:
+def measure(clusters: dict[str, Brokers], rounds: int, quick: bool, directory: Path) -> BenchResult:
     counts = QUICK_RECORDS if quick else RECORDS
     payloads = {size: write_payloads(directory, size) for size in counts}
-    outcome: Outcome = {"rows": {}, "round trips": {name: {"p50": [], "p99": []} for name in clusters}}
+    outcome: BenchResult = {"rows": {}, "round trips": {name: {"p50": [], "p99": []} for name in clusters}}
     for row in ROWS:
         kept = outcome["rows"][row.name] = {name: {"rate": [], "cpu": []} for name in clusters}
         for number in range(rounds + 1):
@@ -155,7 +165,7 @@ def measure(clusters: dict[str, Brokers], rounds: int, quick: bool, directory: P
     return outcome
 
 
-def markdown(outcome: Outcome) -> str:
+def markdown(outcome: BenchResult) -> str:
     """Medians and ratios; the last line has the geometric means."""
     lines, ratios = [], {"rate": [], "cpu": []}
     for name, kept in outcome["rows"].items():

@@ -34,7 +34,7 @@ from progress import ProgressLine
 from results import (
     CACHE,
     RESULTS,
-    Outcome,
+    BenchResult,
     circumstances,
     geometric_mean,
     load,
@@ -87,7 +87,7 @@ def librdkafka(bootstrap: str) -> Iterator[Writer]:
 CLIENTS = {"our client, v2": our_client, "librdkafka, v1": librdkafka}
 
 
-def write(writer: Writer, records: int, transactions: int) -> Outcome:
+def write(writer: Writer, records: int, transactions: int) -> BenchResult:
     """Records per second, and milliseconds of the commits."""
     commits = []
     started = time.perf_counter()
@@ -124,12 +124,12 @@ async def open_many(bootstrap: str, ids: int) -> float:
     return ids / (time.perf_counter() - started)
 
 
-def measure(rounds: int, *, is_quick: bool) -> Outcome:
+def measure(rounds: int, *, is_quick: bool) -> BenchResult:
     shapes = {size: max(2, number // 10) if is_quick else number for size, number in TRANSACTIONS.items()}
     while_open = {RECORDS_WHILE_OPEN: shapes[RECORDS_WHILE_OPEN]}
     ids = QUICK_OPEN_IDS if is_quick else OPEN_IDS
-    rows: dict[str, Outcome] = {}
-    rows_while_open: dict[str, Outcome] = {}
+    rows: dict[str, BenchResult] = {}
+    rows_while_open: dict[str, BenchResult] = {}
     with tempfile.TemporaryDirectory() as place, running(Odradek, Kafka, directory=Path(place)) as brokers:
         for broker in brokers:
             broker.create_topic(TOPIC)
@@ -160,7 +160,7 @@ def measure(rounds: int, *, is_quick: bool) -> Outcome:
 
 
 def _one_round(
-    rows: dict[str, Outcome], broker: Broker, shapes: dict[int, int], progress: ProgressLine
+    rows: dict[str, BenchResult], broker: Broker, shapes: dict[int, int], progress: ProgressLine
 ) -> None:
     """Add what each client does with each shape to the figures of its row."""
     for name, client in CLIENTS.items():
@@ -183,7 +183,7 @@ TITLES = (
 )
 
 
-def report(outcome: Outcome) -> str:
+def report(outcome: BenchResult) -> str:
     table, rate, latency = _compared(outcome["rows"])
     opened = outcome["opened"]
     while_open, _, _ = _compared(outcome["rows_while_open"])
@@ -202,7 +202,7 @@ def report(outcome: Outcome) -> str:
     )
 
 
-def _compared(rows: dict[str, Outcome]) -> tuple[str, float, float]:
+def _compared(rows: dict[str, BenchResult]) -> tuple[str, float, float]:
     """The table of these rows, and the means of their ratios of rate and of commit p50."""
     lines, rates, latencies = [], [], []
     for name, brokers in rows.items():

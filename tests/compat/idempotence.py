@@ -30,7 +30,7 @@ RETENTION_SETTINGS = {"log_retention_check_interval_ms": "500"}
 KAFKA_SETTINGS = RETENTION_SETTINGS | {"log_initial_task_delay_ms": "500"}
 
 
-class Answer(NamedTuple):
+class BrokerAnswer(NamedTuple):
     """Of one Produce request: what was sent, the error and the offset, -1 with an error."""
 
     compared: str
@@ -169,7 +169,7 @@ QUESTIONS: tuple[tuple[str, int, int], ...] = (
 """What is asked, with its epoch and sequence, in this order."""
 
 
-def expected(*, known: int) -> list[Answer]:
+def expected(*, known: int) -> list[BrokerAnswer]:
     """The answers of a broker that knows so many of the last batches; 0 if it does not know the producer."""
     unknown_sequence = ("OUT_OF_ORDER_SEQUENCE_NUMBER", -1)
     first_new = WRITTEN if known else WRITTEN + 1
@@ -185,17 +185,17 @@ def expected(*, known: int) -> list[Answer]:
         ("NONE", first_new + 1),
         ("INVALID_PRODUCER_EPOCH", -1),
     ]
-    return [Answer(row[0], *answer) for row, answer in zip(QUESTIONS, found, strict=True)]
+    return [BrokerAnswer(row[0], *answer) for row, answer in zip(QUESTIONS, found, strict=True)]
 
 
-def answers(brokers: Brokers, cause: str) -> list[Answer]:
+def answers(brokers: Brokers, cause: str) -> list[BrokerAnswer]:
     """What a producer is answered after this; the brokers run again afterwards."""
     partition = Partition(brokers, cause, 3 if CAUSES[cause] in REPLICATED else 1)
     for sequence in range(WRITTEN):
         assert partition.produce(0, sequence) == ("NONE", sequence)
     CAUSES[cause](partition)
     answered = [
-        Answer(compared, *partition.produce(epoch, sequence)) for compared, epoch, sequence in QUESTIONS
+        BrokerAnswer(compared, *partition.produce(epoch, sequence)) for compared, epoch, sequence in QUESTIONS
     ]
     for broker_id in sorted(set(brokers.nodes) - brokers.running):
         brokers.start(broker_id)

@@ -19,7 +19,7 @@ from odradek.replication.isr_changes import IsrChanges
 from odradek.replication.partition import LeaderAndIsrState, Partition
 
 Row = AlterPartitionResponse.Topics.Partitions
-Answer = AlterPartitionResponse | Exception
+AlterPartitionResult = AlterPartitionResponse | Exception
 
 
 class Given:

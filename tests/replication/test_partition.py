@@ -118,7 +118,7 @@ async def _parked_append(hosted: HostedPartition, *states: tuple[int, int]) -> E
     waiting = CommitPurgatory(asyncio.get_running_loop())
     hosted.become(epoch=3)
     offset = hosted.append()
-    waiter = Outcome(hosted.partition, offset)
+    waiter = RecordingWaiter(hosted.partition, offset)
     waiting.add(waiter, 60_000)
     for leader, epoch in states:
         hosted.become(leader, epoch)
@@ -130,7 +130,7 @@ async def _parked_append(hosted: HostedPartition, *states: tuple[int, int]) -> E
     return waiter.error_code
 
 
-class Outcome(CommitWaiter):
+class RecordingWaiter(CommitWaiter):
     def __init__(self, partition: Partition, offset: int) -> None:
         super().__init__()
         self.error_code = ErrorCode.UNKNOWN_SERVER_ERROR

@@ -14,7 +14,7 @@ from odradek.protocol.errors import SchemaError
 from odradek.protocol.schema import FieldSpec, MessageSpec
 
 
-class Kind(IntEnum):
+class FieldType(IntEnum):
     """The type of one value; native/plan.pxd has the same numbers."""
 
     BOOL = 0
@@ -41,15 +41,15 @@ class Fresh(IntEnum):
 
 
 FIXED_SIZES = {
-    Kind.BOOL: 1,
-    Kind.INT8: 1,
-    Kind.INT16: 2,
-    Kind.UINT16: 2,
-    Kind.INT32: 4,
-    Kind.UINT32: 4,
-    Kind.INT64: 8,
-    Kind.FLOAT64: 8,
-    Kind.UUID: 16,
+    FieldType.BOOL: 1,
+    FieldType.INT8: 1,
+    FieldType.INT16: 2,
+    FieldType.UINT16: 2,
+    FieldType.INT32: 4,
+    FieldType.UINT32: 4,
+    FieldType.INT64: 8,
+    FieldType.FLOAT64: 8,
+    FieldType.UUID: 16,
 }
 NOT_TAGGED = -1
 
@@ -59,7 +59,7 @@ class FieldPlan(NamedTuple):
 
     name: str
     attribute: str
-    kind: Kind
+    kind: FieldType
     is_array: bool
     is_nullable: bool
     is_compact: bool
@@ -117,8 +117,8 @@ class _Compiler:
         )
 
     def field(self, cls: type, spec: FieldSpec) -> FieldPlan:
-        kind = Kind[spec.type.upper()]
-        struct = self.struct(getattr(cls, spec.class_name), spec.fields) if kind is Kind.STRUCT else None
+        kind = FieldType[spec.type.upper()]
+        struct = self.struct(getattr(cls, spec.class_name), spec.fields) if kind is FieldType.STRUCT else None
         is_compact = self.is_flexible and not spec.never_compact
         fresh = Fresh.SHARED
         if not spec.default_is_null and (spec.is_array or struct):
@@ -138,13 +138,13 @@ class _Compiler:
         )
 
 
-def scalar_size(kind: Kind, is_compact: bool) -> int:
+def scalar_size(kind: FieldType, is_compact: bool) -> int:
     """The least bytes that a scalar of this kind takes."""
     if kind in FIXED_SIZES:
         return FIXED_SIZES[kind]
     if is_compact:
         return 1
-    return 2 if kind is Kind.STRING else 4
+    return 2 if kind is FieldType.STRING else 4
 
 
 def least_size(plan: FieldPlan) -> int:

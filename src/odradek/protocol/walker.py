@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from typing import Any, cast
 
-from odradek.protocol.compile import FieldPlan, Fresh, Kind, StructPlan
+from odradek.protocol.compile import FieldPlan, FieldType, Fresh, StructPlan
 from odradek.protocol.errors import DecodeError, EncodeError
 from odradek.protocol.limits import MAX_INLINE_RECORDS, DecodeLimits
 
@@ -18,13 +18,13 @@ Buffer = bytes | bytearray | memoryview
 MAX_STRING = 0x7FFF
 MAX_UVARINT = 0xFFFFFFFF
 FIXED = {
-    Kind.INT8: struct.Struct(">b"),
-    Kind.INT16: struct.Struct(">h"),
-    Kind.UINT16: struct.Struct(">H"),
-    Kind.INT32: struct.Struct(">i"),
-    Kind.UINT32: struct.Struct(">I"),
-    Kind.INT64: struct.Struct(">q"),
-    Kind.FLOAT64: struct.Struct(">d"),
+    FieldType.INT8: struct.Struct(">b"),
+    FieldType.INT16: struct.Struct(">h"),
+    FieldType.UINT16: struct.Struct(">H"),
+    FieldType.INT32: struct.Struct(">i"),
+    FieldType.UINT32: struct.Struct(">I"),
+    FieldType.INT64: struct.Struct(">q"),
+    FieldType.FLOAT64: struct.Struct(">d"),
 }
 
 
@@ -171,7 +171,7 @@ class _Reader:
         if is_compact:
             return self.uvarint() - 1
         at = self.position
-        kind = Kind.INT16 if width == 2 else Kind.INT32
+        kind = FieldType.INT16 if width == 2 else FieldType.INT32
         value = cast("int", FIXED[kind].unpack_from(self.view, self.advance(width))[0])
         if value < -1:
             raise DecodeError(f"a length of {value}", at)
@@ -184,7 +184,7 @@ class _Reader:
             present = (
                 self.uvarint()
                 if field.tag >= 0
-                else 1 + FIXED[Kind.INT8].unpack_from(self.view, self.advance(1))[0]
+                else 1 + FIXED[FieldType.INT8].unpack_from(self.view, self.advance(1))[0]
             )
             if present <= 0:
                 return None
@@ -195,27 +195,27 @@ class _Reader:
         if kind in FIXED:
             reader = FIXED[kind]
             return reader.unpack_from(self.view, self.advance(reader.size))[0]
-        if kind is Kind.BOOL:
+        if kind is FieldType.BOOL:
             return self.view[self.advance(1)] != 0
-        if kind is Kind.UUID:
+        if kind is FieldType.UUID:
             at = self.advance(16)
             return bytes(self.view[at : at + 16])
         return self.sized(kind, field.is_compact, is_nullable)
 
-    def sized(self, kind: Kind, is_compact: bool, is_nullable: bool) -> Any:
+    def sized(self, kind: FieldType, is_compact: bool, is_nullable: bool) -> Any:
         at = self.position
-        size = self.length(is_compact, 2 if kind is Kind.STRING else 4)
+        size = self.length(is_compact, 2 if kind is FieldType.STRING else 4)
         if size < 0:
             if not is_nullable:
                 raise DecodeError("null where null is not allowed", at)
             return None
-        if kind is Kind.STRING and size > MAX_STRING:
+        if kind is FieldType.STRING and size > MAX_STRING:
             raise DecodeError(f"a string of {size} bytes", at)
         start = self.advance(size)
         view = self.view[start : start + size]
-        if kind is Kind.RECORDS:
+        if kind is FieldType.RECORDS:
             return view
-        if kind is Kind.BYTES:
+        if kind is FieldType.BYTES:
             return bytes(view)
         try:
             return str(view, "utf-8")
@@ -294,7 +294,7 @@ class _Writer:
         elif field.is_compact:
             self.out += b"\0"
         else:
-            self.out += b"\xff\xff" if field.kind is Kind.STRING and not field.is_array else b"\xff" * 4
+            self.out += b"\xff\xff" if field.kind is FieldType.STRING and not field.is_array else b"\xff" * 4
 
     def array(self, field: FieldPlan, values: Any) -> None:
         if not isinstance(values, list | tuple):
@@ -332,19 +332,19 @@ class _Writer:
         kind = field.kind
         if kind in FIXED:
             self.number(kind, value)
-        elif kind is Kind.BOOL:
+        elif kind is FieldType.BOOL:
             self.out.append(bool(value))
-        elif kind is Kind.UUID:
+        elif kind is FieldType.UUID:
             if not isinstance(value, bytes) or len(value) != 16:
                 raise EncodeError("needs 16 bytes")
             self.out += value
-        elif kind is Kind.STRING:
+        elif kind is FieldType.STRING:
             self.string(field, value)
         else:
             self.blob(field, value)
 
-    def number(self, kind: Kind, value: Any) -> None:
-        if kind is not Kind.FLOAT64 and not isinstance(value, int):
+    def number(self, kind: FieldType, value: Any) -> None:
+        if kind is not FieldType.FLOAT64 and not isinstance(value, int):
             raise EncodeError(f"needs an int, not {type(value).__name__}")
         try:
             self.out += FIXED[kind].pack(value)
@@ -364,7 +364,7 @@ class _Writer:
         self.out += raw
 
     def blob(self, field: FieldPlan, value: Any) -> None:
-        if field.kind is Kind.RECORDS and self.keeps_records_apart:
+        if field.kind is FieldType.RECORDS and self.keeps_records_apart:
             self.length(field.is_compact, len(value), 4)
             if type(value) is bytes and len(value) <= MAX_INLINE_RECORDS:
                 self.out += value

@@ -42,7 +42,7 @@ from odradek.records.kernels.column_sinks import RecordsSink
 from odradek.records.kernels.columns import BytesSource, RecordSource, partition_keys
 from odradek.records.kernels.layout import HEADER_SIZE
 from odradek.records.kernels.record_check import new_bytearray
-from odradek.records.record import PlainRecords, plain_records, take_columns
+from odradek.records.record import PlainRecords, append_columns, plain_records
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -156,7 +156,7 @@ def _gathered(pending: list[tuple[BatchHeader, PlainRecords]], size: int, partit
     sink = new_sink()
     sink.reserve(sum(plain.count(header) for header, plain in pending), size)
     for header, plain in pending:
-        take_columns(sink, header, plain)
+        append_columns(sink, header, plain)
     return _pyarrow().RecordBatch.from_arrays(arrays(sink, partition), schema=schema())
 
 

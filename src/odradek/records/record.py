@@ -25,10 +25,10 @@ __all__ = [
     "PlainRecords",
     "Record",
     "RecordIndex",
+    "append_columns",
     "index_batch",
     "plain_records",
     "read_records",
-    "take_columns",
 ]
 
 FROM_THE_START = -(2**63)
@@ -140,12 +140,12 @@ def index_batch(
     return RecordIndex(plain.buffer, table, count)
 
 
-def take_columns(
+def append_columns(
     sink: RecordsSink, header: BatchHeader, plain: PlainRecords, from_offset: int = FROM_THE_START
 ) -> None:
     """Append the records of a batch, from an offset on, to columns."""
     is_log_append_time = header.timestamp_type is TimestampType.LOG_APPEND_TIME
-    problem, fault_position, index = sink.take(
+    problem, fault_position, index = sink.append_batch(
         plain.buffer,
         plain.start,
         plain.end,

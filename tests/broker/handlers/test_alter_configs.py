@@ -4,7 +4,7 @@ import pytest
 from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
 
 from broker.running import RunningBroker
-from odradek.broker.requests.config_resources import ResourceType as Type
+from odradek.broker.requests.config_resources import ConfigResourceType as Type
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import AlterConfigsRequest

@@ -8,7 +8,7 @@ from kafka.admin import ConfigResource as PythonConfigResource
 from kafka.admin import ConfigResourceType
 
 from broker.running import RunningBroker
-from odradek.broker.requests.config_resources import ResourceType as Type
+from odradek.broker.requests.config_resources import ConfigResourceType as Type
 from odradek.broker.settings import catalog
 from odradek.broker.settings.sources import Source
 from odradek.common.config import Kind

@@ -14,7 +14,7 @@ from confluent_kafka.admin import (
 )
 
 from broker.running import RunningBroker
-from odradek.broker.requests.config_resources import ResourceType as Type
+from odradek.broker.requests.config_resources import ConfigResourceType as Type
 from odradek.broker.settings.alter import Operation
 from odradek.broker.settings.sources import Source
 from odradek.common.error_codes import ErrorCode

@@ -3,7 +3,7 @@ from __future__ import annotations
 from confluent_kafka.admin import NewTopic
 
 from broker.running import RunningBroker
-from odradek.broker.requests.config_resources import ResourceType
+from odradek.broker.requests.config_resources import ConfigResourceType
 from odradek.common.error_codes import ErrorCode
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.messages import ListConfigResourcesRequest
@@ -19,12 +19,12 @@ def listed(broker: RunningBroker, *types: int, version: int = 1) -> set[tuple[in
 def test_topics_and_brokers_are_listed_by_type_or_all_together(broker, admin):
     for done in admin.create_topics([NewTopic("orders", 1, 1), NewTopic("bills", 1, 1)]).values():
         done.result(20)
-    topics = {(ResourceType.TOPIC, "orders"), (ResourceType.TOPIC, "bills")}
-    brokers = {(ResourceType.BROKER, "0")}
+    topics = {(ConfigResourceType.TOPIC, "orders"), (ConfigResourceType.TOPIC, "bills")}
+    brokers = {(ConfigResourceType.BROKER, "0")}
 
     assert listed(broker) == topics | brokers
-    assert listed(broker, ResourceType.TOPIC) == topics
-    assert listed(broker, ResourceType.BROKER, ResourceType.GROUP) == brokers
+    assert listed(broker, ConfigResourceType.TOPIC) == topics
+    assert listed(broker, ConfigResourceType.BROKER, ConfigResourceType.GROUP) == brokers
 
 
 def test_version_0_lists_only_client_metrics_and_there_are_none(broker):

@@ -67,7 +67,7 @@ class Coordinator:
         )
 
 
-class Outcome(SimpleNamespace):
+class VerificationResult(SimpleNamespace):
     code: ErrorCode
     asked_at_ms: list[int]
     ended_at_ms: int
@@ -79,8 +79,8 @@ def ask(
     completed_after_ms: float | None,
     operation: TransactionOperation = TransactionOperation.ADD,
     **settings: int,
-) -> Outcome:
-    async def scenario() -> Outcome:
+) -> VerificationResult:
+    async def scenario() -> VerificationResult:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualTimeLoop)
         coordinator = Coordinator(broker_id, loop)
@@ -89,7 +89,7 @@ def ask(
         services = coordinator.services(DEFAULTS | settings)
         codes = await ask_coordinator(services, ID, ProducerIdAndEpoch(7, 1), operation, [PARTITION])
         assert services.request_limit.open_requests == 0
-        return Outcome(
+        return VerificationResult(
             code=codes[PARTITION],
             asked_at_ms=coordinator.asked_at_ms,
             ended_at_ms=round(loop.time() * 1000),

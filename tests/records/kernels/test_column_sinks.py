@@ -61,7 +61,7 @@ def take_all(sink: Any, log: bytes, from_offset: int = FROM_THE_START) -> int:
     """Take all batches of a log as one run; where the first fault is."""
     scan = scan_batches(log, 0, len(log))
     end, _ = find_run(scan.table, 0, scan.count, 2**31)
-    stopped: int = sink.take_run(log, scan.table, 0, end, from_offset)
+    stopped: int = sink.append_run(log, scan.table, 0, end, from_offset)
     return stopped
 
 
@@ -133,11 +133,11 @@ def test_a_single_batch_reports_its_fault_as_the_index_does(kernel: Kernels) -> 
     sink = kernel.RecordsSink()
     arguments = (5, 0, 0, False, FROM_THE_START)
 
-    assert sink.take(batch, HEADER_SIZE, len(batch), *arguments) == (0, len(batch), 5)
+    assert sink.append_batch(batch, HEADER_SIZE, len(batch), *arguments) == (0, len(batch), 5)
     batch[HEADER_SIZE] = 2  # the first record's length
     table = memoryview(bytearray(5 * 9 * 8)).cast("q")
     expected = kernel.index_records(batch, HEADER_SIZE, len(batch), 5, table)
-    assert sink.take(batch, HEADER_SIZE, len(batch), *arguments) == expected
+    assert sink.append_batch(batch, HEADER_SIZE, len(batch), *arguments) == expected
     assert expected[0] != 0
     assert len(sink) == 5
 
@@ -146,7 +146,7 @@ def test_append_time_is_that_of_every_record(kernel: Kernels) -> None:
     batch = build_batch(some_records(4))
     sink = kernel.RecordsSink()
 
-    sink.take(batch, HEADER_SIZE, len(batch), 4, 100, 5000, True, FROM_THE_START)
+    sink.append_batch(batch, HEADER_SIZE, len(batch), 4, 100, 5000, True, FROM_THE_START)
 
     offsets, timestamps, types = sink.number_buffers
     assert numbers(offsets, "q", 4) == [100, 101, 102, 103]
@@ -160,10 +160,10 @@ def test_a_callers_mistake_is_raised(kernel: Kernels) -> None:
     sink = kernel.RecordsSink()
 
     with pytest.raises(IndexError):
-        sink.take(batch, HEADER_SIZE, len(batch) + 1, 2, 0, 0, False, 0)
+        sink.append_batch(batch, HEADER_SIZE, len(batch) + 1, 2, 0, 0, False, 0)
     with pytest.raises(IndexError):
-        sink.take(batch, HEADER_SIZE, len(batch), 1000, 0, 0, False, 0)
+        sink.append_batch(batch, HEADER_SIZE, len(batch), 1000, 0, 0, False, 0)
     with pytest.raises(IndexError):
-        sink.take_run(batch, scan.table, 0, len(scan.table) // BATCH_ROW_WIDTH + 1, 0)
-    assert sink.take_run(batch[:-1], scan.table, 0, 1, 0) == 0
+        sink.append_run(batch, scan.table, 0, len(scan.table) // BATCH_ROW_WIDTH + 1, 0)
+    assert sink.append_run(batch[:-1], scan.table, 0, 1, 0) == 0
     assert len(sink) == 0

@@ -6,7 +6,7 @@ Versions 1-4, as Kafka 4.  1: sources and synonyms.  3: types and documents.  4:
 from __future__ import annotations
 
 from odradek.broker.requests.config_resources import (
-    ResourceType,
+    ConfigResourceType,
     authorize_configs,
     is_default_broker,
     require_group_name,
@@ -67,11 +67,11 @@ async def _rows(context: RequestContext, asked: Asked) -> list[Row]:
     services = context.services
     kind = resource_type(asked.resource_type)
     authorize_configs(context, kind, asked.resource_name, Operation.DESCRIBE_CONFIGS)
-    if kind is ResourceType.TOPIC:
+    if kind is ConfigResourceType.TOPIC:
         require_topic(services, asked.resource_name)
         overrides = await from_store(services.topics.read_configs(asked.resource_name))
         return describe_topic(services.config(), overrides)
-    if kind is ResourceType.GROUP:
+    if kind is ConfigResourceType.GROUP:
         require_group_name(asked.resource_name)
         overrides = await from_store(services.group_configs.read(asked.resource_name))
         return describe_group(services.config(), overrides)

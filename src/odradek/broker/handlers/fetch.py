@@ -46,7 +46,7 @@ else:
     from odradek.log.partition.reading import read_log
 
 Row = FetchResponse.Responses.Partitions
-Answer = FetchResponse | None | Coroutine[Any, Any, FetchResponse | None]
+FetchResult = FetchResponse | None | Coroutine[Any, Any, FetchResponse | None]
 UncachedRead = tuple[PartitionLog, int, int]
 """A log, where to read in it, and at most how many bytes."""
 
@@ -67,7 +67,7 @@ _READ, _TOPIC_TYPE = Operation.READ, ResourceType.TOPIC
 
 
 @handles(ApiKey.FETCH, versions=(4, 18))
-def fetch(context: RequestContext, request: FetchRequest) -> Answer:
+def fetch(context: RequestContext, request: FetchRequest) -> FetchResult:
     """Respond at once if there is enough data or an error; otherwise wait for more.
 
     Data that may have to come from the disk is first read into the page cache by a thread.
@@ -161,7 +161,7 @@ class DelayedFetch(Waiter):
         self.throttled_bytes = 0
         self.has_errors = False
 
-    def answer_or_wait(self) -> Answer:
+    def answer_or_wait(self) -> FetchResult:
         """The response if there is enough data; None if the fetch has to wait for more."""
         uncached: list[UncachedRead] = []
         self._uncached = uncached

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from odradek.broker.requests.config_resources import ResourceType
+from odradek.broker.requests.config_resources import ConfigResourceType
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.dispatch import handles
 from odradek.common.error_codes import ErrorCode
@@ -26,8 +26,8 @@ def list_config_resources(
     """From the metadata image; no types asked for means all."""
     if context.version < TYPES_SINCE:
         return ListConfigResourcesResponse()
-    types = dict.fromkeys(request.resource_types or ResourceType)
-    if not set(types) <= set(ResourceType):
+    types = dict.fromkeys(request.resource_types or ConfigResourceType)
+    if not set(types) <= set(ConfigResourceType):
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     return ListConfigResourcesResponse(
         config_resources=[
@@ -40,10 +40,10 @@ def list_config_resources(
 
 def _names(context: RequestContext, number: int) -> Iterable[str]:
     image = context.services.image
-    if number == ResourceType.TOPIC:
+    if number == ConfigResourceType.TOPIC:
         return sorted(image.topics)
-    if number == ResourceType.BROKER:
+    if number == ConfigResourceType.BROKER:
         return [str(broker_id) for broker_id in sorted(image.brokers)]
-    if number == ResourceType.GROUP:
+    if number == ConfigResourceType.GROUP:
         return context.services.group_configs.group_ids()
     return ()

@@ -21,7 +21,7 @@ import cython
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.cooperative_yield import STEPS_PER_YIELD, CooperativeYield
-from odradek.broker.requests.dispatch import Answer, handles
+from odradek.broker.requests.dispatch import HandlerResult, handles
 from odradek.broker.requests.services import Services
 from odradek.broker.requests.transaction_verification import (
     ADD_FROM,
@@ -91,7 +91,7 @@ _NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 @handles(ApiKey.PRODUCE, versions=(3, 13))
-def produce(context: RequestContext, request: ProduceRequest) -> Answer:
+def produce(context: RequestContext, request: ProduceRequest) -> HandlerResult:
     """Append what can be appended; each partition has its own outcome."""
     if request.transactional_id is not None:
         if context.services.authorizer is not None:

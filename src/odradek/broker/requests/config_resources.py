@@ -30,7 +30,7 @@ class ChangeResult(NamedTuple):
     error_message: str | None
 
 
-class ResourceType(IntEnum):
+class ConfigResourceType(IntEnum):
     """Numbered as the wire has it."""
 
     TOPIC = 2
@@ -40,21 +40,21 @@ class ResourceType(IntEnum):
     GROUP = 32
 
 
-def resource_type(number: int) -> ResourceType:
+def resource_type(number: int) -> ConfigResourceType:
     """The type, if its settings are supported."""
-    if number in {ResourceType.TOPIC, ResourceType.BROKER, ResourceType.GROUP}:
-        return ResourceType(number)
-    name = ResourceType(number).name if number in set(ResourceType) else str(number)
+    if number in {ConfigResourceType.TOPIC, ConfigResourceType.BROKER, ConfigResourceType.GROUP}:
+        return ConfigResourceType(number)
+    name = ConfigResourceType(number).name if number in set(ConfigResourceType) else str(number)
     raise KafkaError(f"Unsupported resource type: {name}.", error_code=ErrorCode.INVALID_REQUEST)
 
 
 def authorize_configs(
-    context: RequestContext, kind: ResourceType, name: str, operation: AclOperation
+    context: RequestContext, kind: ConfigResourceType, name: str, operation: AclOperation
 ) -> None:
     """AccessDenied unless the client may do that to the settings; those of brokers are the cluster's."""
-    if kind is ResourceType.TOPIC:
+    if kind is ConfigResourceType.TOPIC:
         context.authorize(operation, Resource.topic(name))
-    elif kind is ResourceType.GROUP:
+    elif kind is ConfigResourceType.GROUP:
         context.authorize(operation, Resource.group(name))
     else:
         context.authorize(operation, CLUSTER)
@@ -120,7 +120,7 @@ async def _alter(
     services = context.services
     kind = resource_type(type_number)
     authorize_configs(context, kind, name, AclOperation.ALTER_CONFIGS)
-    if kind is ResourceType.TOPIC:
+    if kind is ConfigResourceType.TOPIC:
         if not name:
             raise _invalid("Default topic resources are not allowed.")
         check_topic_name(name)
@@ -128,7 +128,7 @@ async def _alter(
         changing: Coroutine[Any, Any, Any] = services.topics.change_configs(
             name, lambda stored: alter_topic(config, stored, changes_of(stored)), validate_only=validate_only
         )
-    elif kind is ResourceType.GROUP:
+    elif kind is ConfigResourceType.GROUP:
         if not name:
             raise _invalid("Default group resources are not allowed.")
         changing = services.group_configs.change(name, changes_of, validate_only=validate_only)

@@ -46,7 +46,7 @@ else:
 
 log = logging.getLogger(__name__)
 
-Answer = Message | None | Coroutine[Any, Any, Message | None]
+HandlerResult = Message | None | Coroutine[Any, Any, Message | None]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -55,7 +55,7 @@ class Entry(NamedTuple):
 
     api_key: ApiKey
     versions: Versions
-    function: Callable[[RequestContext, Any], Answer]
+    function: Callable[[RequestContext, Any], HandlerResult]
     request_class: type[Message]
     cluster_operations: tuple[Operation, ...]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from odradek.client.admin.base import Outcome
+from odradek.client.admin.base import ResultOrError
 from odradek.client.admin.cluster import ClusterDescription
 from odradek.client.admin.configs import ConfigResource, ResourceType
 from odradek.client.admin.log_dirs import LogDirs
@@ -62,7 +62,7 @@ def read_cluster(admin: Admin) -> ClusterState:
 
 def _states(admin: Admin, topics: Mapping[str, TopicDescription]) -> dict[str, TopicState]:
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in topics]
-    configs: Mapping[ConfigResource, Outcome[dict]] = (  # type: ignore[type-arg]
+    configs: Mapping[ConfigResource, ResultOrError[dict]] = (  # type: ignore[type-arg]
         admin.describe_configs(resources) if resources else {}
     )
     states = {}

@@ -15,7 +15,7 @@ from odradek.cli.output import output_option, print_rows
 from odradek.common.ids import TopicPartition
 
 if TYPE_CHECKING:
-    from odradek.client.admin.base import Outcome
+    from odradek.client.admin.base import ResultOrError
 
 
 @click.command("elect-leaders")
@@ -88,7 +88,7 @@ def _parse(text: str) -> TopicPartition:
     return TopicPartition(topic, int(number))
 
 
-def _print(output: str | None, election: str, outcomes: Mapping[TopicPartition, Outcome[None]]) -> None:
+def _print(output: str | None, election: str, outcomes: Mapping[TopicPartition, ResultOrError[None]]) -> None:
     from odradek.client.broker_errors import ElectionNotNeeded  # noqa: PLC0415
 
     elected = [str(one) for one, outcome in sorted(outcomes.items()) if outcome is None]

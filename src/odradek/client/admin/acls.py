@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from odradek.client.admin.base import AdminBase, Outcome, outcome_of
+from odradek.client.admin.base import AdminBase, ResultOrError, outcome_of
 from odradek.client.broker_errors import broker_error, check
 from odradek.common.acls import (
     AccessControlEntry,
@@ -30,7 +30,7 @@ from odradek.protocol.messages import (
 class AclAdmin(AdminBase):
     """The calls about ACLs; a broker without an authorizer refuses them all (SecurityDisabled)."""
 
-    async def create_acls(self, bindings: Iterable[AclBinding]) -> dict[AclBinding, Outcome[None]]:
+    async def create_acls(self, bindings: Iterable[AclBinding]) -> dict[AclBinding, ResultOrError[None]]:
         """Add ACLs; one that exists already is no error."""
         wanted = list(dict.fromkeys(bindings))
         request = CreateAclsRequest(creations=[_creation(one) for one in wanted])
@@ -53,7 +53,7 @@ class AclAdmin(AdminBase):
 
     async def delete_acls(
         self, filters: Iterable[AclBindingFilter]
-    ) -> dict[AclBindingFilter, Outcome[list[AclBinding]]]:
+    ) -> dict[AclBindingFilter, ResultOrError[list[AclBinding]]]:
         """Delete what each filter finds; the ACLs that are gone now."""
         wanted = list(dict.fromkeys(filters))
         request = DeleteAclsRequest(filters=[DeleteAclsRequest.Filters(**_fields_of(one)) for one in wanted])
@@ -63,7 +63,7 @@ class AclAdmin(AdminBase):
         return {one: _deleted(row) for one, row in zip(wanted, response.filter_results, strict=True)}
 
 
-def _deleted(row: DeleteAclsResponse.FilterResults) -> Outcome[list[AclBinding]]:
+def _deleted(row: DeleteAclsResponse.FilterResults) -> ResultOrError[list[AclBinding]]:
     if row.error_code:
         return broker_error(row.error_code, row.error_message)
     failed = [acl for acl in row.matching_acls if acl.error_code]

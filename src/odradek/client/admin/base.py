@@ -20,11 +20,11 @@ from odradek.common.ids import TopicPartition
 
 Result = TypeVar("Result")
 Key = TypeVar("Key")
-Outcome: TypeAlias = Result | BrokerError
+ResultOrError: TypeAlias = Result | BrokerError
 """A result, or a broker's error in its place."""
 
 CallLeader = Callable[
-    [BrokerConnection, list[TopicPartition]], Awaitable[dict[TopicPartition, "Outcome[Result]"]]
+    [BrokerConnection, list[TopicPartition]], Awaitable[dict[TopicPartition, "ResultOrError[Result]"]]
 ]
 
 
@@ -51,10 +51,10 @@ class AdminBase:
         partitions: Iterable[TopicPartition],
         call: CallLeader[Result],
         timeout_ms: int | None,
-    ) -> dict[TopicPartition, Outcome[Result]]:
+    ) -> dict[TopicPartition, ResultOrError[Result]]:
         """Send a request to the leader of each partition, and again where the metadata was wrong."""
         brokers, left = self.brokers, set(partitions)
-        outcomes: dict[TopicPartition, Outcome[Result]] = {}
+        outcomes: dict[TopicPartition, ResultOrError[Result]] = {}
 
         async def attempt() -> None:
             await brokers.ensure_fresh()
@@ -101,23 +101,23 @@ class AdminBase:
 
     async def _call_node(
         self, node_id: int, partitions: list[TopicPartition], call: CallLeader[Result]
-    ) -> dict[TopicPartition, Outcome[Result]]:
+    ) -> dict[TopicPartition, ResultOrError[Result]]:
         return await call(await self.brokers.connection(node_id), partitions)
 
 
-def outcome_of(result: Result, error_code: int, message: str | None = None) -> Outcome[Result]:
+def outcome_of(result: Result, error_code: int, message: str | None = None) -> ResultOrError[Result]:
     """The result unless there is an error."""
     return result if error_code == ErrorCode.NONE else broker_error(error_code, message)
 
 
-def require(outcome: Outcome[Result]) -> Result:
+def require(outcome: ResultOrError[Result]) -> Result:
     """The result; an error is raised."""
     if isinstance(outcome, BrokerError):
         raise outcome
     return outcome
 
 
-def refuse_wrong_controller(outcomes: Mapping[Key, Outcome[Result]]) -> None:
+def refuse_wrong_controller(outcomes: Mapping[Key, ResultOrError[Result]]) -> None:
     """Raise what the whole request must be repeated for."""
     for outcome in outcomes.values():
         if isinstance(outcome, NotController):

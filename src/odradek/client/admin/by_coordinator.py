@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
-from odradek.client.admin.base import AdminBase, Outcome
+from odradek.client.admin.base import AdminBase, ResultOrError
 from odradek.client.config import ClientConfig
 from odradek.client.coordinators import Coordinators, KeyType
 from odradek.client.errors import BrokerError, ClientError, DeadlineExceeded
@@ -75,10 +75,10 @@ class CoordinatorAdmin(AdminBase):
         call: Callable[[Node, BrokerConnection, str], Awaitable[Result]],
         timeout_ms: int | None,
         key_type: KeyType = KeyType.GROUP,
-    ) -> dict[str, Outcome[Result]]:
+    ) -> dict[str, ResultOrError[Result]]:
         """Send a request for each key to its coordinator, concurrently; a broker's error is an outcome."""
 
-        async def outcome(key: str) -> Outcome[Result]:
+        async def outcome(key: str) -> ResultOrError[Result]:
             def call_for_key(node: Node, connection: BrokerConnection) -> Awaitable[Result]:
                 return call(node, connection, key)
 
@@ -96,7 +96,7 @@ class CoordinatorAdmin(AdminBase):
         return dict(zip(wanted, outcomes, strict=True))
 
 
-def refuse_wrong_coordinator(outcomes: Mapping[Key, Outcome[Result]]) -> None:
+def refuse_wrong_coordinator(outcomes: Mapping[Key, ResultOrError[Result]]) -> None:
     """Raise what the whole request must be repeated for."""
     for outcome in outcomes.values():
         if isinstance(outcome, BrokerError) and outcome.error_code in COORDINATOR_IS_AWAY:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeVar
 
-from odradek.client.admin.base import AdminBase, Outcome, outcome_of
+from odradek.client.admin.base import AdminBase, ResultOrError, outcome_of
 from odradek.client.broker_errors import check
 from odradek.client.network.connection import BrokerConnection
 from odradek.common.config import Kind
@@ -107,7 +107,9 @@ class ConfigChange:
 
 Configs = dict[str, ConfigEntry]
 Result = TypeVar("Result")
-CallFor = Callable[[BrokerConnection, list[ConfigResource]], Awaitable[dict[ConfigResource, Outcome[Result]]]]
+CallFor = Callable[
+    [BrokerConnection, list[ConfigResource]], Awaitable[dict[ConfigResource, ResultOrError[Result]]]
+]
 
 
 class ConfigAdmin(AdminBase):
@@ -120,13 +122,13 @@ class ConfigAdmin(AdminBase):
         names: Iterable[str] | None = None,
         include_synonyms: bool = False,
         include_documentation: bool = False,
-    ) -> dict[ConfigResource, Outcome[Configs]]:
+    ) -> dict[ConfigResource, ResultOrError[Configs]]:
         """All settings of each resource by name, or those of the names given."""
         wanted = None if names is None else list(names)
 
         async def call(
             connection: BrokerConnection, group: list[ConfigResource]
-        ) -> dict[ConfigResource, Outcome[Configs]]:
+        ) -> dict[ConfigResource, ResultOrError[Configs]]:
             request = _describe_request(group, wanted)
             request.include_synonyms = include_synonyms
             request.include_documentation = include_documentation
@@ -145,13 +147,13 @@ class ConfigAdmin(AdminBase):
         changes: Mapping[ConfigResource, Iterable[ConfigChange]],
         *,
         validate_only: bool = False,
-    ) -> dict[ConfigResource, Outcome[None]]:
+    ) -> dict[ConfigResource, ResultOrError[None]]:
         """Change single settings and leave the others as they are (IncrementalAlterConfigs)."""
         listed = {resource: list(some) for resource, some in changes.items()}
 
         async def call(
             connection: BrokerConnection, group: list[ConfigResource]
-        ) -> dict[ConfigResource, Outcome[None]]:
+        ) -> dict[ConfigResource, ResultOrError[None]]:
             request = IncrementalAlterConfigsRequest(
                 resources=[_change_row(resource, listed[resource]) for resource in group],
                 validate_only=validate_only,
@@ -168,12 +170,12 @@ class ConfigAdmin(AdminBase):
 
     async def _where_it_belongs(
         self, what: str, resources: Iterable[ConfigResource], call: CallFor[Result]
-    ) -> dict[ConfigResource, Outcome[Result]]:
+    ) -> dict[ConfigResource, ResultOrError[Result]]:
         """Send requests about brokers to those brokers, and all others to any broker."""
 
         async def call_one(
             node_id: int | None, group: list[ConfigResource]
-        ) -> dict[ConfigResource, Outcome[Result]]:
+        ) -> dict[ConfigResource, ResultOrError[Result]]:
             if node_id is None:
                 return await call(await self.brokers.any_connection(), group)
             await self.brokers.ensure_fresh()

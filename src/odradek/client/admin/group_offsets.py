@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from odradek.client.admin.base import Outcome, by_topic, outcome_of
+from odradek.client.admin.base import ResultOrError, by_topic, outcome_of
 from odradek.client.admin.by_coordinator import CoordinatorAdmin, refuse_wrong_coordinator
 from odradek.client.broker_errors import UnstableOffsetCommit, check
 from odradek.client.committed_offsets import (
@@ -27,7 +27,7 @@ from odradek.protocol.messages import (
     OffsetFetchResponse,
 )
 
-Offsets = dict[TopicPartition, Outcome[OffsetAndMetadata]]
+Offsets = dict[TopicPartition, ResultOrError[OffsetAndMetadata]]
 
 
 class GroupOffsetAdmin(CoordinatorAdmin):
@@ -73,14 +73,14 @@ class GroupOffsetAdmin(CoordinatorAdmin):
         offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
         *,
         timeout_ms: int | None = None,
-    ) -> dict[TopicPartition, Outcome[None]]:
+    ) -> dict[TopicPartition, ResultOrError[None]]:
         """Commit for a group without members, else UnknownMemberId; a group that is missing is created."""
         given = {
             TopicPartition(*partition): one if isinstance(one, OffsetAndMetadata) else OffsetAndMetadata(one)
             for partition, one in offsets.items()
         }
 
-        async def call(_: Node, connection: BrokerConnection) -> dict[TopicPartition, Outcome[None]]:
+        async def call(_: Node, connection: BrokerConnection) -> dict[TopicPartition, ResultOrError[None]]:
             version = connection.versions.best(ApiKey.OFFSET_COMMIT, LAST_COMMIT_WITH_NAMES)
             request = commit_request(version, group_id, given)
             response = await connection.send_request(
@@ -100,7 +100,7 @@ class GroupOffsetAdmin(CoordinatorAdmin):
 
     async def delete_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
-    ) -> dict[TopicPartition, Outcome[None]]:
+    ) -> dict[TopicPartition, ResultOrError[None]]:
         """Delete committed offsets; GroupSubscribedToTopic where a member still reads the topic."""
         request = OffsetDeleteRequest(group_id=group_id)
         for topic, numbers in by_topic(partitions).items():
@@ -108,7 +108,7 @@ class GroupOffsetAdmin(CoordinatorAdmin):
             rows = [row_class(partition_index=number) for number in numbers]
             request.topics.append(OffsetDeleteRequest.Topics(name=topic, partitions=rows))
 
-        async def call(_: Node, connection: BrokerConnection) -> dict[TopicPartition, Outcome[None]]:
+        async def call(_: Node, connection: BrokerConnection) -> dict[TopicPartition, ResultOrError[None]]:
             response = await connection.send_request(request, OffsetDeleteResponse)
             check(response.error_code, group_id)
             return {

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self, TypeVar
 
-from odradek.client.admin.base import Outcome, require
+from odradek.client.admin.base import ResultOrError, require
 from odradek.client.admin.by_coordinator import CoordinatorAdmin
 from odradek.client.broker_errors import GroupIdNotFound, UnsupportedVersion, check
 from odradek.client.consumer.group.consumer_protocol import PROTOCOL_TYPE, read_assignment
@@ -170,7 +170,7 @@ class GroupAdmin(CoordinatorAdmin):
 
     async def describe_groups(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
-    ) -> dict[str, Outcome[GroupDescription]]:
+    ) -> dict[str, ResultOrError[GroupDescription]]:
         """Groups with their members; GroupIdNotFound for one that does not exist."""
         return await self._by_coordinator("describing groups", group_ids, _describe, timeout_ms)
 
@@ -180,7 +180,7 @@ class GroupAdmin(CoordinatorAdmin):
 
     async def delete_groups(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
-    ) -> dict[str, Outcome[None]]:
+    ) -> dict[str, ResultOrError[None]]:
         """Delete groups that have no members (else NonEmptyGroup), with their offsets."""
 
         async def delete(_: Node, connection: BrokerConnection, group_id: str) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from odradek.client.admin.base import AdminBase, Outcome, by_topic, outcome_of
+from odradek.client.admin.base import AdminBase, ResultOrError, by_topic, outcome_of
 from odradek.client.broker_errors import check
 from odradek.common.ids import TopicPartition
 from odradek.protocol.messages import (
@@ -38,7 +38,7 @@ class LogDirDescription:
     usable_bytes: int | None
 
 
-LogDirs = dict[str, Outcome[LogDirDescription]]
+LogDirs = dict[str, ResultOrError[LogDirDescription]]
 
 
 class LogDirAdmin(AdminBase):
@@ -58,7 +58,7 @@ class LogDirAdmin(AdminBase):
 
     async def alter_replica_log_dirs(
         self, paths: Mapping[TopicPartition, Mapping[int, str]]
-    ) -> dict[tuple[TopicPartition, int], Outcome[None]]:
+    ) -> dict[tuple[TopicPartition, int], ResultOrError[None]]:
         """Move replicas to other directories of their brokers; a path for each partition and broker.
 
         A replica that its broker does not have yet is created there later.
@@ -73,7 +73,7 @@ class LogDirAdmin(AdminBase):
 
     async def _move(
         self, broker_id: int, paths: Mapping[TopicPartition, str]
-    ) -> dict[tuple[TopicPartition, int], Outcome[None]]:
+    ) -> dict[tuple[TopicPartition, int], ResultOrError[None]]:
         dirs: dict[str, list[TopicPartition]] = {}
         for partition, path in paths.items():
             dirs.setdefault(path, []).append(partition)

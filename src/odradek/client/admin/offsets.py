@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from odradek.client.admin.base import AdminBase, Outcome, by_topic, outcome_of
+from odradek.client.admin.base import AdminBase, ResultOrError, by_topic, outcome_of
 from odradek.client.errors import UnsupportedByBroker
 from odradek.client.network.connection import BrokerConnection
 from odradek.common.ids import TopicPartition
@@ -62,13 +62,13 @@ class OffsetAdmin(AdminBase):
         *,
         isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
         timeout_ms: int | None = None,
-    ) -> dict[TopicPartition, Outcome[OffsetAndTimestamp]]:
+    ) -> dict[TopicPartition, ResultOrError[OffsetAndTimestamp]]:
         """The offset for each OffsetSpec, or of the first record that is as late as a timestamp."""
         needed = max((_FIRST_VERSIONS.get(OffsetSpec(at), 0) for at in wanted.values() if at < 0), default=0)
 
         async def call(
             connection: BrokerConnection, partitions: list[TopicPartition]
-        ) -> dict[TopicPartition, Outcome[OffsetAndTimestamp]]:
+        ) -> dict[TopicPartition, ResultOrError[OffsetAndTimestamp]]:
             if not connection.versions.serves(ApiKey.LIST_OFFSETS, at_least=needed):
                 best = connection.versions.best(ApiKey.LIST_OFFSETS)
                 raise UnsupportedByBroker(
@@ -88,12 +88,12 @@ class OffsetAdmin(AdminBase):
 
     async def delete_records(
         self, before: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
-    ) -> dict[TopicPartition, Outcome[int]]:
+    ) -> dict[TopicPartition, ResultOrError[int]]:
         """Delete the records before an offset, -1 for all that can be read; the first offset that is left."""
 
         async def call(
             connection: BrokerConnection, partitions: list[TopicPartition]
-        ) -> dict[TopicPartition, Outcome[int]]:
+        ) -> dict[TopicPartition, ResultOrError[int]]:
             request = DeleteRecordsRequest(timeout_ms=self.config.request_timeout_ms)
             for topic, numbers in by_topic(partitions).items():
                 row_class = DeleteRecordsRequest.Topics.Partitions

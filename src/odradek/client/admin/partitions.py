@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from odradek.client.admin.base import AdminBase, Outcome, by_topic, outcome_of, refuse_wrong_controller
+from odradek.client.admin.base import AdminBase, ResultOrError, by_topic, outcome_of, refuse_wrong_controller
 from odradek.client.broker_errors import check
 from odradek.common.ids import TopicPartition
 from odradek.protocol.messages import (
@@ -53,7 +53,7 @@ class PartitionAdmin(AdminBase):
         partitions: Iterable[TopicPartition] | None = None,
         *,
         timeout_ms: int | None = None,
-    ) -> dict[TopicPartition, Outcome[None]]:
+    ) -> dict[TopicPartition, ResultOrError[None]]:
         """Elect a leader for each of these partitions, or for all.
 
         ElectionNotNeeded is among the results of named partitions; of all, only those that changed or failed.
@@ -70,7 +70,7 @@ class PartitionAdmin(AdminBase):
             timeout_ms=self.config.request_timeout_ms,
         )
 
-        async def attempt() -> dict[TopicPartition, Outcome[None]]:
+        async def attempt() -> dict[TopicPartition, ResultOrError[None]]:
             response = await self.brokers.send_to_controller(request, ElectLeadersResponse)
             check(response.error_code)
             outcomes = {
@@ -91,7 +91,7 @@ class PartitionAdmin(AdminBase):
         *,
         allow_replication_factor_change: bool = True,
         timeout_ms: int | None = None,
-    ) -> dict[TopicPartition, Outcome[None]]:
+    ) -> dict[TopicPartition, ResultOrError[None]]:
         """Move partitions to these brokers, the preferred leader first; None cancels a reassignment."""
         request = AlterPartitionReassignmentsRequest(
             timeout_ms=self.config.request_timeout_ms,
@@ -99,7 +99,7 @@ class PartitionAdmin(AdminBase):
             topics=_reassignment_rows(reassignments),
         )
 
-        async def attempt() -> dict[TopicPartition, Outcome[None]]:
+        async def attempt() -> dict[TopicPartition, ResultOrError[None]]:
             response = await self.brokers.send_to_controller(request, AlterPartitionReassignmentsResponse)
             check(response.error_code, response.error_message)
             outcomes = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from odradek.client.admin.base import AdminBase, Outcome, by_topic, outcome_of
+from odradek.client.admin.base import AdminBase, ResultOrError, by_topic, outcome_of
 from odradek.client.network.connection import BrokerConnection
 from odradek.common.ids import TopicPartition
 from odradek.protocol.messages import DescribeProducersRequest, DescribeProducersResponse
@@ -33,12 +33,12 @@ class ProducerAdmin(AdminBase):
 
     async def describe_producers(
         self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
-    ) -> dict[TopicPartition, Outcome[Producers]]:
+    ) -> dict[TopicPartition, ResultOrError[Producers]]:
         """The active producers of each partition."""
 
         async def call(
             connection: BrokerConnection, group: list[TopicPartition]
-        ) -> dict[TopicPartition, Outcome[Producers]]:
+        ) -> dict[TopicPartition, ResultOrError[Producers]]:
             rows = [
                 DescribeProducersRequest.Topics(name=topic, partition_indexes=numbers)
                 for topic, numbers in by_topic(group).items()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from odradek.client.admin.base import AdminBase, Outcome, outcome_of, refuse_wrong_controller, require
+from odradek.client.admin.base import AdminBase, ResultOrError, outcome_of, refuse_wrong_controller, require
 from odradek.client.broker_errors import broker_error
 from odradek.client.metadata import NO_NODE
 from odradek.common.error_codes import ErrorCode
@@ -107,14 +107,14 @@ class TopicAdmin(AdminBase):
         *,
         validate_only: bool = False,
         timeout_ms: int | None = None,
-    ) -> dict[str, Outcome[CreatedTopic]]:
+    ) -> dict[str, ResultOrError[CreatedTopic]]:
         """Create topics; with `validate_only` only validate the request."""
         rows = [_new_topic_row(topic) for topic in topics]
         request = CreateTopicsRequest(
             topics=rows, timeout_ms=self.config.request_timeout_ms, validate_only=validate_only
         )
 
-        async def attempt() -> dict[str, Outcome[CreatedTopic]]:
+        async def attempt() -> dict[str, ResultOrError[CreatedTopic]]:
             response = await self.brokers.send_to_controller(request, CreateTopicsResponse)
             outcomes = {row.name: _created(row) for row in response.topics}
             refuse_wrong_controller(outcomes)
@@ -136,12 +136,12 @@ class TopicAdmin(AdminBase):
 
     async def delete_topics(
         self, names: Iterable[str], *, timeout_ms: int | None = None
-    ) -> dict[str, Outcome[None]]:
+    ) -> dict[str, ResultOrError[None]]:
         """Delete topics with all their records."""
         names = list(names)
         request_timeout_ms = self.config.request_timeout_ms
 
-        async def attempt() -> dict[str, Outcome[None]]:
+        async def attempt() -> dict[str, ResultOrError[None]]:
             metadata = await self.brokers.ensure_fresh()
             if metadata.controller_id == NO_NODE:
                 raise broker_error(ErrorCode.NOT_CONTROLLER)
@@ -177,7 +177,7 @@ class TopicAdmin(AdminBase):
 
     async def describe_topics(
         self, names: Iterable[str] | None = None
-    ) -> dict[str, Outcome[TopicDescription]]:
+    ) -> dict[str, ResultOrError[TopicDescription]]:
         """Topics with their partitions, or all of them, internal ones included."""
         if names is None:
             names = [topic.name for topic in await self.list_topics(include_internal=True)]
@@ -202,7 +202,7 @@ class TopicAdmin(AdminBase):
         assignments: Mapping[str, Sequence[Sequence[int]]] | None = None,
         validate_only: bool = False,
         timeout_ms: int | None = None,
-    ) -> dict[str, Outcome[None]]:
+    ) -> dict[str, ResultOrError[None]]:
         """Increase the number of partitions of topics; `assignments` has the brokers of each new one."""
         request = CreatePartitionsRequest(
             timeout_ms=self.config.request_timeout_ms, validate_only=validate_only
@@ -215,7 +215,7 @@ class TopicAdmin(AdminBase):
                 rows = [row_class(broker_ids=list(brokers)) for brokers in placed]
             request.topics.append(CreatePartitionsRequest.Topics(name=name, count=total, assignments=rows))
 
-        async def attempt() -> dict[str, Outcome[None]]:
+        async def attempt() -> dict[str, ResultOrError[None]]:
             response = await self.brokers.send_to_controller(request, CreatePartitionsResponse)
             outcomes = {
                 row.name: outcome_of(None, row.error_code, row.error_message) for row in response.results
@@ -234,7 +234,7 @@ class TopicAdmin(AdminBase):
 
     async def _describe_by_page(
         self, request: DescribeTopicPartitionsRequest
-    ) -> dict[str, Outcome[TopicDescription]]:
+    ) -> dict[str, ResultOrError[TopicDescription]]:
         """The response comes in pages of some thousand partitions; a topic may span several."""
         topics: dict[str, DescribeTopicPartitionsResponse.Topics] = {}
         while True:
@@ -272,7 +272,7 @@ def _new_topic_row(topic: NewTopic) -> CreateTopicsRequest.Topics:
     )
 
 
-def _created(row: CreateTopicsResponse.Topics) -> Outcome[CreatedTopic]:
+def _created(row: CreateTopicsResponse.Topics) -> ResultOrError[CreatedTopic]:
     created = CreatedTopic(
         row.name,
         UUID(bytes=row.topic_id),
@@ -283,7 +283,7 @@ def _created(row: CreateTopicsResponse.Topics) -> Outcome[CreatedTopic]:
     return outcome_of(created, row.error_code, row.error_message)
 
 
-def _described(row: DescribeTopicPartitionsResponse.Topics) -> Outcome[TopicDescription]:
+def _described(row: DescribeTopicPartitionsResponse.Topics) -> ResultOrError[TopicDescription]:
     assert row.name is not None
     partitions = [
         PartitionDescription(
@@ -303,7 +303,7 @@ def _described(row: DescribeTopicPartitionsResponse.Topics) -> Outcome[TopicDesc
     return outcome_of(described, row.error_code, _missing(row.name, row.error_code))
 
 
-def _described_by_metadata(row: MetadataResponse.Topics) -> Outcome[TopicDescription]:
+def _described_by_metadata(row: MetadataResponse.Topics) -> ResultOrError[TopicDescription]:
     assert row.name is not None
     partitions = [
         PartitionDescription(

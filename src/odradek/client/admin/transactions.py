@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from odradek.client.admin.base import Outcome, outcome_of, require
+from odradek.client.admin.base import ResultOrError, outcome_of, require
 from odradek.client.admin.by_coordinator import CoordinatorAdmin
 from odradek.client.broker_errors import broker_error, check
 from odradek.client.coordinators import KeyType
@@ -106,7 +106,7 @@ class TransactionAdmin(CoordinatorAdmin):
 
     async def describe_transactions(
         self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
-    ) -> dict[str, Outcome[TransactionDescription]]:
+    ) -> dict[str, ResultOrError[TransactionDescription]]:
         """The state of each transactional id; TRANSACTIONAL_ID_NOT_FOUND if the coordinator has none."""
 
         async def call(node: Node, connection: BrokerConnection, name: str) -> TransactionDescription:
@@ -133,7 +133,7 @@ class TransactionAdmin(CoordinatorAdmin):
 
         async def call(
             connection: BrokerConnection, _: list[TopicPartition]
-        ) -> dict[TopicPartition, Outcome[None]]:
+        ) -> dict[TopicPartition, ResultOrError[None]]:
             marker = WriteTxnMarkersRequest.Markers(
                 producer_id=producer_id,
                 producer_epoch=producer_epoch,

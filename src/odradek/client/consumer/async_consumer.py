@@ -172,7 +172,7 @@ class AsyncConsumer(Generic[Key, Value]):
     ) -> list[ConsumerRecord[Key, Value]]:
         """Records that came next, at most `max_poll_records`; waits up to `timeout` seconds for the first."""
         limit = self.config.max_poll_records if max_records is None else max_records
-        return await self._poll(timeout, lambda: self._reader.take(limit))
+        return await self._poll(timeout, lambda: self._reader.next_records(limit))
 
     async def poll_table(self, timeout: float = 0.0, *, max_records: int = 100_000) -> pa.Table:
         """Like `poll`, as an Arrow table; see `Consumer.poll_table`."""
@@ -180,7 +180,7 @@ class AsyncConsumer(Generic[Key, Value]):
 
         if self._reader.leftover:
             raise NotSubscribed("an iteration over this consumer holds records; poll() gives them back")
-        return to_table(await self._poll(timeout, lambda: self._reader.take_columns(max_records, new_sink)))
+        return to_table(await self._poll(timeout, lambda: self._reader.next_columns(max_records, new_sink)))
 
     async def _poll(self, timeout: float, take: Callable[[], list[Any]]) -> list[Any]:
         engine = self._engine

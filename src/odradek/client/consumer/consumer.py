@@ -192,7 +192,7 @@ class Consumer(PollPath[Key, Value]):
 
         if self._reader.leftover:
             raise NotSubscribed("an iteration over this consumer holds records; poll() gives them back")
-        taken = self._poll(timeout, 0, lambda: self._reader.take_columns(max_records, new_sink))
+        taken = self._poll(timeout, 0, lambda: self._reader.next_columns(max_records, new_sink))
         return to_table(taken or [])
 
     def _handle_demands(self) -> None:

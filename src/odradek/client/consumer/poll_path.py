@@ -71,7 +71,7 @@ class PollPath:
             self._engine.polled_ms = now * 1000
             if fetch_buffer.has_demands():
                 self._handle_demands()
-            taken = reader.take(limit) if take is None else take()
+            taken = reader.next_records(limit) if take is None else take()
             if reader.has_drained:
                 self._fetch_more()
             if taken:

@@ -18,7 +18,7 @@ cdef class RecordReader:
     cdef list _held
 
     @cython.locals(records=list, seen=Py_ssize_t, before=Py_ssize_t, fetched=Fetched)
-    cpdef list take(self, Py_ssize_t limit)
+    cpdef list next_records(self, Py_ssize_t limit)
     @cython.locals(fetched=Fetched)
     cdef Fetched _next_fetched(self)
     cdef _advance(self, Fetched fetched)

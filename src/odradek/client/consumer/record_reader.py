@@ -44,7 +44,7 @@ class RecordReader:
         self._value_deserializer = value_deserializer
         self._held: list[Fetched] = []
 
-    def take(self, limit: int) -> list[ConsumerRecord[Any, Any]]:
+    def next_records(self, limit: int) -> list[ConsumerRecord[Any, Any]]:
         """Up to `limit` records, in the order of each partition."""
         records: list[ConsumerRecord[Any, Any]] = []
         while self.leftover and len(records) < limit:
@@ -53,7 +53,9 @@ class RecordReader:
         while len(records) < limit and (fetched := self._next_fetched()) is not None:
             before = len(records)
             try:
-                fetched.take(limit - before, self._key_deserializer, self._value_deserializer, records)
+                fetched.append_records(
+                    limit - before, self._key_deserializer, self._value_deserializer, records
+                )
             except CorruptRecords:
                 if not records:
                     raise
@@ -68,7 +70,7 @@ class RecordReader:
         self.statistics.records_returned += len(records) - seen
         return records[:seen] + self._intercept(records[seen:]) if seen else self._intercept(records)
 
-    def take_columns(
+    def next_columns(
         self, limit: int, new_sink: Callable[[], RecordsSink]
     ) -> list[tuple[PartitionPosition, RecordsSink]]:
         """Whole batches of about `limit` records, grouped as they were fetched."""
@@ -77,7 +79,7 @@ class RecordReader:
         while count < limit and (fetched := self._next_fetched()) is not None:
             sink = new_sink()
             try:
-                fetched.take_columns(limit - count, sink)
+                fetched.append_columns(limit - count, sink)
             except CorruptRecords:
                 if not count:
                     raise

@@ -94,7 +94,7 @@ def table_batches(accumulator: Accumulator, topic: TopicQueues, table: pa.Table)
     """The batches that all rows make, in the order in which they must be added."""
     for partition, rows in _by_partition(accumulator, topic, table):
         batch = ProducerBatch(topic.name, partition, 0, time.monotonic() * 1000)
-        batch.take_encoded(*rows)
+        batch.set_encoded(*rows)
         yield batch
 
 

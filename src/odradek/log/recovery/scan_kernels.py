@@ -14,7 +14,7 @@ from odradek.records.kernels.layout import BATCH_ROW_WIDTH, BatchColumn
 IS_COMPILED = cython.compiled
 
 
-class Progress(IntEnum):
+class ScanProgress(IntEnum):
     """What `index_batches` carries from one table of a segment to the next: an int64 each."""
 
     LAST_POSITION = 0  # of the batch with the latest index entry
@@ -34,13 +34,13 @@ _LAST_OFFSET = BatchColumn.LAST_OFFSET
 _EPOCH = BatchColumn.PARTITION_LEADER_EPOCH
 _MAX_TIMESTAMP = BatchColumn.MAX_TIMESTAMP_MS
 _RECORD_COUNT = BatchColumn.RECORD_COUNT
-_LAST_POSITION = Progress.LAST_POSITION
-_GREATEST_MS = Progress.GREATEST_MS
-_GREATEST_OFFSET = Progress.GREATEST_OFFSET
-_LATEST_ENTRY_MS = Progress.LATEST_ENTRY_MS
-_RECORDS = Progress.RECORD_COUNT
-_NOTED_EPOCH = Progress.LEADER_EPOCH
-_IS_LATER_EPOCH = Progress.IS_LATER_EPOCH
+_LAST_POSITION = ScanProgress.LAST_POSITION
+_GREATEST_MS = ScanProgress.GREATEST_MS
+_GREATEST_OFFSET = ScanProgress.GREATEST_OFFSET
+_LATEST_ENTRY_MS = ScanProgress.LATEST_ENTRY_MS
+_RECORDS = ScanProgress.RECORD_COUNT
+_NOTED_EPOCH = ScanProgress.LEADER_EPOCH
+_IS_LATER_EPOCH = ScanProgress.IS_LATER_EPOCH
 _OFFSET_ENTRY_SIZE = 8
 _TIME_ENTRY_SIZE = 12
 
@@ -84,8 +84,8 @@ def index_batches(
     from the batches before, and is moved behind these.
     """
     _check_count(count, len(batches))
-    if len(progress) != len(Progress):
-        raise ValueError(f"{len(progress)} numbers of progress, not {len(Progress)}")
+    if len(progress) != len(ScanProgress):
+        raise ValueError(f"{len(progress)} numbers of progress, not {len(ScanProgress)}")
     for_offsets = bytearray(count * _OFFSET_ENTRY_SIZE)
     for_times = bytearray(count * _TIME_ENTRY_SIZE)
     offset_entries: cython.uchar[::1] = for_offsets

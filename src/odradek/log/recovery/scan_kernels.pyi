@@ -5,7 +5,7 @@ from enum import IntEnum
 
 IS_COMPILED: bool
 
-class Progress(IntEnum):
+class ScanProgress(IntEnum):
     LAST_POSITION = 0
     GREATEST_MS = 1
     GREATEST_OFFSET = 2

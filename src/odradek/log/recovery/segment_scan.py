@@ -14,7 +14,7 @@ from typing import NamedTuple
 from odradek.log.leader_epochs import EpochEntry, LeaderEpochs
 from odradek.log.partition.producer_replay import Replay
 from odradek.log.producers.producer_states import ProducerStates
-from odradek.log.recovery.scan_kernels import Progress, count_plain, index_batches
+from odradek.log.recovery.scan_kernels import ScanProgress, count_plain, index_batches
 from odradek.log.segment.batch_chunks import CHUNK_BYTES, BatchChunk, batch_chunks
 from odradek.log.segment.roll import MAX_RELATIVE_OFFSET
 from odradek.log.segment.segment import Segment
@@ -181,25 +181,27 @@ class IndexBuilder:
         self.interval_bytes = interval_bytes
         self.found = found
         self._base_offset = found.next_offset
-        self._progress = array("q", bytes(8 * len(Progress)))
-        self._progress[Progress.GREATEST_MS] = NO_TIMESTAMP
-        self._progress[Progress.GREATEST_OFFSET] = self._base_offset
-        self._progress[Progress.LATEST_ENTRY_MS] = NO_TIMESTAMP
-        self._progress[Progress.LEADER_EPOCH] = NO_PARTITION_LEADER_EPOCH
+        self._progress = array("q", bytes(8 * len(ScanProgress)))
+        self._progress[ScanProgress.GREATEST_MS] = NO_TIMESTAMP
+        self._progress[ScanProgress.GREATEST_OFFSET] = self._base_offset
+        self._progress[ScanProgress.LATEST_ENTRY_MS] = NO_TIMESTAMP
+        self._progress[ScanProgress.LEADER_EPOCH] = NO_PARTITION_LEADER_EPOCH
 
     def add_batches(self, chunk: BatchChunk, count: int) -> None:
         """Add the entries for the first `count` batches of a chunk."""
         if count == 0:
             return
         found, progress = self.found, self._progress
-        progress[Progress.RECORD_COUNT] = 0
+        progress[ScanProgress.RECORD_COUNT] = 0
         offset_entries, time_entries = index_batches(
             chunk.scan.table, count, chunk.start, self._base_offset, self.interval_bytes, progress
         )
         found.offset_entries += offset_entries
         found.time_entries += time_entries
-        found.greatest = TimestampOffset(progress[Progress.GREATEST_MS], progress[Progress.GREATEST_OFFSET])
-        if progress[Progress.IS_LATER_EPOCH]:
+        found.greatest = TimestampOffset(
+            progress[ScanProgress.GREATEST_MS], progress[ScanProgress.GREATEST_OFFSET]
+        )
+        if progress[ScanProgress.IS_LATER_EPOCH]:
             self._note_epochs(chunk, count)
         self._note_compaction(chunk, count)
         found.batch_count += count
@@ -213,13 +215,13 @@ class IndexBuilder:
             found.next_offset if found.batch_count else chunk.scan.field(0, BatchColumn.BASE_OFFSET)
         )
         covered = chunk.scan.field(count - 1, BatchColumn.LAST_OFFSET) + 1 - first_offset
-        if self._progress[Progress.RECORD_COUNT] < covered:
+        if self._progress[ScanProgress.RECORD_COUNT] < covered:
             found.shows_compaction = True
 
     def _note_epochs(self, chunk: BatchChunk, count: int) -> None:
         noted, progress = self.found.epochs, self._progress
         for index, epoch in enumerate(chunk.column(BatchColumn.PARTITION_LEADER_EPOCH)[:count]):
-            if epoch > progress[Progress.LEADER_EPOCH]:
+            if epoch > progress[ScanProgress.LEADER_EPOCH]:
                 noted.append(EpochEntry(epoch, chunk.scan.field(index, BatchColumn.BASE_OFFSET)))
-                progress[Progress.LEADER_EPOCH] = epoch
-        progress[Progress.IS_LATER_EPOCH] = 0
+                progress[ScanProgress.LEADER_EPOCH] = epoch
+        progress[ScanProgress.IS_LATER_EPOCH] = 0

@@ -8,7 +8,7 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
 
 from odradek.protocol import limits
-from odradek.protocol.compile import Fresh, Kind
+from odradek.protocol.compile import Fresh, FieldType
 from odradek.protocol.errors import SchemaError
 
 
@@ -27,7 +27,7 @@ cdef extern from *:
 _numbers = {"BOOL": BOOL, "INT8": INT8, "INT16": INT16, "UINT16": UINT16, "INT32": INT32, "UINT32": UINT32,
             "INT64": INT64, "FLOAT64": FLOAT64, "UUID": UUID, "STRING": STRING, "BYTES": BYTES,
             "RECORDS": RECORDS, "STRUCT": STRUCT}
-assert _numbers == {kind.name: kind.value for kind in Kind}
+assert _numbers == {kind.name: kind.value for kind in FieldType}
 assert MAX_INLINE_RECORDS == limits.MAX_INLINE_RECORDS
 assert (FRESH_LIST, FRESH_STRUCT) == (Fresh.LIST, Fresh.STRUCT)
 

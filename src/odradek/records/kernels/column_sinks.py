@@ -135,7 +135,7 @@ class BytesSink:
         self._point()
 
     def buffers(self):
-        """(number of nulls, validity, offsets, content); to be asked for when all is taken."""
+        """(number of nulls, validity, offsets, content); valid once everything is appended."""
         self._content = _without_waste(self._allocate, self._content, self.end)
         self._offsets = _without_waste(self._allocate, self._offsets, (self.count + 1) * 4)
         self._point()
@@ -246,7 +246,7 @@ class RecordsSink:
         """Bytes of all keys and values."""
         return self.keys.end + self.values.end
 
-    # The columns, to be asked for when all is taken; the memory may be longer than what it holds.
+    # The columns, valid once everything is appended; the memory may be longer than what it holds.
 
     @property
     def number_buffers(self):
@@ -266,7 +266,7 @@ class RecordsSink:
 
     # Filling.
 
-    def take(
+    def append_batch(
         self,
         buffer: cython.const[cython.uchar][::1],
         start: cython.Py_ssize_t,
@@ -300,7 +300,7 @@ class RecordsSink:
                 self._reserve_headers(end - start)
         return problem, self.row[0], self.row[1]
 
-    def take_run(
+    def append_run(
         self,
         buffer: cython.const[cython.uchar][::1],
         batches: cython.longlong[::1],

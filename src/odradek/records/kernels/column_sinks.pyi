@@ -18,7 +18,7 @@ class RecordsSink:
     @property
     def bytes_buffers(self) -> tuple[BytesBuffers, BytesBuffers]: ...
     def reserve(self, count: int, size: int) -> None: ...
-    def take(
+    def append_batch(
         self,
         buffer: Buffer,
         start: int,
@@ -29,6 +29,6 @@ class RecordsSink:
         is_log_append_time: bool,
         from_offset: int,
     ) -> tuple[int, int, int]: ...
-    def take_run(
+    def append_run(
         self, buffer: Buffer, batches: memoryview, first: int, end: int, from_offset: int
     ) -> int: ...

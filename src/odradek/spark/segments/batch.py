@@ -34,13 +34,13 @@ class SegmentPartition(InputPartition):
         self.part = part
 
 
-def new_reader(options: Mapping[str, str], schema: StructType) -> SegmentReader:
+def new_reader(options: Mapping[str, str], schema: StructType) -> SegmentDataSourceReader:
     """What Spark asks the data source for; a ConfigError or WrongColumns stops the query before any task."""
     check_columns(schema)
-    return SegmentReader(segment_options(options), schema)
+    return SegmentDataSourceReader(segment_options(options), schema)
 
 
-class SegmentReader(DataSourceReader):
+class SegmentDataSourceReader(DataSourceReader):
     """Plans on the driver, once for each query; reads in tasks. It is pickled and sent to them."""
 
     def __init__(self, options: SegmentOptions, schema: StructType) -> None:

@@ -12,7 +12,7 @@ from odradek.spark.source.options import includes_headers
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from odradek.spark.segments.batch import SegmentReader
+    from odradek.spark.segments.batch import SegmentDataSourceReader
 
 
 class SegmentsSource(DataSource):
@@ -27,7 +27,7 @@ class SegmentsSource(DataSource):
         """All columns, when none are chosen by `.schema(…)`."""
         return ddl(includes_headers=includes_headers(self.options))
 
-    def reader(self, schema: StructType) -> SegmentReader:
+    def reader(self, schema: StructType) -> SegmentDataSourceReader:
         """For `spark.read`."""
         from odradek.spark.segments.batch import new_reader  # noqa: PLC0415
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hypothesis.strategies as st
 from hypothesis import given
 
-from odradek.client.consumer.fetch.fetch_session import FetchSession, PartitionFetch, SessionRequest
+from odradek.client.consumer.fetch.fetch_session import FetchSessionHandler, PartitionFetch, SessionRequest
 from odradek.common.ids import TopicPartition
 
 ID, OTHER_ID = bytes(16), bytes([1] * 16)
@@ -17,7 +17,7 @@ def wanted(offset: int, topic_id: bytes = ID) -> PartitionFetch:
 
 
 def test_the_first_fetch_names_all_and_the_next_only_what_changed() -> None:
-    session = FetchSession()
+    session = FetchSessionHandler()
     assert session.next_request({ONE: wanted(0), TWO: wanted(0)}) == SessionRequest(
         0, 0, {ONE: wanted(0), TWO: wanted(0)}, {}
     )
@@ -31,7 +31,7 @@ def test_the_first_fetch_names_all_and_the_next_only_what_changed() -> None:
 
 
 def test_a_topic_created_again_is_forgotten_and_named() -> None:
-    session = FetchSession()
+    session = FetchSessionHandler()
     session.next_request({ONE: wanted(5)})
     session.on_response(77)
 
@@ -41,14 +41,14 @@ def test_a_topic_created_again_is_forgotten_and_named() -> None:
 
 
 def test_without_a_session_everything_is_said_each_time() -> None:
-    session = FetchSession()
+    session = FetchSessionHandler()
     for _ in range(3):
         assert session.next_request({ONE: wanted(0)}) == SessionRequest(0, 0, {ONE: wanted(0)}, {})
         session.on_response(0)
 
 
 def test_after_an_error_the_session_begins_again() -> None:
-    session = FetchSession()
+    session = FetchSessionHandler()
     session.next_request({ONE: wanted(0)})
     session.on_response(77)
     session.restart()
@@ -87,7 +87,7 @@ FATES = st.sampled_from(["answered", "request lost", "answer lost"])
 def test_whatever_gets_lost_an_answered_fetch_is_about_what_was_wanted(
     rounds: list[tuple[dict[TopicPartition, PartitionFetch], str]],
 ) -> None:
-    session, broker = FetchSession(), RememberingBroker()
+    session, broker = FetchSessionHandler(), RememberingBroker()
     for partitions, fate in rounds:
         asked = session.next_request(partitions)
         if fate == "request lost":

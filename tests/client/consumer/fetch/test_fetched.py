@@ -47,7 +47,7 @@ def fetched(*batches: bytes, offset: int = 0, **settings: Any) -> Fetched:
 def drain(data: Fetched, step: int = 100) -> list[ConsumerRecord[bytes, bytes]]:
     records: list[ConsumerRecord[bytes, bytes]] = []
     while not data.is_empty:
-        data.take(step, None, None, records)
+        data.append_records(step, None, None, records)
     return records
 
 
@@ -104,7 +104,7 @@ def test_tables_and_records_agree_whatever_batches_are_mixed(kinds: list[str], l
     data, rows = fetched(*batches), []
     while not data.is_empty:
         sink = new_sink()
-        data.take_columns(limit, sink)
+        data.append_columns(limit, sink)
         rows += to_table([(STATE, sink)]).to_pylist()
 
     assert [record.offset for record in records] == [
@@ -119,10 +119,10 @@ def test_tables_and_records_agree_whatever_batches_are_mixed(kinds: list[str], l
 @given(taken=st.integers(0, 12), codec=st.sampled_from([Codec.NONE, Codec.LZ4]))
 def test_a_table_continues_where_records_were_read(taken: int, codec: Codec) -> None:
     data = fetched(a_batch(0, 5, codec=codec), a_batch(5, 8, codec=codec))
-    data.take(taken, None, None, [])
+    data.append_records(taken, None, None, [])
     sink = new_sink()
 
-    data.take_columns(100, sink)
+    data.append_columns(100, sink)
 
     assert to_table([(STATE, sink)])["offset"].to_pylist() == list(range(taken, 13))
     assert data.is_empty
@@ -135,11 +135,11 @@ def test_a_table_has_what_lies_before_a_damaged_batch_and_the_next_one_reports()
     data = fetched(a_batch(0, 5), damaged)
     sink = new_sink()
 
-    data.take_columns(100, sink)
+    data.append_columns(100, sink)
     assert to_table([(STATE, sink)])["offset"].to_pylist() == [0, 1, 2, 3, 4]
 
     with pytest.raises(CorruptRecords, match="batch at offset 5 of t-3 is damaged"):
-        data.take_columns(100, new_sink())
+        data.append_columns(100, new_sink())
 
 
 def test_the_brokers_time_is_reported_as_such() -> None:
@@ -186,7 +186,7 @@ def test_damage_is_reported_with_its_offset_and_the_records_before_it_are_given(
     records: list[Any] = []
 
     with pytest.raises(CorruptRecords, match="batch at offset 5 of t-3 is damaged"):
-        data.take(100, None, None, records)
+        data.append_records(100, None, None, records)
 
     assert [record.offset for record in records] == [0, 1, 2, 3, 4]
     assert data.offset == 5

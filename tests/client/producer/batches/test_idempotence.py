@@ -25,7 +25,7 @@ def a_known_order(max_in_flight: int = 5, records: int = 1) -> PartitionOrder:
     """The broker has a batch of this producer already, with so many records."""
     order = PartitionOrder(max_in_flight)
     batch = ProducerBatch("t", 0, 4096, 0.0)
-    batch.take_encoded(bytearray(HEADER_SIZE), records, 0, 0)
+    batch.set_encoded(bytearray(HEADER_SIZE), records, 0, 0)
     first = order.next_batch(deque([batch]), 0, PRODUCER)
     assert first is batch
     order.delivered(batch)

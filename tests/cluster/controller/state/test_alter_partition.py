@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.controller.contexts import EPOCH, a_context, put
-from odradek.cluster.controller.state.alter_partition import IsrChange, decide_isr_change
+from odradek.cluster.controller.state.alter_partition import ProposedIsr, decide_isr_change
 from odradek.cluster.controller.state.context import LeaderAndIsr, LeaderRecoveryState
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
@@ -14,8 +14,8 @@ def a_case():
     return context, put(context, "t", 0, (1, 2, 3), leader=1, isr=(1, 2))
 
 
-def a_change(*isr: int, leader=1, leader_epoch=3, partition_epoch=5, **fields) -> IsrChange:
-    return IsrChange(leader, leader_epoch, partition_epoch, dict.fromkeys(isr, -1), **fields)
+def a_change(*isr: int, leader=1, leader_epoch=3, partition_epoch=5, **fields) -> ProposedIsr:
+    return ProposedIsr(leader, leader_epoch, partition_epoch, dict.fromkeys(isr, -1), **fields)
 
 
 def test_growing_and_shrinking_are_accepted_in_order_of_assignment():

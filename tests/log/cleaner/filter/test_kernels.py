@@ -6,7 +6,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from odradek.log.cleaner.filter.layout import DIGEST_WIDTH, ENTRY_WIDTH, ROW_WIDTH, Kind, Row, max_records
+from odradek.log.cleaner.filter.layout import (
+    DIGEST_WIDTH,
+    ENTRY_WIDTH,
+    ROW_WIDTH,
+    RecordKind,
+    Row,
+    max_records,
+)
 from odradek.records.batch import HEADER_SIZE
 from odradek.records.builder import build_batch
 from odradek.records.kernels.batch_scan import scan_batches
@@ -64,7 +71,7 @@ def test_rows_report_what_is_in_the_records(kernel: ModuleType) -> None:
     found = [rows[index * ROW_WIDTH : (index + 1) * ROW_WIDTH].tolist() for index in range(3)]
     assert [row[Row.OFFSET] for row in found] == [100, 103, 104]
     assert [row[Row.TIMESTAMP_DELTA] for row in found] == [0, -1000, 1]
-    assert [row[Row.KIND] for row in found] == [Kind.VALUE, Kind.TOMBSTONE, Kind.NO_KEY]
+    assert [row[Row.KIND] for row in found] == [RecordKind.VALUE, RecordKind.TOMBSTONE, RecordKind.NO_KEY]
     assert [row[Row.START] for row in found] == [HEADER_SIZE, found[0][Row.END], found[1][Row.END]]
     assert tuple(digests[:2]) == kernel.siphash(b"a", 1, 2)
     assert tuple(digests[2:4]) == kernel.siphash(b"b", 1, 2)
@@ -80,7 +87,7 @@ def test_a_tombstone_is_expired_when_the_horizon_of_its_batch_is_reached(kernel:
         kernel.digest_batches(batch, scan.table, 0, 1, bytes(1), now_ms, 0, 0, rows, digests)
         kinds.append(rows[Row.KIND])
 
-    assert kinds == [Kind.TOMBSTONE, Kind.EXPIRED_TOMBSTONE]
+    assert kinds == [RecordKind.TOMBSTONE, RecordKind.EXPIRED_TOMBSTONE]
 
 
 @either

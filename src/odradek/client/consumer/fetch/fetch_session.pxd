@@ -4,7 +4,7 @@ cimport cython
 
 
 @cython.final
-cdef class FetchSession:
+cdef class FetchSessionHandler:
     cdef readonly long long session_id
     cdef readonly long long epoch
     cdef dict _partitions

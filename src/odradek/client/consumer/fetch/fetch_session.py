@@ -38,7 +38,7 @@ class SessionRequest(NamedTuple):
     forgotten: dict[TopicPartition, bytes]
 
 
-class FetchSession:
+class FetchSessionHandler:
     """The session with one broker. Owned by the fetcher."""
 
     def __init__(self) -> None:

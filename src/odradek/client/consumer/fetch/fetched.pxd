@@ -30,11 +30,11 @@ cdef class Fetched:
 
     cpdef mark_buffered(self)
     @cython.locals(wanted=Py_ssize_t, end=Py_ssize_t)
-    cpdef take(self, Py_ssize_t limit, key_deserializer, value_deserializer, list records)
+    cpdef append_records(self, Py_ssize_t limit, key_deserializer, value_deserializer, list records)
     @cython.locals(before=Py_ssize_t)
-    cdef _take_rows(self, Py_ssize_t end, key_deserializer, value_deserializer, list records)
-    cdef bint _take_batches(self, Py_ssize_t max_rows, sink) except -1
-    cdef _take_batch(self, sink)
+    cdef _append_rows(self, Py_ssize_t end, key_deserializer, value_deserializer, list records)
+    cdef bint _append_batches(self, Py_ssize_t max_rows, sink) except -1
+    cdef _append_batch(self, sink)
     cdef bint _open_next(self, Py_ssize_t max_rows) except -1
     @cython.locals(first=Py_ssize_t, end=Py_ssize_t, rows=Py_ssize_t)
     cdef bint _open_run(self, Py_ssize_t max_rows) except -1

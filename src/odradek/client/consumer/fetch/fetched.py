@@ -34,10 +34,10 @@ from odradek.records.kernels.record_check import new_bytearray
 from odradek.records.kernels.record_index import find_run, index_run
 from odradek.records.record import (
     RecordIndex,
+    append_columns,
     index_batch,
     plain_records,
     read_records,
-    take_columns,
 )
 
 MAX_DECOMPRESSED_BYTES = 2**31 - 1
@@ -109,7 +109,9 @@ class Fetched:
         """Whether the bytes do not begin with a batch, not even an incomplete one."""
         return self._count == 0 and self._stop in (Stop.BAD_MAGIC, Stop.BAD_LENGTH)
 
-    def take(self, limit: int, key_deserializer: Any, value_deserializer: Any, records: list[Any]) -> None:
+    def append_records(
+        self, limit: int, key_deserializer: Any, value_deserializer: Any, records: list[Any]
+    ) -> None:
         """Append up to `limit` records. After an error `offset` is that of the record at fault."""
         wanted = len(records) + limit
         while len(records) < wanted:
@@ -117,13 +119,13 @@ class Fetched:
                 break
             assert self._rows is not None
             end = min(self._row_count, self._row + wanted - len(records))
-            self._take_rows(end, key_deserializer, value_deserializer, records)
+            self._append_rows(end, key_deserializer, value_deserializer, records)
             if self._row < self._row_count:
                 break
             self._rows = None
             self.offset = self._last_offset + 1
 
-    def _take_rows(
+    def _append_rows(
         self, end: int, key_deserializer: Any, value_deserializer: Any, records: list[Any]
     ) -> None:
         assert self._rows is not None
@@ -136,7 +138,7 @@ class Fetched:
             if self._row < self._row_count:
                 self.offset = self._rows.offset_at(self._row)
 
-    def take_columns(self, limit: int, sink: RecordsSink) -> None:
+    def append_columns(self, limit: int, sink: RecordsSink) -> None:
         """Append whole batches of at least `limit` records, or what is left, to columns that are empty yet.
 
         Records before a fault, or before more than columns can hold, are appended; the next call handles the
@@ -145,33 +147,33 @@ class Fetched:
         if self._rows is not None:
             self._rows, self._next_batch = None, self._rows_batch
         try:
-            while len(sink) < limit and self._take_batches(limit - len(sink), sink):
+            while len(sink) < limit and self._append_batches(limit - len(sink), sink):
                 pass
         except CorruptRecords:
             if not sink:
                 raise
 
-    def _take_batches(self, max_rows: int, sink: RecordsSink) -> bool:
+    def _append_batches(self, max_rows: int, sink: RecordsSink) -> bool:
         """Append a run, or one batch; False at the end."""
         if not self._find_next():
             return False
         first = self._next_batch
         run_end, rows = self._find_run(max_rows, with_next=True)
         if rows:
-            self._next_batch = sink.take_run(self._content, self._batches, first, run_end, self.offset)
+            self._next_batch = sink.append_run(self._content, self._batches, first, run_end, self.offset)
         if self._next_batch == first:
-            self._take_batch(sink)
+            self._append_batch(sink)
             self._next_batch += 1
         self.offset = self._field(self._next_batch - 1, _LAST_OFFSET) + 1
         return True
 
-    def _take_batch(self, sink: RecordsSink) -> None:
+    def _append_batch(self, sink: RecordsSink) -> None:
         position = self._field(self._next_batch, _POSITION)
         header = read_header(self._content, position)
         try:
             if self._is_for_reader(header, position):
                 plain = plain_records(self._content, position, header, MAX_DECOMPRESSED_BYTES - sink.size)
-                take_columns(sink, header, plain, self.offset)
+                append_columns(sink, header, plain, self.offset)
         except RecordsError as error:
             raise CorruptRecords(self.state.topic_partition, header.base_offset, str(error)) from error
 

@@ -20,7 +20,7 @@ from odradek.client.consumer.errors import CorruptRecords
 from odradek.client.consumer.fetch.fetch_buffer import FetchBuffer
 from odradek.client.consumer.fetch.fetch_session import (
     FIRST_EPOCH,
-    FetchSession,
+    FetchSessionHandler,
     PartitionFetch,
     SessionRequest,
 )
@@ -78,7 +78,7 @@ class Fetcher:
         self._reset = reset
         self._validation = Validation(brokers, states, truncated=truncated, fail=fetch_buffer.fail)
         self._loop = asyncio.get_running_loop()
-        self._sessions: dict[int, FetchSession] = {}
+        self._sessions: dict[int, FetchSessionHandler] = {}
         self._fetching_from: set[int] = set()
         self.changes = 0
         """Incremented by each change after which a fetch in flight may be out of date."""
@@ -165,7 +165,7 @@ class Fetcher:
         wanted = {partition: self._wanted(state) for partition, state in states.items()}
         if any(one.topic_id == NO_TOPIC_ID for one in wanted.values()):
             version = min(version, LAST_WITH_TOPIC_NAMES)
-        session = self._sessions.setdefault(node_id, FetchSession())
+        session = self._sessions.setdefault(node_id, FetchSessionHandler())
         asked = session.next_request(wanted)
         expected = {
             partition: ExpectedPartition(state, cast("int", state.fetch_offset))

@@ -3,7 +3,7 @@
 cimport cython
 
 from odradek.client.network.connection cimport BrokerConnection
-from odradek.client.consumer.fetch.fetch_session cimport FetchSession
+from odradek.client.consumer.fetch.fetch_session cimport FetchSessionHandler
 from odradek.client.consumer.fetch.fetched cimport Fetched
 from odradek.client.consumer.fetch.fetch_buffer cimport FetchBuffer
 from odradek.client.network.in_flight cimport ResponseHandler
@@ -30,14 +30,14 @@ cdef class InFlightFetch(ResponseHandler):
     cdef readonly object node_id
     cdef readonly long long version
     cdef readonly BrokerConnection connection
-    cdef readonly FetchSession session
+    cdef readonly FetchSessionHandler session
     cdef readonly dict expected
     cdef bint _is_repeatable
     cdef long long _changes
     cdef long long _edition
     cdef dict _templates
 
-    @cython.locals(response=PlainFetchAnswer, template=FetchTemplate, fetched=Fetched, session=FetchSession, one=ExpectedPartition)
+    @cython.locals(response=PlainFetchAnswer, template=FetchTemplate, fetched=Fetched, session=FetchSessionHandler, one=ExpectedPartition)
     cdef bint _handle(self, frame, bint is_direct) except -1
     cdef bint _is_changed(self) except -1
     cdef _find(self, bytes name)

@@ -18,7 +18,7 @@ import cython
 
 from odradek.client.consumer.config import ConsumerConfig
 from odradek.client.consumer.fetch.fetch_buffer import FetchBuffer
-from odradek.client.consumer.fetch.fetch_session import FetchSession
+from odradek.client.consumer.fetch.fetch_session import FetchSessionHandler
 from odradek.client.consumer.fetch.fetched import Fetched
 from odradek.client.consumer.positions import MOST_BUFFERED, PartitionPosition
 from odradek.client.errors import ClientError
@@ -124,7 +124,7 @@ class InFlightFetch(ResponseHandler):
         node_id: int,
         version: int,
         connection: BrokerConnection,
-        session: FetchSession,
+        session: FetchSessionHandler,
         expected: dict[TopicPartition, ExpectedPartition],
         *,
         is_hurried: bool,

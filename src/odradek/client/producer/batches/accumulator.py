@@ -191,7 +191,7 @@ class Accumulator:
         batch = queue.open
         if batch is None:
             return None
-        future = batch.take(fresh, key, value, None, timestamp_ms, on_delivery)
+        future = batch.append_with_future(fresh, key, value, None, timestamp_ms, on_delivery)
         if future is not None:
             self.records += 1
         return future

@@ -61,7 +61,7 @@ cdef class ProducerBatch:
 
     cpdef DeliveryFuture append(self, bytes key, bytes value, headers, long long timestamp_ms, on_delivery)
     @cython.locals(delta="long long", body=Py_ssize_t)
-    cdef DeliveryFuture take(
+    cdef DeliveryFuture append_with_future(
         self, DeliveryFuture future, bytes key, bytes value, headers, long long timestamp_ms, on_delivery
     )
     cpdef finish(self, codec, level)

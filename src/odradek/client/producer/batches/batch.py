@@ -237,9 +237,9 @@ class ProducerBatch:
         on_delivery: Callable[[BaseException | None, RecordMetadata], object] | None,
     ) -> DeliveryFuture | None:
         """Append one record; None if it does not fit."""
-        return self.take(new_future(), key, value, headers, timestamp_ms, on_delivery)
+        return self.append_with_future(new_future(), key, value, headers, timestamp_ms, on_delivery)
 
-    def take(
+    def append_with_future(
         self,
         future: DeliveryFuture,
         key: bytes | None,
@@ -271,7 +271,7 @@ class ProducerBatch:
             self._on_delivery.append(on_delivery)
         return future
 
-    def take_encoded(
+    def set_encoded(
         self, encoded: bytearray | memoryview, count: int, base_timestamp_ms: int, max_timestamp_ms: int
     ) -> None:
         """Set the encoded records of this batch, which has no others, after space for a header."""

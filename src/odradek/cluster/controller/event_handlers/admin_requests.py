@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from odradek.cluster.controller.controller_session import ControllerSession
 from odradek.cluster.controller.events import ElectionResults
-from odradek.cluster.controller.state.alter_partition import IsrChange, IsrDecision, decide_isr_change
+from odradek.cluster.controller.state.alter_partition import IsrDecision, ProposedIsr, decide_isr_change
 from odradek.cluster.controller.state.context import (
     LeaderAndIsr,
     LeaderRecoveryState,
@@ -161,12 +161,12 @@ class AdminRequests:
         return ErrorCode.ELECTION_NOT_NEEDED if is_fine else ErrorCode.NONE
 
 
-def _isr_change(broker_id: int, row: _RequestRow) -> IsrChange | None:
+def _isr_change(broker_id: int, row: _RequestRow) -> ProposedIsr | None:
     """None if the row holds a recovery state that does not exist."""
     if row.leader_recovery_state not in _RECOVERY_STATES:
         return None
     epochs = {one.broker_id: one.broker_epoch for one in row.new_isr_with_epochs}
-    return IsrChange(
+    return ProposedIsr(
         leader=broker_id,
         leader_epoch=row.leader_epoch,
         partition_epoch=row.partition_epoch,

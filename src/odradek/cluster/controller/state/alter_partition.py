@@ -15,7 +15,7 @@ from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 
 
-class IsrChange(NamedTuple):
+class ProposedIsr(NamedTuple):
     """What a leader asks for; `isr` maps broker to the epoch that the leader saw, -1 for unknown."""
 
     leader: int
@@ -34,7 +34,7 @@ class IsrDecision(NamedTuple):
 
 
 def decide_isr_change(
-    context: ControllerContext, partition: TopicPartition, change: IsrChange
+    context: ControllerContext, partition: TopicPartition, change: ProposedIsr
 ) -> IsrDecision:
     """Accept or refuse one change."""
     current = context.leadership.get(partition)
@@ -60,7 +60,7 @@ def decide_isr_change(
     return IsrDecision(ErrorCode.NONE, granted, is_new=True)
 
 
-def _staleness(current: LeaderAndIsr, change: IsrChange) -> ErrorCode:
+def _staleness(current: LeaderAndIsr, change: ProposedIsr) -> ErrorCode:
     if change.leader_epoch > current.leader_epoch or change.partition_epoch > current.partition_epoch:
         # The leader has a newer state than this controller: there is another controller.
         return ErrorCode.NOT_CONTROLLER
@@ -72,7 +72,7 @@ def _staleness(current: LeaderAndIsr, change: IsrChange) -> ErrorCode:
 
 
 def _invalidity(
-    context: ControllerContext, partition: TopicPartition, current: LeaderAndIsr, change: IsrChange
+    context: ControllerContext, partition: TopicPartition, current: LeaderAndIsr, change: ProposedIsr
 ) -> ErrorCode:
     is_recovering = change.recovery_state is LeaderRecoveryState.RECOVERING
     if (

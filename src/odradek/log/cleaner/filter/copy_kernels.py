@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import cython
 
-from odradek.log.cleaner.filter.layout import ROW_WIDTH, Counter, Kind, Row, Verdict
+from odradek.log.cleaner.filter.layout import ROW_WIDTH, Counter, RecordKind, Row, Verdict
 from odradek.records.kernels.layout import BATCH_ROW_WIDTH, BatchColumn
 
 if cython.compiled:
@@ -24,7 +24,7 @@ _TIMESTAMP_DELTA = Row.TIMESTAMP_DELTA
 _KIND = Row.KIND
 _SURVIVES = Row.SURVIVES
 _ROW_WIDTH = ROW_WIDTH
-_TOMBSTONE = Kind.TOMBSTONE
+_TOMBSTONE = RecordKind.TOMBSTONE
 _DISCARD = Verdict.DISCARD
 
 _BATCH_WIDTH = BATCH_ROW_WIDTH

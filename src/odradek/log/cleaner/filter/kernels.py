@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import cython
 
-from odradek.log.cleaner.filter.layout import ROW_WIDTH, Kind, Row, Verdict
+from odradek.log.cleaner.filter.layout import ROW_WIDTH, RecordKind, Row, Verdict
 from odradek.records.kernels.layout import BATCH_ROW_WIDTH, BatchColumn, Problem
 
 IS_COMPILED = cython.compiled
@@ -39,10 +39,10 @@ _KIND = Row.KIND
 _SURVIVES = Row.SURVIVES
 _ROW_WIDTH = ROW_WIDTH
 
-_NO_KEY = Kind.NO_KEY
-_VALUE = Kind.VALUE
-_TOMBSTONE = Kind.TOMBSTONE
-_EXPIRED_TOMBSTONE = Kind.EXPIRED_TOMBSTONE
+_NO_KEY = RecordKind.NO_KEY
+_VALUE = RecordKind.VALUE
+_TOMBSTONE = RecordKind.TOMBSTONE
+_EXPIRED_TOMBSTONE = RecordKind.EXPIRED_TOMBSTONE
 
 _DISCARD = Verdict.DISCARD
 

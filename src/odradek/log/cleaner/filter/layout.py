@@ -31,7 +31,7 @@ ENTRY_WIDTH = 3
 ENTRY_BYTES = 8 * ENTRY_WIDTH
 
 
-class Kind(IntEnum):
+class RecordKind(IntEnum):
     """The kinds of records that compaction distinguishes."""
 
     NO_KEY = 0

@@ -118,7 +118,7 @@ class ClusterEvents:
             )
 
     def _disconnect_from_former(self, brokers: dict[int, Broker]) -> None:
-        """Requests to a broker that is gone, or registered anew, must not wait for their deadlines."""
+        """Requests to a broker that has left or registered again must not wait for their deadlines."""
         assert self.services is not None
         for broker_id, former in self._brokers.items():
             if broker_id not in brokers or brokers[broker_id].epoch != former.epoch:

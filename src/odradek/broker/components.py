@@ -109,7 +109,7 @@ class Components:
         return await asyncio.get_running_loop().run_in_executor(self.pool, step)
 
     async def recorded_properties(self) -> MetaProperties | None:
-        """Create the log directories that are missing, and read whose the others are."""
+        """Create the missing log directories, and read broker and cluster id from the others."""
         for path in self.config.data_dirs:
             make_directory(path)
         return await self.in_pool(lambda: recorded_properties(self.config.data_dirs, self._files))

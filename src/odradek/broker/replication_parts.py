@@ -95,7 +95,7 @@ def _cached_leader_rate(config: Callable[[], BrokerConfig]) -> Callable[[], int]
 
 
 def _cached_settings(config: Callable[[], BrokerConfig]) -> Callable[[], FetcherSettings]:
-    """The fetchers' part of the configuration, made anew when that has changed."""
+    """The fetchers' part of the configuration, built again when that has changed."""
     known: BrokerConfig | None = None
     settings = FetcherSettings()
 

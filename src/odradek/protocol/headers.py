@@ -44,7 +44,7 @@ class UnknownApi(ProtocolError):
 
 
 class RequestStart(NamedTuple):
-    """The first eight bytes of a request: enough to route it, and to refuse it politely."""
+    """The first eight bytes of a request: enough to route it, or to answer with an error."""
 
     api_key: ApiKey
     version: int

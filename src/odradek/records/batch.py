@@ -211,7 +211,7 @@ def stamp_log_append_time(buffer: bytearray | memoryview, position: int, timesta
 def stamp_producer(
     buffer: bytearray | memoryview, position: int, producer_id: int, producer_epoch: int, base_sequence: int
 ) -> None:
-    """Number the batch anew for its producer, and renew the CRC."""
+    """Set producer id, epoch and base sequence of the batch, and renew the CRC."""
     _PRODUCER.pack_into(buffer, position + PRODUCER_POSITION, producer_id, producer_epoch, base_sequence)
     renew_crc(buffer, position, read_header(buffer, position).size_in_bytes)
 

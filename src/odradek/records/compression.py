@@ -204,7 +204,7 @@ def _decompress_snappy(compressed: memoryview, max_bytes: int) -> bytearray:
 
 
 def _snappy_blocks(compressed: memoryview) -> Iterator[memoryview]:
-    """The raw blocks of either shape; made anew for each walk, as a hostile frame has very many."""
+    """The raw blocks of either shape; a new iterator each time, since a malicious frame has very many."""
     if compressed[: len(XERIAL_MAGIC)] != XERIAL_MAGIC:
         yield compressed
         return

@@ -1,4 +1,4 @@
-"""What a broker does by the clock: flush, checkpoint, retention, ISR checks, the removal of dead files."""
+"""Periodic work of a broker: flush, checkpoint, retention, ISR checks, removal of deleted files."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ class LogMoves:
             del self._rides[move.source.partition]
 
     async def _copy(self, ride: _RunningMove) -> bool:
-        """Copy until nothing is left; False if the move shall not go on."""
+        """Copy until nothing is left; False if the move must not continue."""
         move = ride.move
         while not ride.ended.is_set():
             if self._logs.get(move.source.partition) is not move.source:

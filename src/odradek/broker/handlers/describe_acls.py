@@ -18,7 +18,7 @@ Row = DescribeAclsResponse.Resources
 
 @handles(ApiKey.DESCRIBE_ACLS, versions=(1, 3))
 def describe_acls(context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:
-    """From the authorizer's memory: what is in force on this broker."""
+    """The ACLs that the authorizer of this broker applies."""
     authorizer, _ = require_authorizer(context.services)
     wanted = binding_filter(request)
     check_filter(wanted)

@@ -23,7 +23,7 @@ SKIPPING_FROM = 9
 
 @handles(ApiKey.JOIN_GROUP, versions=(0, 9))
 async def join_group(context: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
-    """Wait until the members have found each other."""
+    """Wait until the rebalance is complete: every member has joined, or the rebalance timeout has passed."""
     context.authorize(Operation.READ, Resource.group(request.group_id))
     try:
         response = await context.services.groups.join(request.group_id, _joining(context, request))

@@ -41,7 +41,7 @@ class CleaningResult(NamedTuple):
 class CleanerManager:
     """The state of cleaning; owned by the event loop, like the logs.
 
-    Notified by the broker when a log is truncated or removed. Reads `logs` anew each time.
+    Notified by the broker when a log is truncated or removed. Reads `logs` again each time.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 
 class CleanerWorker:
-    """Runs the manager's steps in threads of its own; lives on the event loop that owns the logs.
+    """Runs the manager's steps in threads of its own; owned by the event loop that owns the logs.
 
     `report` is called after every run, successful or not: the broker takes a failed disk offline there.
     """

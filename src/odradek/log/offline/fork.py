@@ -92,7 +92,7 @@ class _Changed(Exception):
 
 
 class _Fork:
-    """One fork; lives as long as `fork` runs."""
+    """One fork; used only by `fork`."""
 
     def __init__(self, target: str, link: Callable[[str, str], None]) -> None:
         self.target = target
@@ -101,7 +101,7 @@ class _Fork:
         self._done: set[str] = set()
 
     def run(self, partitions: list[str], keeps_identity: bool) -> ForkReport:
-        """Checkpoints are read first, so that the logs have at least what they promise."""
+        """Checkpoints are read first, so that no offset in them is beyond the end of its log."""
         log_directory = os.path.dirname(os.path.abspath(partitions[0]))
         is_clean = os.path.exists(os.path.join(log_directory, filenames.CLEAN_SHUTDOWN))
         checkpoints = {name: read_checkpoint(log_directory, name) for name in _CHECKPOINTS}

@@ -1,4 +1,4 @@
-"""Cut a corrupt partition at its first bad batch, keep what is cut away, and write derived files anew.
+"""Cut a corrupt partition at its first bad batch, keep what is cut off, and rebuild derived files.
 
 What is cut off stays in the directory under names that no broker reads, ours or Kafka's:
 
@@ -127,7 +127,7 @@ def apply_repair(plan: RepairPlan) -> Repaired:
 
 
 class _Repair:
-    """One repair; lives as long as `apply_repair` runs."""
+    """One repair; used only by `apply_repair`."""
 
     def __init__(self, plan: RepairPlan) -> None:
         self.plan = plan

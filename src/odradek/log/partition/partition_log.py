@@ -282,7 +282,7 @@ class PartitionLog(LogWriter):
         return job
 
     def complete_flush(self, job: FlushJob) -> None:
-        """Believe a job that has run, unless the log was truncated since it began."""
+        """Apply the result of a finished flush, unless the log was truncated since it began."""
         self.last_flush_ms = job.started_ms
         if job.truncation_count == self.truncation_count:
             self.recovery_point = max(self.recovery_point, job.end_offset)

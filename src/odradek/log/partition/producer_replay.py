@@ -42,9 +42,9 @@ def replay_chunk(chunk: BatchChunk, count: int, producers: ProducerStates) -> li
 
 
 class Replay:
-    """Applies chunk after chunk to producer state, and looks at no more batches than it must.
+    """Applies chunk after chunk to producer state, and reads only the batches that matter.
 
-    Where no transaction is about, only the last five batches of each producer matter: they wait until
+    Without transactions, only the last five batches of each producer matter: they wait until
     something needs the state, or the end.
     """
 

@@ -85,7 +85,7 @@ def load_log(
 
 
 class _Loader:
-    """One loading, step by step; lives as long as `load_log` runs, in one thread."""
+    """One loading, step by step; used only by `load_log`, in one thread."""
 
     def __init__(
         self,
@@ -342,7 +342,7 @@ class _Loader:
                 self.epochs.assign(entry.epoch, entry.start_offset)
 
     def _read_epochs(self) -> tuple[LeaderEpochs, bool]:
-        """The epochs, and whether the file could be believed; if not, they are found in the batches."""
+        """The epochs, and whether the file is valid; if not, they are read from the batches."""
         path = self.directory.join(filenames.LEADER_EPOCH_CHECKPOINT)
         try:
             content = self.directory.files.read_file(path)

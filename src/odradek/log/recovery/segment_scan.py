@@ -27,7 +27,7 @@ from odradek.records.kernels.layout import BatchColumn
 
 @dataclass(slots=True)
 class SegmentScan:
-    """What a scan found. Everything is about the whole batches at the front, `valid_size` bytes of them."""
+    """What a scan found. All fields describe the valid batches at the start, `valid_size` bytes of them."""
 
     next_offset: int
     greatest: TimestampOffset

@@ -1,4 +1,4 @@
-"""Read a log file front to back in large pieces, its batch headers found by one kernel call each.
+"""Reads a log file from start to end in large chunks; one kernel call finds the batches of a chunk.
 
 For reading whole segments: recovery, rebuilding of indexes, replay of producer state,
 verification. The file is read, not mapped: a failing disk must be an error that closes one directory, not a

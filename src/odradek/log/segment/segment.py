@@ -158,7 +158,7 @@ class Segment(SegmentReader):
         time_entries: Buffer,
         greatest: TimestampOffset,
     ) -> None:
-        """Write both indexes anew, from what a scan of the log has found, packed as the files have it."""
+        """Replace both indexes by the entries that a scan of the log has found, encoded as in the files."""
         self._create_if_missing(self.offset_index.file)
         self._create_if_missing(self.time_index.file)
         self.offset_index.replace(offset_entries)

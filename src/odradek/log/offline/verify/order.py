@@ -119,6 +119,6 @@ class EpochOrder:
         return entries[self._in_force] if self._in_force >= 0 else None
 
     def _begins_inside(self, entry: EpochEntry, header: BatchHeader) -> bool:
-        # Where records were deleted, the epoch in force at the log start is noted to begin there.
+        # Where records were deleted, the epoch of the log start offset is recorded as beginning there.
         is_log_start = self._in_force == 0 and entry.start_offset == self._log_start_offset
         return entry.start_offset > header.base_offset and not is_log_start

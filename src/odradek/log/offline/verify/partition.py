@@ -1,4 +1,4 @@
-"""Reads one partition front to back, once, and lets every check see every batch."""
+"""Reads one partition once, from start to end, and passes every batch to every check."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Judges the small text files: those of a partition, and the checkpoints and marks of a log directory.
 
-Their forms are taken to the letter: a checkpoint that a parser would still forgive was changed by somebody.
+Only their exact form is accepted: a checkpoint that a lenient parser could still read was changed.
 """
 
 from __future__ import annotations

@@ -194,7 +194,24 @@ def test_a_deleted_partition_needs_no_marker_but_an_unknown_one_does() -> None:
     run(scenario, {})
 
 
-def test_a_leader_that_knows_a_newer_epoch_ends_the_attempts() -> None:
+def test_a_partition_in_a_newer_producer_epoch_keeps_no_other_partition_from_its_marker() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.brokers.codes[A] = [ErrorCode.INVALID_PRODUCER_EPOCH]
+        scene.brokers.codes[B] = [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+        scene.end(A, B, C)
+        await scene.until(lambda: scene.completed == [7])
+        asked = [
+            index
+            for _, request in scene.brokers.sent
+            for topic in request.markers[0].topics
+            for index in topic.partition_indexes
+        ]
+        assert sorted(asked) == [0, 1, 1, 2]
+
+    run(scenario, {A: 1, B: 1, C: 2})
+
+
+def test_a_leader_that_knows_a_newer_coordinator_epoch_ends_the_attempts() -> None:
     async def scenario(scene: Scene) -> None:
         scene.brokers.codes[A] = [ErrorCode.TRANSACTION_COORDINATOR_FENCED]
         scene.end(A, B)

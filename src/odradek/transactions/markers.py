@@ -2,8 +2,9 @@
 
 One request at a time goes to each broker, with the markers of all transactions that wait for it. A partition
 without a leader, or whose leader cannot write now, is tried again until it succeeds: a decided end is final.
-A deleted partition needs no marker. A leader that knows a newer producer or coordinator epoch ends the
-attempts: another coordinator has taken over.
+A deleted partition needs no marker, nor does one whose leader knows a newer producer epoch: an administrator
+has ended the transaction there by hand. A newer coordinator epoch ends the attempts: another coordinator has
+taken over.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ logger = logging.getLogger(__name__)
 FIRST_RETRY_MS, LAST_RETRY_MS, LEADER_RETRY_MS = 10, 1000, 50
 MARKERS_PER_REQUEST = 500
 
-_TAKEN_OVER = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
+_WRITTEN = (ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT)
 
 _Marker = WriteTxnMarkersRequest.Markers
 
@@ -175,9 +176,12 @@ class MarkerWriter:
         retried = []
         for key, partition in wanted:
             code = codes.get((key.producer.producer_id, partition), ErrorCode.UNKNOWN_SERVER_ERROR)
-            if code in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT):
+            if code in _WRITTEN:
                 self._done(key, partition)
-            elif code in _TAKEN_OVER:
+            elif code is ErrorCode.INVALID_PRODUCER_EPOCH:
+                logger.warning("%s: %s is in a newer epoch, it needs no marker", key.transactional_id, partition)
+                self._done(key, partition)
+            elif code is ErrorCode.TRANSACTION_COORDINATOR_FENCED:
                 logger.warning("%s: %s refused the marker: %s", key.transactional_id, partition, code.name)
                 if self._pending.get(key) is asked[key]:
                     del self._pending[key]

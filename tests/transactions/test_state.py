@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from odradek.coordinator.result import StartTimer
+from odradek.common.ids import TopicPartition
+from odradek.coordinator.result import Result, StartTimer
+from odradek.records.builder import build_batch_from_columns
 from odradek.transactions.state import CHANGES_PER_STEP, ExpiryTimer, TimeoutTimer
 from odradek.transactions.transaction import MAX_EPOCH, ProducerIdAndEpoch, TransactionState
 from transactions.given import PAYMENTS, Coordinator
@@ -98,6 +100,53 @@ def test_very_many_timed_out_transactions_are_aborted_step_by_step() -> None:
     coordinator.apply(first)
     second = coordinator.state.on_timer(TimeoutTimer(), coordinator.now_ms)
     assert len(second.records) == 1
+
+
+@pytest.mark.parametrize("transaction_version", [0, 2])
+def test_a_batch_of_aborts_is_never_larger_than_the_log_takes(transaction_version: int) -> None:
+    coordinator = Coordinator(transaction_version, max_batch_bytes=5_000)
+    partitions = [TopicPartition("orders", index) for index in range(300)]
+    for number in range(20):
+        name = f"t{number}"
+        coordinator.add(coordinator.producer(timeout_ms=1, name=name), *partitions, name=name)
+    coordinator.now_ms += 10
+    sizes = []
+    for key in [TimeoutTimer()] * 20:
+        result = coordinator.state.on_timer(key, coordinator.now_ms)
+        sizes.append(batch_bytes(result))
+        coordinator.apply(result)
+        if result.timers != (StartTimer(key, 0),):
+            break
+    assert {one.state.label for one in coordinator.state.transactions.values()} == {"PrepareAbort"}
+    assert max(sizes) <= 5_000
+    assert len(sizes) == 7  # as many as fit: three in each batch
+
+
+def test_an_abort_that_no_batch_can_hold_keeps_no_other_one_waiting() -> None:
+    coordinator = Coordinator(max_batch_bytes=1_000)
+    partitions = [TopicPartition("orders", index) for index in range(300)]
+    coordinator.add(coordinator.producer(timeout_ms=1, name="huge"), *partitions, name="huge")
+    coordinator.add(coordinator.producer(timeout_ms=1, name="other"), name="other")
+    coordinator.now_ms += 10
+    coordinator.apply(coordinator.state.on_timer(TimeoutTimer(), coordinator.now_ms))
+    states = {name: one.state.label for name, one in coordinator.state.transactions.items()}
+    assert states == {"huge": "Ongoing", "other": "PrepareAbort"}
+
+
+def test_a_batch_of_expired_ids_is_never_larger_than_the_log_takes() -> None:
+    coordinator = Coordinator(max_batch_bytes=1_000, expiration_ms=1)
+    for number in range(20):
+        coordinator.producer(name=f"{number:0200}")
+    coordinator.now_ms += 10
+    while coordinator.state.transactions:
+        result = coordinator.state.on_timer(ExpiryTimer(), coordinator.now_ms)
+        assert 0 < batch_bytes(result) <= 1_000
+        coordinator.apply(result)
+
+
+def batch_bytes(result: Result[None]) -> int:
+    keys, values = zip(*result.records, strict=True)
+    return len(build_batch_from_columns(list(keys), list(values), [1] * len(keys)))
 
 
 def test_an_unused_id_expires_unless_its_transaction_is_undecided() -> None:

@@ -179,7 +179,9 @@ class MarkerWriter:
             if code in _WRITTEN:
                 self._done(key, partition)
             elif code is ErrorCode.INVALID_PRODUCER_EPOCH:
-                logger.warning("%s: %s is in a newer epoch, it needs no marker", key.transactional_id, partition)
+                logger.warning(
+                    "%s: %s is in a newer epoch, it needs no marker", key.transactional_id, partition
+                )
                 self._done(key, partition)
             elif code is ErrorCode.TRANSACTION_COORDINATOR_FENCED:
                 logger.warning("%s: %s refused the marker: %s", key.transactional_id, partition, code.name)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from odradek.coordinator.result import CoordinatorRecord, Response, Result, StartTimer
+from odradek.records.batch import HEADER_SIZE
 from odradek.transactions.records import CODEC, expiry_record, transaction_of, transaction_record
 from odradek.transactions.settings import TransactionSettings
 from odradek.transactions.transaction import Transaction
 
 logger = logging.getLogger(__name__)
 
-# The records of one step are one batch, which must not exceed `max.message.bytes`.
+# The records of one step are one batch; other tasks run between the steps.
 CHANGES_PER_STEP = 500
+RECORD_OVERHEAD = 21
+"""At most so many bytes of a record in a batch are neither its key nor its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +128,11 @@ class TransactionsState:
         return self._abort_timed_out(now_ms) if isinstance(key, TimeoutTimer) else self._expire(now_ms)
 
     def _abort_timed_out(self, now_ms: int) -> Result[None]:
-        timed_out = (one for one in self.transactions.values() if one.is_timed_out(now_ms))
-        step = list(islice(timed_out, CHANGES_PER_STEP))
+        version = self.settings.transaction_version
+        aborted = (
+            one.fenced(version, now_ms) for one in self.transactions.values() if one.is_timed_out(now_ms)
+        )
+        step, is_last = self._step((one, transaction_record(one, version)) for one in aborted)
         for transaction in step:
             logger.info(
                 "aborting the transaction of %s, producer id %d: it was open for more than %d ms",
@@ -135,19 +140,40 @@ class TransactionsState:
                 transaction.producer_id,
                 transaction.timeout_ms,
             )
-        version = self.settings.transaction_version
-        is_last = len(step) < CHANGES_PER_STEP
         timer = self._next_timeout_check() if is_last else StartTimer(TimeoutTimer(), 0)
-        return self._changes([one.fenced(version, now_ms) for one in step], None, timer)
+        return self._changes(step, None, timer)
 
     def _expire(self, now_ms: int) -> Result[None]:
         expiration_ms = self.settings.expiration_ms
         unused = (one for one in self.transactions.values() if one.is_expired(now_ms, expiration_ms))
-        step = [one.transactional_id for one in islice(unused, CHANGES_PER_STEP)]
-        is_last = len(step) < CHANGES_PER_STEP
+        step, is_last = self._step((one, expiry_record(one.transactional_id)) for one in unused)
         timer = self._next_expiry() if is_last else StartTimer(ExpiryTimer(), 0)
         # Without `on_written` the records are replayed, which removes the ids.
-        return Result(records=tuple(map(expiry_record, step)), timers=(timer,))
+        return Result(records=tuple(expiry_record(one.transactional_id) for one in step), timers=(timer,))
+
+    def _step(
+        self, changes: Iterable[tuple[Transaction, CoordinatorRecord]]
+    ) -> tuple[list[Transaction], bool]:
+        """The changes that one batch can hold, and whether they are the last ones.
+
+        One that no batch can hold is left out, so that it keeps none of the others waiting.
+        """
+        step: list[Transaction] = []
+        left_bytes = max_bytes = self.settings.max_batch_bytes - HEADER_SIZE
+        for transaction, record in changes:
+            record_bytes = len(record.key) + len(record.value or b"") + RECORD_OVERHEAD
+            if record_bytes > max_bytes:
+                logger.error(
+                    "the state of %s takes %d bytes: raise max.message.bytes of __transaction_state",
+                    transaction.transactional_id,
+                    record_bytes,
+                )
+            elif record_bytes > left_bytes or len(step) == CHANGES_PER_STEP:
+                return step, False
+            else:
+                step.append(transaction)
+                left_bytes -= record_bytes
+        return step, True
 
     def _next_timeout_check(self) -> StartTimer:
         return StartTimer(TimeoutTimer(), self.settings.abort_check_interval_ms)

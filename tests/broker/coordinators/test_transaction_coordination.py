@@ -1,19 +1,26 @@
-"""Where the markers of a transaction are sent, and in which version."""
+"""Where the markers of a transaction are sent, in which version; how much of the log a step takes."""
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
 
 from broker.conftest import Broker
-from odradek.broker.coordinators.transaction_coordination import MarkerCluster
+from odradek.broker.coordinators.transaction_coordination import MarkerCluster, coordinate_transactions
 from odradek.cluster.features import SUPPORTED, TRANSACTION_VERSION
 from odradek.cluster.membership.brokers import Broker as RegisteredBroker
+from odradek.common.ids import TopicPartition
 from odradek.net.broker_versions import VERSIONS
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.headers import encode_request
 from odradek.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from odradek.transactions import operations
+from odradek.transactions.operations import Initialization, PartitionsRequest
+from odradek.transactions.partitions import TRANSACTION_STATE
+from odradek.transactions.transaction import TransactionState
 
 OURS = RegisteredBroker(1, features=SUPPORTED)
 OLDER = RegisteredBroker(1, features={TRANSACTION_VERSION: (0, 1)})
@@ -44,3 +51,38 @@ def test_markers_are_sent_in_a_version_that_the_leader_knows(
 
     run(scenario)
     assert sent == [(1, version, 2 if version == 2 else 0)]
+
+
+def test_very_large_transactions_time_out_whatever_a_batch_may_hold(run: Any) -> None:
+    partitions = frozenset(TopicPartition("orders", index) for index in range(300))
+    names = [f"t{number}" for number in range(20)]
+
+    async def scenario(broker: Broker, _: Any) -> None:
+        broker.services.store = lambda: broker.store
+        broker.host(TRANSACTION_STATE, max_message_bytes=5_000)
+        first = coordinate_transactions(broker.services)
+        first.runtime.lead(0, 0)
+        for producer_id, name in enumerate(names):
+            begun = await first.runtime.run(0, partial(_begin, Initialization(name, 1), producer_id))
+            await first.runtime.run(0, partial(_add, PartitionsRequest(name, begun.producer, partitions)))
+        first.close()
+        await asyncio.sleep(0.01)
+
+        second = coordinate_transactions(broker.services)
+        second.runtime.lead(0, 0)
+        while not (states := second.runtime.loaded_states()):
+            await asyncio.sleep(0.01)
+        # Nobody knows the topic, so that no partition needs a marker.
+        while {one.state for one in states[0].transactions.values()} != {TransactionState.COMPLETE_ABORT}:
+            await asyncio.sleep(0.01)
+        second.close()
+
+    run(scenario)
+
+
+def _begin(wanted: Initialization, producer_id: int, state: Any, now_ms: int) -> Any:
+    return operations.initialize(state, wanted, producer_id, now_ms)
+
+
+def _add(wanted: PartitionsRequest, state: Any, now_ms: int) -> Any:
+    return operations.add_partitions(state, wanted, now_ms)

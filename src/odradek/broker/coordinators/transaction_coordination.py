@@ -11,6 +11,7 @@ from odradek.coordination import paths
 from odradek.coordination.errors import NoNode, StoreError
 from odradek.coordination.payloads import TopicAssignment
 from odradek.coordinator.runtime import CoordinatorRuntime
+from odradek.log.config import LogConfig
 from odradek.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from odradek.replication.partition import Partition
 from odradek.transactions.completions import Completions
@@ -80,7 +81,7 @@ def coordinate_transactions(services: Services) -> TransactionService:
             service.on_prepared(partition, transaction)
 
         return TransactionsState(
-            lambda: transaction_settings(services), on_prepared, completions.notify, counters
+            lambda: transaction_settings(services, partition), on_prepared, completions.notify, counters
         )
 
     runtime = CoordinatorRuntime(
@@ -115,13 +116,16 @@ def _partition_count(services: Services) -> int:
     return 0 if topic is None else len(topic.partitions)
 
 
-def transaction_settings(services: Services) -> TransactionSettings:
-    """The part of a broker's configuration that the transaction coordinator uses, and transaction.version."""
+def transaction_settings(services: Services, partition: int) -> TransactionSettings:
+    """The settings of the broker and of this log of `__transaction_state`, and the finalized feature."""
     config = services.config()
+    replica = services.replicas.find(TRANSACTION_STATE, partition)
+    topic_config = LogConfig() if replica is None else replica.log.config
     return TransactionSettings(
         max_timeout_ms=config.transaction_max_timeout_ms,
         expiration_ms=config.transactional_id_expiration_ms,
         abort_check_interval_ms=config.transaction_abort_timed_out_transaction_cleanup_interval_ms,
         expiry_check_interval_ms=config.transaction_remove_expired_transaction_cleanup_interval_ms,
         transaction_version=services.features.level(TRANSACTION_VERSION),
+        max_batch_bytes=min(topic_config.max_message_bytes, topic_config.max_segment_bytes),
     )

@@ -25,6 +25,10 @@ class Brokers:
         self.deleted: set[TopicPartition] = set()
         self.codes: dict[TopicPartition, list[ErrorCode]] = {}
         self.unreachable = 0
+        # Requests with these partitions, or to these brokers, are answered when the event is set.
+        self.slow: set[TopicPartition] = set()
+        self.hung: set[int] = set()
+        self.released = asyncio.Event()
         self.sent: list[tuple[int, WriteTxnMarkersRequest]] = []
 
     def leader_of(self, partition: TopicPartition) -> int | None:
@@ -34,12 +38,17 @@ class Brokers:
         await asyncio.sleep(0)
         return partition in self.deleted
 
-    async def write_markers(self, broker_id: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+    async def write_markers(
+        self, broker_id: int, request: WriteTxnMarkersRequest, *, is_retry: bool
+    ) -> WriteTxnMarkersResponse:
         await asyncio.sleep(0)
         if self.unreachable:
             self.unreachable -= 1
             raise KafkaError(error_code=ErrorCode.NETWORK_EXCEPTION)
         self.sent.append((broker_id, request))
+        asked = {TopicPartition(topic, index) for *_, topic, index in rows_of(broker_id, request)}
+        if broker_id in self.hung or asked & self.slow:
+            await self.released.wait()
         return WriteTxnMarkersResponse(markers=[self._result(marker) for marker in request.markers])
 
     def _result(self, marker: Any) -> Result:
@@ -66,13 +75,16 @@ class Brokers:
 
     def written(self) -> set[tuple[int, int, str, int]]:
         """Broker, producer id, topic, partition."""
-        return {
-            (broker_id, marker.producer_id, topic.name, index)
-            for broker_id, request in self.sent
-            for marker in request.markers
-            for topic in marker.topics
-            for index in topic.partition_indexes
-        }
+        return {row for broker_id, request in self.sent for row in rows_of(broker_id, request)}
+
+
+def rows_of(broker_id: int, request: WriteTxnMarkersRequest) -> set[tuple[int, int, str, int]]:
+    return {
+        (broker_id, marker.producer_id, topic.name, index)
+        for marker in request.markers
+        for topic in marker.topics
+        for index in topic.partition_indexes
+    }
 
 
 class Scene:
@@ -192,6 +204,49 @@ def test_a_deleted_partition_needs_no_marker_but_an_unknown_one_does() -> None:
         assert scene.brokers.written() == {(1, 7, "orders", 1)}
 
     run(scenario, {})
+
+
+def test_what_failed_is_tried_again_without_holding_up_any_other_marker() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.brokers.codes[A] = [ErrorCode.REQUEST_TIMED_OUT]
+        scene.end(A, producer_id=1)
+        await scene.until(lambda: scene.brokers.codes[A] == [])
+        scene.brokers.slow = {A}
+        await scene.until(lambda: len(scene.brokers.sent) == 2)
+        scene.end(A, producer_id=2)
+        scene.end(B, producer_id=3)
+        await scene.until(lambda: scene.completed == [3])
+        scene.brokers.released.set()
+        await scene.until(lambda: scene.completed == [3, 1, 2])
+        scene.end(A, B, producer_id=4)
+        await scene.until(lambda: scene.completed == [3, 1, 2, 4])
+        assert len(scene.brokers.sent[-1][1].markers[0].topics[0].partition_indexes) == 2
+
+    run(scenario, {A: 1, B: 1})
+
+
+def test_markers_that_wait_for_a_broker_which_hangs_go_to_the_next_leaders() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.brokers.hung = {1}
+        scene.end(A, producer_id=1)
+        await scene.until(lambda: len(scene.brokers.sent) == 1)
+        scene.end(B, producer_id=2)
+        scene.end(C, producer_id=3)
+        scene.brokers.leaders[B] = 2
+        scene.brokers.leaders[C] = -1
+        scene.writer.leaders_changed(["payments"])
+        await asyncio.sleep(0.01)
+        assert scene.completed == []
+        scene.writer.leaders_changed(["orders"])
+        await scene.until(lambda: scene.completed == [2])
+        scene.brokers.leaders[C] = 3
+        await scene.until(lambda: scene.completed == [2, 3])
+        scene.brokers.released.set()
+        await scene.until(lambda: scene.completed == [2, 3, 1])
+        places = {(broker_id, index) for broker_id, _, _, index in scene.brokers.written()}
+        assert places == {(1, 0), (2, 1), (3, 2)}
+
+    run(scenario, {A: 1, B: 1, C: 1})
 
 
 def test_a_partition_in_a_newer_producer_epoch_keeps_no_other_partition_from_its_marker() -> None:

@@ -37,7 +37,9 @@ class Leaders:
     async def is_deleted(self, partition: TopicPartition) -> bool:
         return False
 
-    async def write_markers(self, broker_id: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+    async def write_markers(
+        self, broker_id: int, request: WriteTxnMarkersRequest, *, is_retry: bool
+    ) -> WriteTxnMarkersResponse:
         await asyncio.sleep(0)
         self.coordinator_epochs += [marker.coordinator_epoch for marker in request.markers]
         row = Result.Topics.Partitions(partition_index=ORDERS.partition)

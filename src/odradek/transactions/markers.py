@@ -2,6 +2,7 @@
 
 One request at a time goes to each broker, with the markers of all transactions that wait for it. A partition
 without a leader, or whose leader cannot write now, is tried again until it succeeds: a decided end is final.
+Partitions that failed go in requests of their own, so that no others wait for them.
 A deleted partition needs no marker, nor does one whose leader knows a newer producer epoch: an administrator
 has ended the transaction there by hand. A newer coordinator epoch ends the attempts: another coordinator has
 taken over.
@@ -12,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from odradek.common.error_codes import ErrorCode
@@ -42,9 +43,18 @@ class Cluster(Protocol):
         """Whether the partition does not exist; a broker that has just started knows no partition yet."""
         ...
 
-    async def write_markers(self, broker_id: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
-        """Send the request; OdradekError if there is no response."""
+    async def write_markers(
+        self, broker_id: int, request: WriteTxnMarkersRequest, *, is_retry: bool
+    ) -> WriteTxnMarkersResponse:
+        """Send the request; OdradekError if there is no response. Retries do not hold up the others."""
         ...
+
+
+class Lane(NamedTuple):
+    """Requests to a broker that follow each other; partitions that failed have a lane of their own."""
+
+    broker_id: int
+    is_retry: bool
 
 
 class MarkerKey(NamedTuple):
@@ -83,11 +93,13 @@ class MarkerWriter:
         self._cluster = cluster
         self._start = start
         self._pending: dict[MarkerKey, PendingEnd] = {}
-        # Partitions to be written, by the broker that led them when they were queued.
-        self._queues: dict[int, dict[tuple[MarkerKey, TopicPartition], None]] = {}
-        self._sending: set[int] = set()
+        # Partitions to be written, by the broker that leads them.
+        self._queues: dict[Lane, dict[tuple[MarkerKey, TopicPartition], None]] = {}
+        self._sending: set[Lane] = set()
         # Requests in a row that a broker did not fulfil.
-        self._failures: dict[int, int] = {}
+        self._failures: dict[Lane, int] = {}
+        # Partitions whose leader could not write the last marker.
+        self._failed: set[TopicPartition] = set()
 
     def __len__(self) -> int:
         """Partitions that need a marker."""
@@ -112,6 +124,17 @@ class MarkerWriter:
         for key in [key for key, end in self._pending.items() if end.state_partition == state_partition]:
             del self._pending[key]
 
+    def leaders_changed(self, topics: Collection[str]) -> None:
+        """What waits for former leaders of these topics' partitions goes to the new ones."""
+        moved = []
+        for lane, queue in self._queues.items():
+            for key, partition in list(queue):
+                if partition.topic in topics and self._cluster.leader_of(partition) != lane.broker_id:
+                    del queue[key, partition]
+                    moved.append((key, partition))
+        if moved:
+            self._queue(moved)
+
     def _queue(self, wanted: Iterable[tuple[MarkerKey, TopicPartition]]) -> None:
         later = []
         for key, partition in list(wanted):
@@ -119,12 +142,13 @@ class MarkerWriter:
             if leader is None or leader < 0:
                 later.append((key, partition))
             else:
-                self._queues.setdefault(leader, {})[key, partition] = None
+                lane = Lane(leader, partition in self._failed)
+                self._queues.setdefault(lane, {})[key, partition] = None
         if later:
             self._start(self._find_leaders(later))
-        for broker_id in self._queues.keys() - self._sending:
-            self._sending.add(broker_id)
-            self._start(self._send_all(broker_id))
+        for lane in self._queues.keys() - self._sending:
+            self._sending.add(lane)
+            self._start(self._send_all(lane))
 
     async def _find_leaders(self, wanted: list[tuple[MarkerKey, TopicPartition]]) -> None:
         """Try again later, except for partitions that are deleted."""
@@ -142,35 +166,37 @@ class MarkerWriter:
         end = self._pending.get(key)
         return end is not None and partition in end.left
 
-    async def _send_all(self, broker_id: int) -> None:
-        """Send until nothing is queued for that broker."""
+    async def _send_all(self, lane: Lane) -> None:
+        """Send until nothing is queued there."""
         try:
-            while queue := self._queues.pop(broker_id, None):
+            while queue := self._queues.pop(lane, None):
                 wanted = [one for one in queue if self._is_wanted(*one)]
                 rest = wanted[MARKERS_PER_REQUEST:]
                 if rest:
-                    self._queues[broker_id] = dict.fromkeys(rest)
-                retried = await self._send(broker_id, wanted[:MARKERS_PER_REQUEST])
+                    self._queues[lane] = dict.fromkeys(rest)
+                retried = await self._send(lane, wanted[:MARKERS_PER_REQUEST])
                 if not retried:
-                    self._failures.pop(broker_id, None)
+                    self._failures.pop(lane, None)
                     continue
-                failures = self._failures[broker_id] = self._failures.get(broker_id, 0) + 1
+                failures = self._failures[lane] = self._failures.get(lane, 0) + 1
                 delay_ms = min(FIRST_RETRY_MS << failures, LAST_RETRY_MS)
                 self._start(self._queue_later(retried, delay_ms))
         finally:
-            self._sending.discard(broker_id)
+            self._sending.discard(lane)
 
     async def _send(
-        self, broker_id: int, wanted: list[tuple[MarkerKey, TopicPartition]]
+        self, lane: Lane, wanted: list[tuple[MarkerKey, TopicPartition]]
     ) -> list[tuple[MarkerKey, TopicPartition]]:
         """Write these markers; the ones to be tried again."""
         if not wanted:
             return []
         asked = {key: self._pending[key] for key, _ in wanted}
         try:
-            response = await self._cluster.write_markers(broker_id, self._request(wanted))
+            response = await self._cluster.write_markers(
+                lane.broker_id, self._request(wanted), is_retry=lane.is_retry
+            )
         except OdradekError as error:
-            logger.warning("cannot write %d markers at broker %d: %s", len(wanted), broker_id, error)
+            logger.warning("cannot write %d markers at broker %d: %s", len(wanted), lane.broker_id, error)
             return wanted
         codes = _codes_of(response)
         retried = []
@@ -188,6 +214,7 @@ class MarkerWriter:
                 if self._pending.get(key) is asked[key]:
                     del self._pending[key]
             else:
+                self._failed.add(partition)
                 retried.append((key, partition))
         return retried
 
@@ -210,6 +237,7 @@ class MarkerWriter:
         )
 
     def _done(self, key: MarkerKey, partition: TopicPartition) -> None:
+        self._failed.discard(partition)
         end = self._pending.get(key)
         if end is not None:
             end.left.discard(partition)

@@ -16,11 +16,14 @@ from odradek.common.ids import TopicPartition
 from odradek.net.broker_versions import VERSIONS
 from odradek.protocol.api_key import ApiKey
 from odradek.protocol.headers import encode_request
-from odradek.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from odradek.protocol.messages import UpdateMetadataRequest, WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from odradek.transactions import operations
+from odradek.transactions.markers import PendingEnd
 from odradek.transactions.operations import Initialization, PartitionsRequest
 from odradek.transactions.partitions import TRANSACTION_STATE
-from odradek.transactions.transaction import TransactionState
+from odradek.transactions.transaction import Transaction, TransactionState
+
+Topic = UpdateMetadataRequest.TopicStates
 
 OURS = RegisteredBroker(1, features=SUPPORTED)
 OLDER = RegisteredBroker(1, features={TRANSACTION_VERSION: (0, 1)})
@@ -36,7 +39,9 @@ def test_markers_are_sent_in_a_version_that_the_leader_knows(
 ) -> None:
     sent = []
 
-    async def send(broker_id: int, request: Any, *, version: int | None = None, purpose: str = "") -> Any:
+    async def send(
+        broker_id: int, request: Any, *, timeout_s: float, version: int | None = None, purpose: str = ""
+    ) -> Any:
         number = VERSIONS[ApiKey.WRITE_TXN_MARKERS] if version is None else version
         assert encode_request(ApiKey.WRITE_TXN_MARKERS, number, 1, "", request)
         sent.append((broker_id, number, request.markers[0].transaction_version))
@@ -47,10 +52,48 @@ def test_markers_are_sent_in_a_version_that_the_leader_knows(
         services.send_to_broker = send
         services.features._brokers = {} if peer is None else {1: peer}
         marker = WriteTxnMarkersRequest.Markers(producer_id=7, producer_epoch=1, transaction_version=2)
-        await MarkerCluster(services).write_markers(1, WriteTxnMarkersRequest(markers=[marker]))
+        await MarkerCluster(services).write_markers(
+            1, WriteTxnMarkersRequest(markers=[marker]), is_retry=False
+        )
 
     run(scenario)
     assert sent == [(1, version, 2 if version == 2 else 0)]
+
+
+def test_markers_that_wait_for_a_leader_go_to_the_next_one_when_the_metadata_change(run: Any) -> None:
+    sent: list[tuple[int, set[int]]] = []
+
+    async def send(broker_id: int, request: Any, **_: Any) -> Any:
+        topics = [topic for marker in request.markers for topic in marker.topics]
+        sent.append((broker_id, {index for topic in topics for index in topic.partition_indexes}))
+        await asyncio.Event().wait()
+
+    async def scenario(broker: Broker, _: Any) -> None:
+        services = broker.services
+        services.send_to_broker = send
+        service = coordinate_transactions(services)
+        services.image.update(an_update(Topic(topic_name="orders", partition_states=[led(0, 1), led(1, 1)])))
+        for index in (0, 1):
+            open_one = Transaction(
+                f"t{index}", index, 60_000, partitions=frozenset([TopicPartition("orders", index)])
+            )
+            service.markers.write(PendingEnd(open_one, 0, 0, lambda: None))
+            await asyncio.sleep(0.01)
+        assert sent == [(1, {0})]
+        services.image.update(an_update(Topic(topic_name="orders", partition_states=[led(1, 2)])))
+        await asyncio.sleep(0.01)
+        assert sent == [(1, {0}), (2, {1})]
+        service.close()
+
+    run(scenario)
+
+
+def led(index: int, leader: int) -> Any:
+    return UpdateMetadataRequest.TopicStates.PartitionStates(partition_index=index, leader=leader)
+
+
+def an_update(topic: Any) -> UpdateMetadataRequest:
+    return UpdateMetadataRequest(topic_states=[topic])
 
 
 def test_very_large_transactions_time_out_whatever_a_batch_may_hold(run: Any) -> None:

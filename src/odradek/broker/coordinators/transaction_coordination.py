@@ -23,6 +23,8 @@ from odradek.transactions.state import TransactionCounters, TransactionsState
 from odradek.transactions.transaction import EPOCH_BUMP_FROM, Transaction
 
 COMMIT_TIMEOUT_MS = 5000
+MARKERS_TIMEOUT_S = 15.0
+"""Longer than leaders wait for the commit of a marker."""
 MARKERS_V2 = 2
 """The version of WriteTxnMarkers that names the transaction.version; brokers know it from that level on."""
 
@@ -48,7 +50,9 @@ class MarkerCluster:
             return False
         return partition.partition not in TopicAssignment.decode(node.payload).partitions
 
-    async def write_markers(self, broker_id: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+    async def write_markers(
+        self, broker_id: int, request: WriteTxnMarkersRequest, *, is_retry: bool
+    ) -> WriteTxnMarkersResponse:
         """Send the request to that broker, which may be this one, in a version that it knows."""
         version = None
         if self._services.features.highest_level(broker_id, TRANSACTION_VERSION) >= EPOCH_BUMP_FROM:
@@ -57,7 +61,11 @@ class MarkerCluster:
             for marker in request.markers:
                 marker.transaction_version = 0
         response: WriteTxnMarkersResponse = await self._services.send_to_broker(
-            broker_id, request, version=version, purpose="markers"
+            broker_id,
+            request,
+            timeout_s=MARKERS_TIMEOUT_S,
+            version=version,
+            purpose="retried-markers" if is_retry else "markers",
         )
         return response
 
@@ -108,6 +116,7 @@ def coordinate_transactions(services: Services) -> TransactionService:
         follow(partition)
 
     services.leaderships[TRANSACTION_STATE] = changed
+    services.image.listeners.append(lambda change: markers.leaders_changed(change.changed))
     return service
 
 

@@ -30,7 +30,8 @@ from odradek.replication.replica_manager import UnknownPartition
 _Result = WriteTxnMarkersResponse.Markers
 _Row = _Result.Topics.Partitions
 
-COMMIT_TIMEOUT_MS = 30_000
+# Short, because the coordinator's next request waits for this one; what is late then, it sends again.
+COMMIT_TIMEOUT_MS = 5000
 # A coordinator of groups that cannot write now is another leader's business soon.
 _AS_LEADER = {
     ErrorCode.NOT_COORDINATOR: ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -43,7 +44,7 @@ _AS_LEADER = {
 async def write_txn_markers(
     context: RequestContext, request: WriteTxnMarkersRequest
 ) -> WriteTxnMarkersResponse:
-    """Each partition has its own error code; returns when the markers are on all replicas in sync."""
+    """Each partition has its own error code: NONE if its marker is on all replicas in sync in time."""
     if not context.is_allowed(Operation.ALTER, CLUSTER):
         context.authorize(Operation.CLUSTER_ACTION)
     response = WriteTxnMarkersResponse()
@@ -71,9 +72,12 @@ async def write_txn_markers(
 async def _write(services: Services, partition: TopicPartition, marker: TransactionMarker, row: _Row) -> None:
     try:
         if partition.topic == CONSUMER_OFFSETS:
-            await services.groups.end_transaction(partition.partition, marker)
+            async with asyncio.timeout(COMMIT_TIMEOUT_MS / 1000):
+                await services.groups.end_transaction(partition.partition, marker)
         else:
             await _write_to_log(services, partition, marker)
+    except TimeoutError:
+        row.error_code = ErrorCode.REQUEST_TIMED_OUT
     except UnknownPartition:
         row.error_code = services.why_not_here(*partition)
     except KafkaError as error:

@@ -32,7 +32,7 @@ from odradek.cluster.topics.topic_admin import TopicAdmin
 from odradek.common.clock import Clock
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
-from odradek.net.broker_connection import BrokerConnections
+from odradek.net.broker_connection import DEFAULT_TIMEOUT_S, BrokerConnections
 from odradek.net.request_limit import RequestLimit
 from odradek.protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from odradek.protocol.structs import Message
@@ -55,7 +55,13 @@ class SendToBroker(Protocol):
     """Sends a request to a broker and returns its response; OdradekError if there is none in time."""
 
     def __call__(
-        self, broker_id: int, request: Message, *, version: int | None = None, purpose: str = ""
+        self,
+        broker_id: int,
+        request: Message,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        version: int | None = None,
+        purpose: str = "",
     ) -> Awaitable[Any]:
         """The response; requests of one purpose are answered in order."""
         ...

@@ -25,6 +25,8 @@ class Brokers:
         self.deleted: set[TopicPartition] = set()
         self.codes: dict[TopicPartition, list[ErrorCode]] = {}
         self.unreachable = 0
+        # Raised once each, by whichever call comes next: errors in our own code.
+        self.faults: list[Exception] = []
         # Requests with these partitions, or to these brokers, are answered when the event is set.
         self.slow: set[TopicPartition] = set()
         self.hung: set[int] = set()
@@ -36,6 +38,8 @@ class Brokers:
 
     async def is_deleted(self, partition: TopicPartition) -> bool:
         await asyncio.sleep(0)
+        if self.faults:
+            raise self.faults.pop()
         return partition in self.deleted
 
     async def write_markers(
@@ -45,6 +49,8 @@ class Brokers:
         if self.unreachable:
             self.unreachable -= 1
             raise KafkaError(error_code=ErrorCode.NETWORK_EXCEPTION)
+        if self.faults:
+            raise self.faults.pop()
         self.sent.append((broker_id, request))
         asked = {TopicPartition(topic, index) for *_, topic, index in rows_of(broker_id, request)}
         if broker_id in self.hung or asked & self.slow:
@@ -247,6 +253,20 @@ def test_markers_that_wait_for_a_broker_which_hangs_go_to_the_next_leaders() -> 
         assert places == {(1, 0), (2, 1), (3, 2)}
 
     run(scenario, {A: 1, B: 1, C: 1})
+
+
+def test_an_error_that_nobody_expects_loses_no_marker() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.brokers.faults = [ValueError("an answer that cannot be read")]
+        scene.end(A, producer_id=1)
+        scene.end(B, producer_id=2)
+        await scene.until(lambda: sorted(scene.completed) == [1, 2])
+        scene.brokers.faults = [RuntimeError("a store that cannot be asked")]
+        scene.brokers.deleted.add(C)
+        scene.end(C, producer_id=3)
+        await scene.until(lambda: scene.completed[2:] == [3])
+
+    run(scenario, {A: 1, B: 1})
 
 
 def test_a_partition_in_a_newer_producer_epoch_keeps_no_other_partition_from_its_marker() -> None:

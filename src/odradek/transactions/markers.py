@@ -152,10 +152,13 @@ class MarkerWriter:
 
     async def _find_leaders(self, wanted: list[tuple[MarkerKey, TopicPartition]]) -> None:
         """Try again later, except for partitions that are deleted."""
-        for key, partition in wanted:
-            if self._cluster.leader_of(partition) is None and await self._cluster.is_deleted(partition):
-                logger.info("%s needs no marker in %s, which is deleted", key.transactional_id, partition)
-                self._done(key, partition)
+        try:
+            for key, partition in wanted:
+                if self._cluster.leader_of(partition) is None and await self._cluster.is_deleted(partition):
+                    logger.info("%s needs no marker in %s, which is deleted", key.transactional_id, partition)
+                    self._done(key, partition)
+        except Exception:  # a task root: no marker may be lost
+            logger.exception("cannot find out which of %d partitions are deleted", len(wanted))
         await self._queue_later(wanted, LEADER_RETRY_MS)
 
     async def _queue_later(self, wanted: list[tuple[MarkerKey, TopicPartition]], delay_ms: int) -> None:
@@ -171,10 +174,14 @@ class MarkerWriter:
         try:
             while queue := self._queues.pop(lane, None):
                 wanted = [one for one in queue if self._is_wanted(*one)]
-                rest = wanted[MARKERS_PER_REQUEST:]
+                sent, rest = wanted[:MARKERS_PER_REQUEST], wanted[MARKERS_PER_REQUEST:]
                 if rest:
                     self._queues[lane] = dict.fromkeys(rest)
-                retried = await self._send(lane, wanted[:MARKERS_PER_REQUEST])
+                try:
+                    retried = await self._send(lane, sent)
+                except Exception:  # a task root: no marker may be lost
+                    logger.exception("cannot write %d markers at broker %d", len(sent), lane.broker_id)
+                    retried = sent
                 if not retried:
                     self._failures.pop(lane, None)
                     continue

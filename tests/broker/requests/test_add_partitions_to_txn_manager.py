@@ -72,8 +72,8 @@ class Brokers:
         self._answers[number].set_result(AddPartitionsToTxnResponse(results_by_transaction=results))
         await settle()
 
-    async def fail(self, number: int) -> None:
-        self._answers[number].set_exception(OdradekError("gone"))
+    async def fail(self, number: int, error: Exception | None = None) -> None:
+        self._answers[number].set_exception(error or OdradekError("gone"))
         await settle()
 
 
@@ -160,6 +160,21 @@ def test_brokers_are_asked_side_by_side() -> None:
         await brokers.answer(1)
         await brokers.answer(0)
         await asyncio.gather(*tasks)
+
+    run(scenario())
+
+
+def test_an_error_that_nobody_expects_leaves_no_producer_without_an_answer() -> None:
+    async def scenario() -> None:
+        brokers = Brokers()
+        tasks = await brokers.ask(partitions_of("a"))
+        tasks += await brokers.ask(partitions_of("b"))
+        await brokers.fail(0, ValueError("an answer that cannot be read"))
+        async with asyncio.timeout(20):
+            assert [await one for one in tasks] == [{ONE: ErrorCode.NETWORK_EXCEPTION}] * 2
+        again = await brokers.ask(partitions_of("b"))
+        await brokers.answer(1)
+        assert await again[0] == {ONE: ErrorCode.NONE}
 
     run(scenario())
 

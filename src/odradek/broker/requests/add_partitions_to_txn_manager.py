@@ -8,6 +8,7 @@ partitions or verifies them; what contradicts it goes with the request after tha
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -17,11 +18,15 @@ from odradek.common.ids import TopicPartition
 from odradek.protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from odradek.transactions.transaction import ProducerIdAndEpoch
 
+logger = logging.getLogger(__name__)
+
 COORDINATOR_VERSION = 5
 
 _Row = AddPartitionsToTxnRequest.Transactions
 
 Codes = Mapping[TopicPartition, ErrorCode]
+_NO_RESPONSE = AddPartitionsToTxnResponse(error_code=ErrorCode.NETWORK_EXCEPTION)
+
 Send = Callable[[int, AddPartitionsToTxnRequest], Awaitable[AddPartitionsToTxnResponse]]
 
 
@@ -69,22 +74,24 @@ class AddPartitionsToTxnManager:
         return await answer
 
     async def _send_all(self, broker_id: int) -> None:
+        batch: list[_Waiting] = []
         try:
             while batch := self._next_batch(broker_id):
-                request = request_of([one.wanted for one in batch])
                 try:
-                    response = await self._send(broker_id, request)
-                except OdradekError:
+                    response = await self._send(broker_id, request_of([one.wanted for one in batch]))
+                    answers = _answers_of(batch, response)
+                except Exception as error:  # a task root: no producer may be left without an answer
+                    if not isinstance(error, OdradekError):
+                        logger.exception("broker %d could not be asked about transactions", broker_id)
                     # What has come meanwhile fails as well: its producer looks for the coordinator again.
                     batch += self._waiting[broker_id]
                     self._waiting[broker_id] = []
-                    response = AddPartitionsToTxnResponse(error_code=ErrorCode.NETWORK_EXCEPTION)
-                codes = codes_by_id(response)
-                for wanted, answer in batch:
-                    if not answer.done():  # the client may be gone
-                        answer.set_result(_codes_of(wanted, response, codes))
+                    answers = _answers_of(batch, _NO_RESPONSE)
+                for one, codes in zip(batch, answers, strict=True):
+                    if not one.answer.done():  # the client may be gone
+                        one.answer.set_result(codes)
         finally:
-            for one in self._waiting.pop(broker_id):
+            for one in batch + self._waiting.pop(broker_id):
                 one.answer.cancel()
 
     def _next_batch(self, broker_id: int) -> list[_Waiting]:
@@ -131,6 +138,11 @@ def codes_by_id(response: AddPartitionsToTxnResponse) -> Mapping[str, Codes]:
         }
         for result in response.results_by_transaction
     }
+
+
+def _answers_of(batch: Sequence[_Waiting], response: AddPartitionsToTxnResponse) -> list[Codes]:
+    codes = codes_by_id(response)
+    return [_codes_of(one.wanted, response, codes) for one in batch]
 
 
 def _codes_of(

@@ -110,7 +110,14 @@ def test_every_reader_sees_whole_transactions_only(bootstrap: str, new_topic: st
 
 
 @pytest.mark.java
-@pytest.mark.long
+@pytest.mark.parametrize(
+    "bootstrap",
+    [
+        pytest.param(1, id="one-broker"),
+        pytest.param(3, id="three-brokers", marks=pytest.mark.long),
+    ],
+    indirect=True,
+)
 def test_a_java_reader_sees_whole_transactions_only(bootstrap: str, new_topic: str) -> None:
     expect_whole_transactions(bootstrap, new_topic, [java])
 

@@ -121,10 +121,46 @@ def test_a_mistake_is_named_with_its_line(old, new, error):
     assert str(raised.value).startswith(f"/there/archive.yaml:{error}")
 
 
-def test_a_sink_into_its_own_source_is_refused():
-    looped = GOOD.replace("parquet: out\n    partition_by: date", "topic: orders")
-    with pytest.raises(PipelineError, match="the sink writes into orders, which the source orders reads"):
-        parsed(looped)
+LOOPED = GOOD.replace("parquet: out\n    partition_by: date", "topic: orders-out")
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (
+            LOOPED.replace("topic: orders-out", "topic: orders"),
+            "the sink writes into orders, which the source",
+        ),
+        (LOOPED.replace("topic: orders\n", "pattern: orders.*\n"), "the sink writes into orders-out, which"),
+        (
+            LOOPED.replace("topic: orders\n", "pattern: o.*s|.*-dead\n"),
+            "dead_letters is the topic orders-dead",
+        ),
+        (
+            LOOPED.replace("bootstrap: $", "bootstrap: b:2,$").replace(
+                "topic: orders\n", "pattern: .*-out\n    bootstrap: b:2\n"
+            ),
+            "the sink writes into orders-out",
+        ),
+    ],
+)
+def test_topics_that_would_be_read_again_for_ever_are_refused(text, error):
+    with pytest.raises(PipelineError, match=error):
+        parsed(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LOOPED.replace("topic: orders\n", "pattern: orders\n"),  # the whole name, not a part of it
+        LOOPED.replace("topic: orders\n", "pattern: orders.*\n    bootstrap: other:9092\n"),
+        LOOPED.replace("topic: orders\n", "topic: orders-out\n    bootstrap: other:9092\n"),
+        LOOPED.replace("topic: orders\n", "topic: orders-dead\n    bootstrap: other:9092\n"),
+        LOOPED.replace("dead_letters: orders-dead", "dead_letters: {topic: orders, bootstrap: 'other:9092'}"),
+    ],
+)
+def test_topics_that_are_not_read_or_are_of_another_cluster_are_no_loop(text):
+    assert parsed(text).dead_letters is not None
 
 
 def test_sources_that_lack_a_schema_are_found_with_the_line_where_it_belongs():

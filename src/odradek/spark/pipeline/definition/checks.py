@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from odradek.spark.pipeline.definition.errors import PipelineError
 from odradek.spark.pipeline.definition.model import (
     METADATA_COLUMNS,
+    DeadLetters,
     FileSink,
     FileSource,
     PipelineModel,
@@ -127,22 +128,35 @@ def _check_sink(pipeline: PipelineModel, sink: Sink) -> None:
 
 
 def _check_no_loop(pipeline: PipelineModel, sink: TopicSink) -> None:
-    for source in pipeline.sources:
-        if not isinstance(source, TopicSource):
-            continue
-        is_same_cluster = pipeline.bootstrap_of(source) == pipeline.bootstrap_of(sink)
-        if is_same_cluster and sink.topic is None and sink.input == source.name:
+    for source in _sources_at(pipeline, sink):
+        if sink.topic is None and sink.input == source.name:
             raise PipelineError(
                 f"the sink writes into the topics that {source.name} reads, of the same brokers: a loop",
                 sink.place,
                 "topic",
             )
-        if is_same_cluster and sink.topic in source.topics:
+        if sink.topic is not None and source.reads(sink.topic):
             raise PipelineError(
-                f"the sink writes into {sink.topic}, which the source {source.name} reads: a loop",
+                f"the sink writes into {sink.topic}, which the source {source.name} reads"
+                f"{_by_pattern(source)}: a loop",
                 sink.place,
                 "topic",
             )
+
+
+def _sources_at(pipeline: PipelineModel, writer: TopicSink | DeadLetters) -> list[TopicSource]:
+    """The sources of the cluster that is written into; one broker in common makes it the same."""
+    there = _servers(pipeline.bootstrap_of(writer))
+    topics = [source for source in pipeline.sources if isinstance(source, TopicSource)]
+    return [source for source in topics if there & _servers(pipeline.bootstrap_of(source))]
+
+
+def _servers(bootstrap: str) -> set[str]:
+    return {server.strip() for server in bootstrap.split(",")}
+
+
+def _by_pattern(source: TopicSource) -> str:
+    return "" if source.pattern is None else f" by its pattern {source.pattern!r}"
 
 
 def _check_targets(pipeline: PipelineModel) -> None:
@@ -160,10 +174,11 @@ def _check_targets(pipeline: PipelineModel) -> None:
         targets[target] = sink.name
     letters = pipeline.dead_letters
     if letters is not None:
-        for source in pipeline.sources:
-            if isinstance(source, TopicSource) and letters.topic in source.topics:
+        for source in _sources_at(pipeline, letters):
+            if source.reads(letters.topic):
                 raise PipelineError(
-                    f"dead_letters is the topic {letters.topic}, which the source {source.name} reads",
+                    f"dead_letters is the topic {letters.topic}, which the source {source.name} reads"
+                    f"{_by_pattern(source)}",
                     letters.place,
                     "dead_letters",
                 )

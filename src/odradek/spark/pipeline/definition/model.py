@@ -5,6 +5,7 @@ declare.py makes and checks the parts; checks.py checks how they fit together.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -66,6 +67,12 @@ class TopicSource:
     connector: str | None
     options: Mapping[str, str]
     place: Place = field(default=NOWHERE, compare=False)
+
+    def reads(self, topic: str) -> bool:
+        """Whether the topic is one of its own, by name or by the pattern, which means whole names."""
+        if self.pattern is not None:
+            return re.fullmatch(self.pattern, topic) is not None
+        return topic in self.topics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -117,7 +116,7 @@ def source_of(topic: str, sources: Iterable[TopicSource]) -> TopicSource | None:
     """The source that reads a topic, by its name or else by a pattern."""
     known = list(sources)
     named = (one for one in known if topic in one.topics)
-    matching = (one for one in known if one.pattern is not None and re.fullmatch(one.pattern, topic))
+    matching = (one for one in known if one.reads(topic))
     return next(named, None) or next(matching, None)
 
 

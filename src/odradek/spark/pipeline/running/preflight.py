@@ -126,7 +126,7 @@ def _missing(topic: str, names: list[str], servers: str, place: Place, key: str)
 
 def _check_source(source: TopicSource, names: list[str], servers: str) -> None:
     if source.pattern is not None:
-        if not any(re.fullmatch(source.pattern, name) for name in names):
+        if not any(source.reads(name) for name in names):
             raise PipelineError(f"no topic of {servers} matches {source.pattern!r}", source.place, "pattern")
         return
     for topic in source.topics:

@@ -6,7 +6,7 @@ import pytest
 
 from odradek.spark.pipeline.definition.checks import check
 from odradek.spark.pipeline.definition.errors import PipelineError
-from odradek.spark.pipeline.definition.model import FileSink, TopicSource, Watermark
+from odradek.spark.pipeline.definition.model import FileSink, SqlStep, TopicSource, Watermark
 from odradek.spark.pipeline.definition.yaml_file import parse, without_schema
 
 GOOD = """\
@@ -119,6 +119,44 @@ def test_a_mistake_is_named_with_its_line(old, new, error):
     with pytest.raises(PipelineError) as raised:
         parsed(GOOD.replace(old, new, 1))
     assert str(raised.value).startswith(f"/there/archive.yaml:{error}")
+
+
+def with_limit(limit: str, variables: dict[str, str], more: str = "") -> TopicSource:
+    text = GOOD.replace(
+        "    format: json\n", f"    format: json\n    max_offsets_per_trigger: {limit}\n{more}"
+    )
+    (source,) = parse(text, "f.yaml", variables).sources
+    assert isinstance(source, TopicSource)
+    return source
+
+
+def test_variables_give_numbers_and_flags_where_they_stand_without_quotes():
+    assert with_limit("${LIMIT:-4}", {}).max_offsets_per_trigger == 4
+    assert with_limit("${LIMIT:-4}", {"LIMIT": "500"}).max_offsets_per_trigger == 500
+    assert with_limit("${A}${B}", {"A": "1", "B": "2"}).max_offsets_per_trigger == 12
+    with pytest.raises(PipelineError, match="max_offsets_per_trigger is '4'; it must be a whole number"):
+        with_limit('"${LIMIT:-4}"', {})
+    with pytest.raises(PipelineError, match="max_offsets_per_trigger is '4x'; it must be a whole number"):
+        with_limit("${LIMIT}", {"LIMIT": "4x"})
+    flag = "    table: ${FLAG}\n"
+    assert not with_limit("5", {"FLAG": "false"}, flag).is_table
+    with pytest.raises(PipelineError, match="a table is read as a whole"):
+        with_limit("5", {"FLAG": "true"}, flag)
+
+
+@pytest.mark.parametrize(
+    "value", ["007", "1e5", "yes", "null", "~", "", "0x10", "1_000", "+1", "a: b", "5", "-5"]
+)
+def test_a_variable_in_an_option_is_the_text_that_it_was(value):
+    options = "    options:\n      kafka.sasl.password: ${SECRET}\n"
+    assert with_limit("5", {"SECRET": value}, options).options["kafka.sasl.password"] == value
+
+
+def test_a_second_dollar_makes_a_variable_literal():
+    text = GOOD.replace("date(at) AS date", "'$${BROKERS} $${X:-y} ${BROKERS} ${a.b} $5' AS date")
+    (step,) = parsed(text).steps
+    assert isinstance(step, SqlStep)
+    assert step.text == "SELECT *, '${BROKERS} ${X:-y} a:1 ${a.b} $5' AS date FROM orders\n"
 
 
 LOOPED = GOOD.replace("parquet: out\n    partition_by: date", "topic: orders-out")

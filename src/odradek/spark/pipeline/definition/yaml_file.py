@@ -15,7 +15,10 @@ from odradek.spark.pipeline.definition.arguments import DEFAULT_BOOTSTRAP, boots
 from odradek.spark.pipeline.definition.errors import PipelineError, Place
 from odradek.spark.pipeline.definition.model import PipelineModel, Sink, Source, SqlStep
 
-_VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
+_VARIABLE = re.compile(r"(\$?)\$\{(\w+)(?::-([^}]*))?\}")
+"""${NAME} or ${NAME:-default}; a second dollar before it makes it literal."""
+
+_WHOLE_NUMBER = re.compile(r"(0|-?[1-9]\d{0,17})\Z", re.ASCII)
 _SINK_KINDS: dict[str, Callable[..., Sink]] = {
     "topic": declare.to_topic,
     "parquet": declare.to_parquet,
@@ -265,7 +268,7 @@ def _value(node: Any, file: str, environment: Mapping[str, str], loader: Any) ->
     place = Place(file, node.start_mark.line + 1)
     text = _VARIABLE.sub(lambda found: _variable(found, environment, place), node.value)
     if text != node.value:
-        return text
+        return _number_or_flag(text) if node.style is None else text
     if node.tag in ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:null") and node.style is None:
         return None if node.tag.endswith("null") else node.value
     try:
@@ -273,6 +276,13 @@ def _value(node: Any, file: str, environment: Mapping[str, str], loader: Any) ->
     except Exception as error:
         problem = getattr(error, "problem", None) or error
         raise PipelineError(f"{node.value!r} cannot be read: {problem}", place) from None
+
+
+def _number_or_flag(text: str) -> str | int | bool:
+    """What a text without quotes means, where no letter of it is lost: a password 007 stays one."""
+    if text in ("true", "false"):
+        return text == "true"
+    return int(text) if _WHOLE_NUMBER.match(text) else text
 
 
 def _mapping(node: Any, file: str, environment: Mapping[str, str], loader: Any) -> _Block:
@@ -290,7 +300,9 @@ def _mapping(node: Any, file: str, environment: Mapping[str, str], loader: Any) 
 
 
 def _variable(found: re.Match[str], environment: Mapping[str, str], place: Place) -> str:
-    name, otherwise = found.group(1), found.group(2)
+    is_literal, name, otherwise = found.groups()
+    if is_literal:
+        return found.group().removeprefix("$")
     value = environment.get(name, otherwise)
     if value is None:
         raise PipelineError(

@@ -284,3 +284,91 @@ def test_a_value_that_does_not_fit_its_column_is_bad_and_the_others_are_not():
     assert [row["n"] for row in rows] == [1, None, 3]
     assert rows[1]["_error"]
     assert rows[1]["_value"] == values[1]
+
+
+def arrow_stream(**columns: Any) -> bytes:
+    table = pa.table(columns)
+    stream = io.BytesIO()
+    with pa.ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table)
+    return stream.getvalue()
+
+
+def test_a_record_of_several_rows_is_good_or_bad_as_a_whole():
+    schema = Schema(format="arrow", fields=(Field("n", "int"),))
+    values = [
+        arrow_stream(n=[1, 2]),
+        arrow_stream(n=["a", "b", "c"]),  # a wrong type
+        arrow_stream(n=[3, 2**40, 4]),  # a row that does not fit
+        arrow_stream(n=[5]),
+        arrow_stream(n=pa.array([], pa.string())),
+        arrow_stream(n=pa.array([], pa.int32())),
+    ]
+    rows = decoded(schema, values, ("n", pa.int32()))
+    assert [(row["_offset"], row["n"], bool(row["_error"])) for row in rows] == [
+        (0, 1, False),
+        (0, 2, False),
+        (1, None, True),
+        (2, None, True),
+        (3, 5, False),
+        (4, None, True),
+    ]
+    letters = [row for row in rows if row["_error"]]
+    assert [row["_value"] for row in letters] == [values[1], values[2], values[4]]
+    assert letters[0]["_error"] == "the Arrow column n is string, and the schema has int32"
+
+
+DAYS = pa.array([DAY])
+
+
+@pytest.mark.parametrize(
+    ("column", "wanted", "read"),
+    [
+        (pa.array([5], pa.uint8()), pa.int64(), 5),
+        (pa.array([5]), pa.float64(), 5.0),
+        (pa.array([None], pa.null()), pa.int64(), None),
+        (pa.array(["a"]).dictionary_encode(), pa.string(), "a"),
+        (pa.array(["a"], pa.large_string()), pa.string(), "a"),
+        (pa.array([b"a"], pa.binary(1)), pa.binary(), b"a"),
+        (pa.array(["a"]), pa.binary(), b"a"),
+        (pa.array([b"a"]), pa.string(), "a"),
+        (pa.array([AT], pa.timestamp("us")), UTC_US, AT.replace(tzinfo=UTC)),
+        (pa.array([Decimal("1.50")]), pa.decimal128(9, 2), Decimal("1.50")),
+        (DAYS, pa.date32(), DAY),
+        (pa.array([[1]], pa.large_list(pa.int8())), pa.list_(pa.int64()), [1]),
+        (pa.array([{"a": 1, "b": 2}]), pa.struct([("a", pa.int64())]), {"a": 1}),
+        (
+            pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int8())),
+            pa.map_(pa.string(), pa.int64()),
+            [("k", 1)],
+        ),
+    ],
+)
+def test_an_arrow_column_of_a_type_that_fits_is_read(column, wanted, read):
+    schema = Schema(format="arrow", fields=(Field("v", "any"),))
+    (row,) = decoded(schema, [arrow_stream(v=column)], ("v", wanted))
+    assert (row["v"], row["_error"]) == (read, None)
+
+
+@pytest.mark.parametrize(
+    ("column", "wanted"),
+    [
+        (pa.array([5]), UTC_US),  # would be a time
+        (pa.array([1.0]), pa.int64()),  # a whole number by chance
+        (pa.array([True]), pa.int64()),
+        (pa.array([5]), pa.string()),
+        (pa.array(["5"]), pa.int64()),
+        (DAYS, UTC_US),
+        (pa.array([[5]]), pa.int64()),
+        (pa.array([["5"]]), pa.list_(pa.int64())),
+        (pa.array([{"a": "5"}]), pa.struct([("a", pa.int64())])),
+        (pa.array([[("k", "5")]], pa.map_(pa.string(), pa.string())), pa.map_(pa.string(), pa.int64())),
+    ],
+)
+def test_an_arrow_column_of_another_type_is_a_bad_record(column, wanted):
+    schema = Schema(format="arrow", fields=(Field("v", "any"),))
+    (row,) = decoded(schema, [arrow_stream(v=column)], ("v", wanted))
+    assert (row["v"], row["_error"]) == (
+        None,
+        f"the Arrow column v is {column.type}, and the schema has {wanted}",
+    )

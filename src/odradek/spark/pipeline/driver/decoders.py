@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from odradek.spark.pipeline.definition.model import Schema
+from odradek.spark.pipeline.driver.arrow_values import arrow_decoder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,23 +39,21 @@ def decoder(schema: Schema, output: pa.Schema) -> DecodeBatches:
     def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa  # noqa: PLC0415
 
-        decode = _decode_function(schema)
+        decode = _decode_function(schema, output)
         for batch in batches:
-            rows: list[dict[str, Any]] = []
-            for record in batch.to_pylist():
-                rows.extend(_rows(record, decode, schema.skip_bytes, required))
-            yield _as_batch(pa, rows, names, output)
+            records = [_rows(record, decode, schema.skip_bytes, required) for record in batch.to_pylist()]
+            yield _as_batch(pa, records, names, output)
 
     return decode_batches
 
 
 def _rows(
     record: Mapping[str, Any], decode: Decode, skip_bytes: int, required: list[str]
-) -> Iterator[dict[str, Any]]:
+) -> list[dict[str, Any]]:
+    """The rows of one record; a single one with `_error` if any of them does not fit."""
     own = {f"_{name}": one for name, one in record.items()}
     if record["value"] is None:
-        yield {**own, "_error": None}
-        return
+        return [{**own, "_error": None}]
     try:
         found = decode(record["value"][skip_bytes:])
         for row in found:
@@ -62,27 +61,26 @@ def _rows(
                 if row.get(name) is None:
                     raise ValueError(f"the field {name} is missing or null")
     except Exception as error:  # decoders raise what they like for bytes that do not fit
-        yield {**own, "_error": str(error) or type(error).__name__}
-        return
-    for row in found:
-        yield {**row, **own, "_error": None}
+        return [{**own, "_error": str(error) or type(error).__name__}]
+    return [{**row, **own, "_error": None} for row in found]
 
 
-def _as_batch(pa: Any, rows: list[dict[str, Any]], names: list[str], output: Any) -> Any:
-    """Rows as one batch; rows that do not fit the types become bad ones, found one by one."""
+def _as_batch(pa: Any, records: list[list[dict[str, Any]]], names: list[str], output: Any) -> Any:
+    """The rows of all records as one batch; records that do not fit the types become bad ones."""
     try:
-        return pa.RecordBatch.from_pylist(rows, schema=output)
+        return pa.RecordBatch.from_pylist([row for rows in records for row in rows], schema=output)
     except _misfits(pa):
-        checked = [_checked(pa, row, names, output) for row in rows]
+        checked = [row for rows in records for row in _checked(pa, rows, names, output)]
         return pa.RecordBatch.from_pylist(checked, schema=output)
 
 
-def _checked(pa: Any, row: dict[str, Any], names: list[str], output: Any) -> dict[str, Any]:
+def _checked(pa: Any, rows: list[dict[str, Any]], names: list[str], output: Any) -> list[dict[str, Any]]:
+    """The rows of one record if all of them fit, else one bad row."""
     try:
-        pa.RecordBatch.from_pylist([row], schema=output)
+        pa.RecordBatch.from_pylist(rows, schema=output)
     except _misfits(pa) as error:
-        return {**{key: one for key, one in row.items() if key not in names}, "_error": str(error)}
-    return row
+        return [{**{key: one for key, one in rows[0].items() if key not in names}, "_error": str(error)}]
+    return rows
 
 
 def _misfits(pa: Any) -> tuple[type[Exception], ...]:
@@ -90,12 +88,12 @@ def _misfits(pa: Any) -> tuple[type[Exception], ...]:
     return (pa.ArrowException, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
-def _decode_function(schema: Schema) -> Decode:
+def _decode_function(schema: Schema, output: pa.Schema) -> Decode:
     if schema.format == "avro":
         return _avro(schema)
     if schema.format == "protobuf":
         return _protobuf(schema)
-    return _arrow(schema)
+    return arrow_decoder({field.name: output.field(field.name).type for field in schema.fields})
 
 
 def _avro(schema: Schema) -> Decode:
@@ -179,22 +177,3 @@ def _microseconds(seconds: int, nanos: int) -> int:
     if not _FIRST_SECOND <= seconds <= _LAST_SECOND or not 0 <= nanos < 10**9:
         raise ValueError(f"the Timestamp of {seconds} s and {nanos} ns is out of range")
     return seconds * 10**6 + nanos // 1000
-
-
-def _arrow(schema: Schema) -> Decode:
-    import pyarrow as pa  # noqa: PLC0415
-
-    names = [field.name for field in schema.fields]
-
-    def decode(value: bytes) -> list[dict[str, Any]]:
-        try:
-            table = pa.ipc.open_stream(value).read_all()
-        except (pa.ArrowInvalid, OSError) as error:
-            raise ValueError(f"not an Arrow stream: {error}") from None
-        missing = [name for name in names if name not in table.column_names]
-        if missing:
-            raise ValueError(f"the Arrow table lacks the column {missing[0]}")
-        rows: list[dict[str, Any]] = table.select(names).to_pylist()
-        return rows
-
-    return decode

@@ -45,3 +45,16 @@ SCHEMA = {
 )
 def test_the_first_misfit_is_named(value, sentence):
     assert reason(value, SCHEMA).startswith(sentence)
+
+
+@pytest.mark.parametrize(("kind", "bits"), [("byte", 7), ("short", 15), ("integer", 31), ("long", 63)])
+def test_the_ends_of_each_whole_number_fit_and_no_more(kind, bits):
+    schema = {"fields": [{"name": "n", "type": kind, "nullable": True}]}
+
+    def sentence(number: int) -> str:
+        return reason(b'{"n": %d}' % number, schema)
+
+    fits = "the value does not fit the schema"  # for some other reason
+    assert sentence(2**bits - 1) == sentence(-(2**bits)) == fits
+    assert sentence(2**bits) == f"n: expected a whole number ({kind}), found {2**bits}"
+    assert sentence(-(2**bits) - 1) == f"n: expected a whole number ({kind}), found {-(2**bits) - 1}"

@@ -55,6 +55,23 @@ def test_bad_values_are_left_out_and_none_is_an_error():
         infer_fields([b"1", b"nothing"])
 
 
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [
+        (
+            b'{"id": 1, "at": 2, "Id": 3}',
+            "the fields id and Id differ in case only, and Spark takes them for one",
+        ),
+        (b'{"_offset": 1}', "the field _offset has the name of a column of every record: write the schema"),
+        (b'{"": 1}', "'' cannot be the name of a field: write the schema"),
+        (b'{"a": {"b`c": 1}}', "write the schema"),
+    ],
+)
+def test_fields_that_a_file_cannot_have_are_not_inferred(value, error):
+    with pytest.raises(WrongType, match=error):
+        infer_fields([b'{"x": 1}', value])
+
+
 def test_inferred_fields_are_frozen_into_a_file_that_can_be_read():
     fields = infer_fields([b'{"a b": {"c": [1]}, "on": 1}'])
     text = yaml_text("archive", "archive.yaml", "orders", "localhost:9092", fields)

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from odradek.spark.pipeline.definition.types import Field, WrongType, quoted
+from odradek.spark.pipeline.definition.model import METADATA_COLUMNS
+from odradek.spark.pipeline.definition.types import Field, WrongType, fields_of, quoted
 
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?\Z")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d\Z")
@@ -31,7 +32,29 @@ def infer_fields(values: Iterable[bytes | None]) -> tuple[Field, ...]:
     fields = tuple(Field(name, _text(inner)) for name, inner in shape[1].items())
     if not fields:
         raise WrongType("the JSON objects of the sample are empty")
+    _check(fields)
     return fields
+
+
+def _check(fields: tuple[Field, ...]) -> None:
+    """WrongType for fields that a pipeline file cannot have."""
+    seen: dict[str, str] = {}
+    for field in fields:
+        before = seen.setdefault(field.name.lower(), field.name)
+        if before != field.name:
+            raise WrongType(
+                f"the fields {before} and {field.name} differ in case only, and Spark takes them for one: "
+                "write the schema with one of them"
+            )
+        if field.name in METADATA_COLUMNS:
+            raise WrongType(
+                f"the field {field.name} has the name of a column of every record: "
+                "write the schema without it"
+            )
+    try:
+        fields_of({field.name: field.type for field in fields})
+    except WrongType as error:
+        raise WrongType(f"{error}: write the schema without such a field") from None
 
 
 def _object(value: bytes | None) -> dict[str, Any] | None:

@@ -67,7 +67,8 @@ def _misfit_scalar(value: Any, kind: str, path: str) -> str | None:
     if kind == "boolean":
         return None if isinstance(value, bool) else _expected("true or false", value, path)
     if kind in _WHOLE:
-        fits = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= 2 ** _WHOLE[kind]
+        end = 2 ** _WHOLE[kind]
+        fits = isinstance(value, int) and not isinstance(value, bool) and -end <= value < end
         return None if fits else _expected(f"a whole number ({kind})", value, path)
     if kind in ("double", "float") or kind.startswith("decimal"):
         is_number = isinstance(value, int | float) and not isinstance(value, bool)

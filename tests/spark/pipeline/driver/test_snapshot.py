@@ -59,3 +59,11 @@ def test_a_repeated_micro_batch_changes_nothing(spark, directory):
     snapshot = Snapshot(spark, directory, order_by="at")
     snapshot.after(7, [("a", 1, "Linz")])
     assert snapshot.after(7, [("a", 9, "Graz")]) == {("a", 1, "Linz")}
+
+
+def test_names_of_columns_may_have_dots(spark, directory):
+    write = snapshot_writer(to_snapshot(directory, source="customers", key="a.id", order_by="a.at"))
+    for batch, rows in enumerate([[("a", 5), ("a", 4)], [("a", 3), ("b", 1)]]):
+        write(spark.createDataFrame(rows, "`a.id` string, `a.at` int"), batch)
+    found = spark.read.parquet(f"{directory}/current").collect()
+    assert {tuple(row) for row in found} == {("a", 5), ("b", 1)}

@@ -16,16 +16,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from odradek.spark.pipeline.definition.model import SnapshotSink
+from odradek.spark.pipeline.driver.newest import newest_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _VERSION = re.compile(r"version=(\d{12})\Z")
-_IS_NEW, _PLACE = "_odradek_is_new", "_odradek_place"
+_IS_NEW = "_odradek_is_new"
 CURRENT = "current"
 
 
@@ -64,9 +64,7 @@ def _merged(rows: DataFrame, directory: Path, done: int | None, sink: SnapshotSi
     if done is not None:
         before = rows.sparkSession.read.schema(rows.schema).parquet(str(directory / f"version={done:012d}"))
         candidates = before.withColumn(_IS_NEW, F.lit(False)).unionByName(candidates)
-    newest_first = [F.col(name).desc() for name in (*sink.order_by, _IS_NEW)]
-    place = F.row_number().over(Window.partitionBy(*sink.key).orderBy(*newest_first))
-    merged = candidates.withColumn(_PLACE, place).filter(F.col(_PLACE) == 1).drop(_PLACE, _IS_NEW)
+    merged = newest_rows(candidates, sink.key, (*sink.order_by, _IS_NEW)).drop(_IS_NEW)
     if sink.delete_when:
         merged = merged.filter(f"NOT coalesce(({sink.delete_when}), false)")
     return merged

@@ -108,7 +108,7 @@ class Broker:
             ),
             group_configs=GroupConfigs(lambda: self.store, lambda: config),
             topics=TopicAdmin(lambda: self.store, list),
-            moves=LogMoves(replicas, cleaning, self.clock, self._in_pool, max_parallel=1),
+            moves=LogMoves(replicas, cleaning, self.clock, self.in_pool, max_parallel=1),
             request_limit=RequestLimit(),
         )
         self.services.features = ClusterFeatures(lambda: self.store)
@@ -117,7 +117,7 @@ class Broker:
         )
         serve(self.listener)
 
-    async def _in_pool(self, step: Callable[[], Any]) -> Any:
+    async def in_pool(self, step: Callable[[], Any]) -> Any:
         return await self.services.loop.run_in_executor(self.services.pool, step)
 
     def _on_progress(self, partition: Partition) -> None:

@@ -67,6 +67,7 @@ class Replicated:
             self._alter,
             lambda: self.epochs[broker_id],
             broker.cleaning,
+            broker.in_pool,
         )
         self._tell_of_brokers()
         return broker

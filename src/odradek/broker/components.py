@@ -60,6 +60,8 @@ class Components:
     """The components of one broker. Owned by its server, on the loop.
 
     `logs` and `loaded` are None until the logs are loaded; `config` changes with dynamic settings.
+    `pool` has the threads for clients' requests and for the log directories as a whole. `control_pool` has
+    as many for control requests and replication: a fail-over waits for no read of a client.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class Components:
         self.clock = clock
         self._files = files
         self.pool = environment.make_threads(config.num_io_threads)
+        self.control_pool = environment.make_threads(config.num_io_threads)
         self.listeners = Listeners(config, environment.make_listener)
         self._topic_settings = TopicSettings(self._current_config)
         self._authorizer = configured_authorizer(config)
@@ -108,6 +111,10 @@ class Components:
         """Run a function that may block in a thread of the pool, and return its result."""
         return await asyncio.get_running_loop().run_in_executor(self.pool, step)
 
+    async def in_control_pool(self, step: Callable[[], Result]) -> Result:
+        """The same in a thread of the control pool."""
+        return await asyncio.get_running_loop().run_in_executor(self.control_pool, step)
+
     async def recorded_properties(self) -> MetaProperties | None:
         """Create the missing log directories, and read broker and cluster id from the others."""
         for path in self.config.data_dirs:
@@ -140,6 +147,11 @@ class Components:
         logs = self.logs
         if logs is not None:
             await self.in_pool(lambda: logs.stop(self.clock.now_ms(), self.node.broker_epoch))
+        self.stop_threads()
+
+    def stop_threads(self) -> None:
+        """End the threads, when what they do is done."""
+        self.control_pool.shutdown()
         self.pool.shutdown()
 
     async def _adopt_if_store_is_lost(self, logs: LogManager) -> None:
@@ -177,6 +189,7 @@ class Components:
             services.controller_channel.send,
             lambda: self.node.broker_epoch,
             cleaning,
+            self.in_control_pool,
         )
         control = services.control = ControlRequestHandler(
             self._fence,
@@ -185,7 +198,7 @@ class Components:
             self._topic_settings,
             self._store,
             self.clock,
-            self.in_pool,
+            self.in_control_pool,
             cleaning,
             moves,
             services.state_changes.notify,
@@ -225,6 +238,7 @@ class Components:
         """Apply changed broker settings; topics that do not override them change with them."""
         self.config = config
         self.pool.resize(config.num_io_threads)
+        self.control_pool.resize(config.num_io_threads)
         self.listeners.apply(config)
         if self.logs is not None:
             self.logs.config = config.log_manager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor
 from typing import Any
 
 from odradek.broker.background.log_cleaning import LogCleaning
@@ -21,6 +20,8 @@ from odradek.replication.follower.fetcher_manager import FetcherManager
 from odradek.replication.isr_changes import IsrChanges, Send
 from odradek.replication.leader_throttle import LeaderThrottle
 
+InPool = Callable[[Callable[[], Any]], Awaitable[Any]]
+
 
 def replicate(
     services: Services,
@@ -28,8 +29,12 @@ def replicate(
     send_to_controller: Send,
     broker_epoch: Callable[[], int],
     cleaning: LogCleaning,
+    in_pool: InPool,
 ) -> None:
-    """Have the replica manager follow other brokers and change ISRs, before it hosts a partition."""
+    """Have the replica manager follow other brokers and change ISRs, before it hosts a partition.
+
+    What blocks runs by `in_pool`.
+    """
     replicas, image, config = services.replicas, services.image, services.config
 
     def registered_epoch(broker_id: int) -> int | None:
@@ -39,7 +44,6 @@ def replicate(
     def brokers_changed(change: ImageChange) -> None:
         replicas.on_brokers_changed()
 
-    in_pool = _in_pool(services.loop, services.pool)
     truncated_logs: set[asyncio.Future[Any]] = set()
 
     def on_truncated(log: PartitionLog) -> None:
@@ -71,12 +75,6 @@ def replicate(
     image.listeners.append(brokers_changed)
     if config().replica_selector_class == RACK_AWARE_SELECTOR:
         services.select_replica = RackAwareSelector(image)
-
-
-def _in_pool(
-    loop: asyncio.AbstractEventLoop, pool: Executor
-) -> Callable[[Callable[[], Any]], Awaitable[Any]]:
-    return lambda step: loop.run_in_executor(pool, step)
 
 
 def _cached_leader_rate(config: Callable[[], BrokerConfig]) -> Callable[[], int]:

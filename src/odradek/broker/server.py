@@ -142,7 +142,7 @@ class BrokerServer:
             self.metrics.close()
         await components.node.leave()
         # A thread may still be loading logs: they are released after it has finished.
-        components.pool.shutdown()
+        components.stop_threads()
         if components.logs is not None:
             components.logs.abandon()
 

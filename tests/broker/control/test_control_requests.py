@@ -68,6 +68,26 @@ def test_others_are_served_while_a_topic_is_made_on_a_slow_disk(tmp_path: Path) 
     run(main)
 
 
+def test_control_requests_do_not_wait_for_the_threads_of_clients(tmp_path: Path) -> None:
+    """Clients read what the page cache does not have: every thread waits for the disk."""
+    let_go = threading.Event()
+
+    async def main() -> None:
+        async with a_broker(tmp_path) as (server, wire):
+            pool = server.services.pool
+            reads = [pool.submit(let_go.wait) for _ in range(server.config.num_io_threads)]
+            try:
+                await create_topic(wire, "orders", partitions=2)
+                await wire.ask(
+                    ApiKey.DELETE_TOPICS, 5, DeleteTopicsRequest(topic_names=["orders"], timeout_ms=20_000)
+                )
+                assert not any(read.done() for read in reads)
+            finally:
+                let_go.set()
+
+    run(main)
+
+
 def test_settings_changed_while_a_topic_is_made_count(tmp_path: Path) -> None:
     files = SlowDisk()
 

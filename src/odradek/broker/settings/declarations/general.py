@@ -134,7 +134,8 @@ class GeneralSettings:
         "num.io.threads",
         INT,
         8,
-        "Threads for what may block: fsync, reads from disk, directory work, recovery, compression.",
+        "Threads for what may block: fsync, reads from disk, directory work, recovery, compression; control "
+        "requests and replication have as many of their own.",
         at_least(1),
         importance=HIGH,
     )

@@ -158,9 +158,9 @@ def an_error(error_code: ErrorCode, index: int = 0) -> Row:
     return Row(partition_index=index, error_code=error_code)
 
 
-def diverging(epoch: int, end_offset: int) -> Row:
+def diverging(epoch: int, end_offset: int, index: int = 0) -> Row:
     end = Row.DivergingEpoch(epoch=epoch, end_offset=end_offset)
-    return Row(partition_index=0, diverging_epoch=end)
+    return Row(partition_index=index, diverging_epoch=end)
 
 
 def offset_response(offset: int, error_code: int = 0) -> ListOffsetsResponse:
@@ -363,6 +363,32 @@ def test_a_log_is_truncated_to_where_the_leaders_epoch_ended(run: Run) -> None:
         assert [wanted(one)[0] for one in follower.leader.fetches()] == [(6, 2, 1), (4, 2, 1)]
         assert follower.truncated == [partition.log]
         assert follower.counters.truncations == 1
+
+    run(scenario)
+
+
+def test_others_are_served_between_the_truncations_of_two_partitions(run: Run) -> None:
+    async def scenario(follower: Follower) -> None:
+        ends_seen: set[tuple[int, ...]] = set()
+        partitions = [follower.a_partition(index, epoch=2) for index in range(3)]
+
+        def look() -> None:
+            ends_seen.add(tuple(one.log.log_end_offset for one in partitions))
+            if (0, 0, 0) not in ends_seen:
+                asyncio.get_running_loop().call_soon(look)
+
+        for partition in partitions:
+            partition.log.assign_leader_epoch(1)
+            fill(partition.log, 1, records=2, leader_epoch=1)
+        follower.leader.script = [
+            response(*(diverging(epoch=1, end_offset=0, index=one) for one in range(3)))
+        ]
+        for partition in partitions:
+            follower.follow(partition)
+        look()
+        await follower.until_parked()
+
+        assert ends_seen == {(2, 2, 2), (0, 2, 2), (0, 0, 2), (0, 0, 0)}
 
     run(scenario)
 

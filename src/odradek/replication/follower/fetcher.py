@@ -286,6 +286,8 @@ class ReplicaFetcher:
                     continue
                 checked = self._take(followed, row, out_of_range)
                 if checked is None:
+                    if row.diverging_epoch.end_offset >= 0:
+                        await asyncio.sleep(0)  # a truncation may block: clients do not wait for many
                     continue
                 if checked.epochs:
                     with_epochs.append(checked)

@@ -436,6 +436,39 @@ def test_the_leaders_offsets_are_asked_for_again_after_an_error(run: Run) -> Non
     run(scenario)
 
 
+def test_a_leader_that_refuses_an_offset_inside_its_log_is_asked_less_and_less_often(
+    run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Our newest leader epoch is newer than all of the leader's: it cannot say where the logs part."""
+
+    async def scenario(follower: Follower) -> None:
+        partition = follower.a_partition(epoch=7)
+        partition.log.assign_leader_epoch(6)
+        fill(partition.log, 1, records=2, leader_epoch=6)
+        refusal = [
+            response(an_error(ErrorCode.OFFSET_OUT_OF_RANGE)),
+            offset_response(0),
+            offset_response(9),
+        ]
+        follower.leader.script = [*refusal * 7, response(records(a_batch(1, base_offset=2, leader_epoch=7)))]
+        followed = follower.follow(partition)
+        await until(lambda: partition.log.log_end_offset == 3)
+
+        fetched_at = [
+            at
+            for at, request in zip(follower.leader.times, follower.leader.requests, strict=True)
+            if isinstance(request, FetchRequest)
+        ]
+        waits = [round(after - before, 2) for before, after in pairwise(fetched_at[:8])]
+        assert waits == [0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
+        assert followed.failures == 0
+        (warning,) = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
+        for fact in ("orders-0", "broker 1", "offset 2", "epoch 6", "0 to 9"):
+            assert fact in warning
+
+    run(scenario)
+
+
 # Errors
 
 

@@ -28,6 +28,7 @@ from odradek.replication.errors import NotLeaderOrFollower
 from odradek.replication.follower.fetch_session_handler import FetchRequestData, FetchSessionHandler, Key
 from odradek.replication.follower.fetcher_context import FetcherContext, FollowedPartition
 from odradek.replication.follower.truncation import (
+    NOTHING_TO_CUT,
     AfterFetchError,
     after_fetch_error,
     after_out_of_range,
@@ -313,6 +314,7 @@ class ReplicaFetcher:
             self._on_divergence(followed, EpochEnd(row.diverging_epoch.epoch, row.diverging_epoch.end_offset))
             return None
         followed.failures = 0
+        followed.is_refused_inside = False
         log = followed.partition.log
         if not row.records:
             self._adopt_offsets(followed, row)
@@ -415,9 +417,13 @@ class ReplicaFetcher:
             logger.info("%s: epoch %d is over", followed.partition.topic_partition, followed.leader_epoch)
             self.remove(followed.key)
         else:
-            followed.failures += 1
             logger.debug("%s: %s", followed.partition.topic_partition, error_code.name)
-            self._delay(followed, retry_delay_ms(followed.failures, self._context.settings.backoff_ms))
+            self._delay_after_failure(followed)
+
+    def _delay_after_failure(self, followed: FollowedPartition) -> None:
+        """Ask for it later, the more so the more often that has failed in a row."""
+        followed.failures += 1
+        self._delay(followed, retry_delay_ms(followed.failures, self._context.settings.backoff_ms))
 
     def _delay(self, followed: FollowedPartition, delay_ms: int) -> None:
         """Leave a partition out of the fetches for a while."""
@@ -466,13 +472,15 @@ class ReplicaFetcher:
             end = await self._leader_offset(connection, followed, LATEST)
         except (RequestFailed, KafkaError) as error:
             logger.info("%s: no offsets from the leader yet: %s", followed.partition.topic_partition, error)
-            followed.failures += 1
-            self._delay(followed, retry_delay_ms(followed.failures, self._context.settings.backoff_ms))
+            self._delay_after_failure(followed)
             return
         if self._followed.get(followed.key) is not followed:
             return
         log = followed.partition.log
         decided = after_out_of_range(log.log_end_offset, start, end)
+        if decided == NOTHING_TO_CUT:
+            self._on_refusal_inside(followed, start, end)
+            return
         try:
             if decided.truncate_to is not None:
                 self._truncate(followed, decided.truncate_to)
@@ -485,6 +493,23 @@ class ReplicaFetcher:
             self._on_disk_error(followed, error)
             return
         self._session.want(followed.key, followed.fetch_position())
+
+    def _on_refusal_inside(self, followed: FollowedPartition, start: int, end: int) -> None:
+        """The leader has the offset by now; or never, if it does not know our newest leader epoch."""
+        if followed.failures and not followed.is_refused_inside:
+            followed.is_refused_inside = True
+            log = followed.partition.log
+            logger.warning(
+                "%s: broker %d refuses a fetch from offset %d, epoch %d, though its log goes from %d to %d. "
+                "It may not know that epoch. It is asked again until it answers.",
+                followed.partition.topic_partition,
+                self.leader_id,
+                log.log_end_offset,
+                log.epochs.latest,
+                start,
+                end,
+            )
+        self._delay_after_failure(followed)
 
     async def _leader_offset(
         self, connection: BrokerConnection, followed: FollowedPartition, timestamp: int

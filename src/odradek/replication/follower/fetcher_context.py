@@ -62,9 +62,19 @@ class FollowedPartition:
     """A partition that a fetcher follows in one leader epoch. Owned by that fetcher.
 
     `asked`: what the leader was last asked for. `retry_at`: left out of fetches until then, in loop time.
+    `is_refused_inside`: it was logged that the leader refuses an offset which is in its log.
     """
 
-    __slots__ = ("asked", "failures", "key", "lag", "leader_epoch", "partition", "retry_at")
+    __slots__ = (
+        "asked",
+        "failures",
+        "is_refused_inside",
+        "key",
+        "lag",
+        "leader_epoch",
+        "partition",
+        "retry_at",
+    )
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
@@ -72,6 +82,7 @@ class FollowedPartition:
         self.key: Key = (partition.topic_id, partition.topic_partition.partition)
         self.asked: FetchPosition | None = None
         self.failures = 0
+        self.is_refused_inside = False
         self.retry_at = 0.0
         self.lag = 0
 

@@ -46,13 +46,16 @@ class OutOfRange(NamedTuple):
     restart_at: int | None = None
 
 
+NOTHING_TO_CUT = OutOfRange()
+
+
 def after_out_of_range(log_end_offset: int, leader_start_offset: int, leader_end_offset: int) -> OutOfRange:
     """Truncate a log that is longer than the leader's; drop one that ends before the leader's begins."""
     if leader_end_offset < log_end_offset:
         return OutOfRange(truncate_to=leader_end_offset)
     if leader_start_offset > log_end_offset:
         return OutOfRange(restart_at=leader_start_offset)
-    return OutOfRange()
+    return NOTHING_TO_CUT
 
 
 class AfterFetchError(Enum):

@@ -291,13 +291,15 @@ def test_a_broker_of_another_cluster_is_refused_and_keeps_its_logs(tmp_path: Pat
     run(main)
 
 
-def test_a_fetch_as_a_replica_that_is_none_gets_no_record_and_changes_nothing(tmp_path: Path) -> None:
+def test_a_fetch_as_a_replica_that_is_none_gets_no_record_and_changes_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async def main() -> None:
         async with brokers_together(tmp_path, 2) as brokers:
             await brokers.create_topic("orders", {0: [1, 2]})
             assert await produce(brokers, "orders", b"x") == ErrorCode.NONE
             topic_id = brokers.running[1].services.image.topics["orders"].topic_id
-            for replica_id in (3, 77):
+            for replica_id in (3, 77, 77):
                 request = a_fetch("orders")
                 request.topics[0].topic = ""
                 request.topics[0].topic_id = topic_id
@@ -311,6 +313,10 @@ def test_a_fetch_as_a_replica_that_is_none_gets_no_record_and_changes_nothing(tm
             assert await produce(brokers, "orders", b"goes on") == ErrorCode.NONE
 
     run(main)
+    assert [one.getMessage() for one in caplog.records if "a fetch of broker" in one.getMessage()] == [
+        f"a fetch of broker {replica_id} from orders-0 is refused: the replicas of leader epoch 0 are [1, 2]"
+        for replica_id in (3, 77)
+    ]
 
 
 class ShiftedClock:

@@ -70,7 +70,9 @@ def test_a_broker_that_stops_hands_its_leaders_over_first(tmp_path: Path) -> Non
     run(main)
 
 
-def test_the_controller_refuses_what_is_not_of_the_present(tmp_path: Path) -> None:
+def test_the_controller_refuses_what_is_not_of_the_present(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async def main() -> None:
         async with brokers_together(tmp_path, 2) as brokers:
             node = brokers.running[2].node
@@ -85,7 +87,16 @@ def test_the_controller_refuses_what_is_not_of_the_present(tmp_path: Path) -> No
                 return ErrorCode(response.error_code)
 
             assert await update(controller_epoch - 1, own_epoch) is ErrorCode.STALE_CONTROLLER_EPOCH
+            assert await update(controller_epoch, own_epoch) is ErrorCode.STALE_CONTROLLER_EPOCH
             assert await update(controller_epoch, own_epoch - 1) is ErrorCode.STALE_BROKER_EPOCH
+            assert [
+                one.getMessage() for one in caplog.records if "from controller 9" in one.getMessage()
+            ] == [
+                f"UpdateMetadataRequest from controller 9 is refused: its controller epoch is "
+                f"{controller_epoch - 1}, and broker 1 is controller in epoch {controller_epoch}",
+                f"UpdateMetadataRequest from controller 9 is refused: it is for broker epoch "
+                f"{own_epoch - 1}, and this broker has {own_epoch}",
+            ]
             assert brokers.running[2].services.image.controller_id == 1
             stale = LeaderAndIsrRequest(controller_epoch=controller_epoch, broker_epoch=own_epoch - 1, type=2)
             response = await brokers.ask(2, ApiKey.LEADER_AND_ISR, 7, stale)

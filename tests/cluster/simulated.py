@@ -111,7 +111,8 @@ class SimulatedBroker:
 
     async def handle_request(self, request: ControlRequest) -> ControlResponse:
         await asyncio.sleep(self.cluster.rng.random() / 100)
-        refused = self.fence.admit(request.controller_epoch, request.broker_epoch)
+        refusal = self.fence.admit(request.controller_id, request.controller_epoch, request.broker_epoch)
+        refused = ErrorCode.NONE if refusal is None else refusal.error_code
         if isinstance(request, UpdateMetadataRequest):
             if not refused:
                 self.image.update(request)

@@ -19,6 +19,7 @@ from odradek.cluster.node import ClusterNode, NodeHooks, NodeSettings
 from odradek.cluster.topics.new_topics import NewTopic
 from odradek.cluster.topics.placement import BrokerLocation
 from odradek.cluster.topics.topic_admin import TopicAdmin
+from odradek.common.error_codes import ErrorCode
 from odradek.coordination import paths
 from odradek.coordination.embedded.store import SqliteStore
 from odradek.coordination.paths import ConfigEntity, topic_entity
@@ -72,7 +73,8 @@ class Member:
         """It has no settings."""
 
     async def handle_request(self, request: ControlRequest) -> ControlResponse:
-        refused = self.fence.admit(request.controller_epoch, request.broker_epoch)
+        refusal = self.fence.admit(request.controller_id, request.controller_epoch, request.broker_epoch)
+        refused = ErrorCode.NONE if refusal is None else refusal.error_code
         if isinstance(request, LeaderAndIsrRequest):
             return LeaderAndIsrResponse(error_code=refused)
         if isinstance(request, StopReplicaRequest):

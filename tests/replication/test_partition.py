@@ -17,6 +17,7 @@ from odradek.metrics.counters import TopicTraffic
 from odradek.replication.errors import (
     FencedLeaderEpoch,
     LeaderEpochPending,
+    NotAReplica,
     NotEnoughReplicas,
     NotLeaderOrFollower,
     StaleBrokerEpoch,
@@ -217,10 +218,13 @@ def test_a_follower_compares_the_epoch_before_it_names_the_leader(hosted: Hosted
 def test_only_assigned_replicas_may_fetch_as_followers(hosted: HostedPartition) -> None:
     hosted.become(replicas=(OURS, FOLLOWER))
     hosted.partition.require_replica(FOLLOWER, 0)
-    with pytest.raises(UnknownLeaderEpoch):
+    with pytest.raises(NotAReplica) as refused:
         hosted.partition.require_replica(OTHER_FOLLOWER, 0)
-    with pytest.raises(NotLeaderOrFollower):
+    assert refused.value.error_code is ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert str(refused.value) == f"the replicas of leader epoch 0 are {[OURS, FOLLOWER]}"
+    with pytest.raises(NotAReplica) as refused:
         hosted.partition.require_replica(OTHER_FOLLOWER, NO_EPOCH)
+    assert refused.value.error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 # Appends and the high watermark

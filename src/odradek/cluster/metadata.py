@@ -94,7 +94,7 @@ class MetadataImage:
         self.brokers = {id_: self._with_epoch(broker) for id_, broker in self.brokers.items()}
 
     def update(self, request: UpdateMetadataRequest) -> ImageChange:
-        """Apply the controller's request; the caller has checked its epoch.
+        """Apply the controller's request; the caller has checked who sent it, and in which epoch.
 
         Raises KafkaError if the request names an unknown security protocol; nothing is changed then.
         """

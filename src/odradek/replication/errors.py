@@ -25,8 +25,18 @@ class LeaderEpochPending(KafkaError):
     error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-class StaleBrokerEpoch(KafkaError):
+class RefusedFollower(KafkaError):
+    """A fetch as a follower that no broker should send."""
+
+
+class StaleBrokerEpoch(RefusedFollower):
     """A follower fetched in an earlier registration than one in which it has fetched before (KIP-903)."""
+
+    error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+class NotAReplica(RefusedFollower):
+    """The broker is not among the replicas; UNKNOWN_LEADER_EPOCH if the assignment may be about to come."""
 
     error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
 

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 
 import cython
 
+from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 from odradek.log.partition.leader_batches import Origin
 from odradek.log.partition.log_appender import AppendInfo
@@ -21,6 +22,7 @@ from odradek.records.batch import Buffer
 from odradek.replication.errors import (
     FencedLeaderEpoch,
     LeaderEpochPending,
+    NotAReplica,
     NotEnoughReplicas,
     NotLeaderOrFollower,
     StaleBrokerEpoch,
@@ -70,6 +72,7 @@ class Progress(IntEnum):
     """The high watermark has moved, nothing else."""
 
 
+_UNKNOWN_LEADER_EPOCH = ErrorCode.UNKNOWN_LEADER_EPOCH
 _ANYTHING, _APPENDED, _COMMITTED = Progress.ANYTHING, Progress.APPENDED, Progress.COMMITTED
 
 
@@ -302,7 +305,9 @@ class Partition:
         if follower is None:
             return
         if broker_epoch != UNKNOWN_EPOCH and broker_epoch < follower.broker_epoch:
-            raise StaleBrokerEpoch(f"broker {replica_id} has registered again since it began to fetch")
+            raise StaleBrokerEpoch(
+                f"its broker epoch is {broker_epoch}, and it has fetched with {follower.broker_epoch}"
+            )
         has_moved = follower.end_offset != fetch_offset
         has_deleted = follower.log_start_offset != log_start_offset
         follower.on_fetch(fetch_offset, log_start_offset, self.log.log_end_offset, now_ms, broker_epoch)
@@ -392,9 +397,11 @@ class Partition:
         """Raise unless that broker has a replica; a newer assignment may not have arrived yet."""
         if replica_id in self.state.replicas:
             return
-        if client_leader_epoch != NO_EPOCH:
-            raise UnknownLeaderEpoch(f"broker {replica_id} is no replica in epoch {self.leader_epoch}")
-        raise NotLeaderOrFollower(self.topic_partition, self.state.leader_id, self.leader_epoch)
+        names_epoch = client_leader_epoch != NO_EPOCH
+        raise NotAReplica(
+            f"the replicas of leader epoch {self.leader_epoch} are {list(self.state.replicas)}",
+            error_code=_UNKNOWN_LEADER_EPOCH if names_epoch else None,
+        )
 
     def is_committed(self, last_offset: int) -> bool:
         """Whether every replica in sync has the record at `last_offset`."""

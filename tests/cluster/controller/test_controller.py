@@ -514,12 +514,20 @@ def test_a_leader_gets_its_followers_back_into_the_isr():
     run_in_virtual_time(scenario())
 
 
-def test_alter_partition_requests_with_wrong_epochs_or_values_are_refused():
+def test_alter_partition_requests_with_wrong_epochs_or_values_are_refused(
+    caplog: pytest.LogCaptureFixture,
+):
     async def scenario() -> None:
         cluster = await a_cluster(2, NewTopic("t", assignment={0: [0, 1]}))
         request = AlterPartitionRequest(broker_id=0, broker_epoch=1)
-        response = await cluster.brokers[0].node.controller.alter_partition(request)
-        assert response.error_code == ErrorCode.STALE_BROKER_EPOCH
+        for _ in range(2):
+            response = await cluster.brokers[0].node.controller.alter_partition(request)
+            assert response.error_code == ErrorCode.STALE_BROKER_EPOCH
+        registered = cluster.brokers[0].node.broker_epoch
+        assert [one.getMessage() for one in caplog.records if "AlterPartition" in one.getMessage()] == [
+            "AlterPartition of broker 0 is refused: its broker epoch is 1, the registered one is "
+            f"{registered}"
+        ]
         response = await cluster.brokers[1].node.controller.alter_partition(request)
         assert response.error_code == ErrorCode.NOT_CONTROLLER
         elected = await cluster.brokers[1].node.controller.elect_leaders(Election.PREFERRED, None)

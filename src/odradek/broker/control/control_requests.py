@@ -12,11 +12,14 @@ from odradek.broker.background.log_cleaning import LogCleaning
 from odradek.broker.background.log_moves import LogMoves
 from odradek.broker.settings.dynamic.topic_settings import TopicSettings
 from odradek.cluster.control_fence import ControlFence
+from odradek.cluster.controller.events import ControlResponse
+from odradek.cluster.controller.requests import ControlRequest
 from odradek.cluster.metadata import UPDATE_TYPE_FULL, MetadataImage
 from odradek.common.clock import Clock
 from odradek.common.error_codes import ErrorCode
 from odradek.common.errors import KafkaError
 from odradek.common.ids import TopicPartition, topic_name_problem, uuid_to_text
+from odradek.common.repeated_warnings import RepeatedWarnings
 from odradek.coordination.errors import StoreUnavailable
 from odradek.coordination.store import Store
 from odradek.log.errors import StorageError
@@ -49,7 +52,7 @@ _StopError = StopReplicaResponse.PartitionErrors
 
 
 class ControlRequestHandler:
-    """Applies the controller's requests, unless their controller epoch is stale. Lives on the broker's loop.
+    """Applies the requests of the present controller, and of no former one. Lives on the broker's loop.
 
     One LeaderAndIsr or StopReplica at a time, in order of arrival. What blocks runs in the pool, by
     `in_pool`, and is finished before the next request starts. UpdateMetadata does not wait for them.
@@ -80,6 +83,7 @@ class ControlRequestHandler:
         self._moves = moves
         self._on_applied = on_applied
         self._lock = asyncio.Lock()
+        self._warnings = RepeatedWarnings()
         # Whether a LeaderAndIsr request was applied.
         self.has_replicas_assigned = False
         # Partitions that a full disk could not take; retried when there is space.
@@ -101,9 +105,7 @@ class ControlRequestHandler:
         """Wait for the current request and accept no other: the logs are about to be closed."""
         await self._lock.acquire()
 
-    async def apply(
-        self, request: LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
-    ) -> LeaderAndIsrResponse | StopReplicaResponse | UpdateMetadataResponse:
+    async def apply(self, request: ControlRequest) -> ControlResponse:
         """Apply a request of any kind."""
         if isinstance(request, UpdateMetadataRequest):
             return self.update_metadata(request)
@@ -111,10 +113,26 @@ class ControlRequestHandler:
             return await self.leader_and_isr(request)
         return await self.stop_replica(request)
 
+    def _refuse(self, request: ControlRequest) -> ErrorCode:
+        """The error for a request that is not of the present controller, or not for this registration."""
+        refusal = self._fence.admit(request.controller_id, request.controller_epoch, request.broker_epoch)
+        if refusal is None:
+            return ErrorCode.NONE
+        key = (request.controller_id, refusal.error_code)
+        # The controller may hear of a broker's registration before the broker does.
+        if self._fence.is_registered and self._warnings.is_due(key, self._clock.now_ms()):
+            logger.warning(
+                "%s from controller %d is refused: %s",
+                type(request).__name__,
+                request.controller_id,
+                refusal.reason,
+            )
+        return refusal.error_code
+
     async def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         """Make this broker leader or follower of every partition in the request, concurrently."""
         async with self._lock:
-            refused = self._fence.admit(request.controller_epoch, request.broker_epoch)
+            refused = self._refuse(request)
             if refused:
                 return LeaderAndIsrResponse(error_code=refused)
             try:
@@ -242,7 +260,7 @@ class ControlRequestHandler:
     async def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
         """Stop the replicas in the request, and delete their logs where it says so."""
         async with self._lock:
-            refused = self._fence.admit(request.controller_epoch, request.broker_epoch)
+            refused = self._refuse(request)
             if refused:
                 return StopReplicaResponse(error_code=refused)
             for topic in request.topic_states:
@@ -289,7 +307,7 @@ class ControlRequestHandler:
 
     def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
         """Update the metadata that clients receive."""
-        refused = self._fence.admit(request.controller_epoch, request.broker_epoch)
+        refused = self._refuse(request)
         if refused:
             return UpdateMetadataResponse(error_code=refused)
         change = self._image.update(request)

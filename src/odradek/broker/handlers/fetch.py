@@ -11,6 +11,7 @@ Compiled by Cython (fetch.pxd has the C types), or interpreted as is.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Coroutine
 from typing import Any
 
@@ -35,7 +36,7 @@ from odradek.protocol.api_key import ApiKey
 from odradek.protocol.codec import new_struct
 from odradek.protocol.messages import FetchRequest, FetchResponse
 from odradek.protocol.structs import default_plan
-from odradek.replication.errors import NotLeaderOrFollower
+from odradek.replication.errors import NotLeaderOrFollower, RefusedFollower
 from odradek.replication.partition import Partition
 
 if cython.compiled:
@@ -44,6 +45,8 @@ if cython.compiled:
 else:
     from odradek.log.partition.read_ahead import is_read_cached
     from odradek.log.partition.reading import read_log
+
+logger = logging.getLogger(__name__)
 
 Row = FetchResponse.Responses.Partitions
 FetchResult = FetchResponse | None | Coroutine[Any, Any, FetchResponse | None]
@@ -419,6 +422,16 @@ class DelayedFetch(Waiter):
             row.current_leader.leader_epoch = error.leader_epoch
         elif isinstance(error, StorageError):
             self.services.replicas.disk_failed(TopicPartition(topic, row.partition_index), error)
+        elif isinstance(error, RefusedFollower):
+            services = self.services
+            if services.warnings.is_due((self.replica_id, error.error_code), services.clock.now_ms()):
+                logger.warning(
+                    "a fetch of broker %d from %s-%d is refused: %s",
+                    self.replica_id,
+                    topic,
+                    row.partition_index,
+                    error,
+                )
 
 
 class FetchResponseBuilder:

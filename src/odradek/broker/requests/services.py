@@ -32,6 +32,7 @@ from odradek.cluster.topics.topic_admin import TopicAdmin
 from odradek.common.clock import Clock
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
+from odradek.common.repeated_warnings import RepeatedWarnings
 from odradek.net.broker_connection import DEFAULT_TIMEOUT_S, BrokerConnections
 from odradek.net.request_limit import RequestLimit
 from odradek.protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
@@ -121,6 +122,8 @@ class Services:
     state_changes: StateChanges = field(default_factory=StateChanges)
     # Batches that clients send again.
     refused_batches: RefusedBatches = field(default_factory=RefusedBatches)
+    # Which warnings about requests that are sent again and again are logged.
+    warnings: RepeatedWarnings = field(default_factory=RepeatedWarnings)
     _answers: dict[str, MetadataAnswers] = field(default_factory=dict)
     _groups: GroupService | None = None
     _transactions: TransactionService | None = None

@@ -334,7 +334,9 @@ class Controller:
             self._on_damaged_state,
         )
         channels = Channels(self._connect, self._on_response)
-        session = ControllerSession(context, fenced, batch, channels, transitions, self._events.put_nowait)
+        session = ControllerSession(
+            context, fenced, batch, channels, transitions, self._events.put_nowait, self._clock
+        )
         self._term = ActiveController(session, settings.term, self._new_topic_id)
         self._check_contact()
         await self._term.begin()

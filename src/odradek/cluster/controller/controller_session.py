@@ -11,6 +11,7 @@ from odradek.cluster.controller.fenced_store import FencedStore
 from odradek.cluster.controller.requests import RequestBatch
 from odradek.cluster.controller.state.context import ControllerContext
 from odradek.cluster.controller.transitions import Transitions
+from odradek.common.clock import Clock
 from odradek.coordination.store import Store, Watcher, WatchEvent
 
 
@@ -24,6 +25,7 @@ class ControllerSession:
     channels: Channels
     transitions: Transitions
     notify: Callable[[Event], None]
+    clock: Clock
     _watchers: dict[Event, Watcher] = field(default_factory=dict)
 
     @property

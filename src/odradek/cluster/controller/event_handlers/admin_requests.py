@@ -17,6 +17,7 @@ from odradek.cluster.controller.state.election import Election
 from odradek.cluster.controller.state.state_nodes import change_states
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
+from odradek.common.repeated_warnings import RepeatedWarnings
 from odradek.protocol.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -41,10 +42,13 @@ class AdminRequests:
     def __init__(self, session: ControllerSession) -> None:
         self._session = session
         self._context = session.context
+        self._warnings = RepeatedWarnings()
 
     async def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
         """Write the valid changes in as few transactions as possible, and notify every broker (KIP-497)."""
-        if request.broker_epoch != self._context.broker_epoch(request.broker_id):
+        epoch = self._context.broker_epoch(request.broker_id)
+        if request.broker_epoch != epoch:
+            self._log_stale_broker(request.broker_id, request.broker_epoch, epoch)
             return AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
         decisions: dict[TopicPartition, IsrDecision] = {}
         for topic in request.topics:
@@ -68,6 +72,15 @@ class AdminRequests:
                 answered.partitions.append(_row(row.partition_index, decision))
             response.topics.append(answered)
         return response
+
+    def _log_stale_broker(self, broker_id: int, given: int, registered: int) -> None:
+        if self._warnings.is_due(broker_id, self._session.clock.now_ms()):
+            logger.warning(
+                "AlterPartition of broker %d is refused: its broker epoch is %d, the registered one is %d",
+                broker_id,
+                given,
+                registered,
+            )
 
     def partitions_of(self, request: AlterPartitionRequest) -> list[TopicPartition]:
         """The partitions that a request names."""

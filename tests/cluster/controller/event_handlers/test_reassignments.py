@@ -8,6 +8,7 @@ import pytest
 
 from cluster.simulated import SimulatedCluster
 from cluster.virtual_time import run_in_virtual_time
+from odradek.cluster.controller.state.context import ReplicaAssignment
 from odradek.cluster.topics.new_topics import NewTopic
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
@@ -150,6 +151,26 @@ def test_a_reassignment_is_not_taken_back_if_only_the_new_replica_is_in_sync():
         await cluster.stop()
 
     run_in_virtual_time(scenario())
+
+
+def test_a_live_leader_keeps_its_replica_while_no_other_can_lead(caplog: pytest.LogCaptureFixture):
+    async def scenario() -> None:
+        cluster = await a_cluster(2, NewTopic("t", assignment={0: [0, 1]}))
+        await cluster.brokers[1].stop()
+        await cluster.settle()
+        term = controller_of(cluster).node.controller._term
+        assert term is not None
+        term.context.assign(T0, ReplicaAssignment((1,)))
+        await term._reassignments._remove(T0, [0])
+        term.session.send_requests()
+        await cluster.settle()
+
+        assert (await state_of(cluster)).leader == 0
+        assert T0 in cluster.brokers[0].hosted
+        await cluster.stop()
+
+    run_in_virtual_time(scenario())
+    assert "t-0: the replicas on brokers [0] are kept" in caplog.text
 
 
 def test_the_next_controller_continues_and_a_broker_that_starts_is_waited_for():

@@ -158,13 +158,22 @@ class Reassignments:
         return not refused
 
     async def _remove(self, partition: TopicPartition, broker_ids: Iterable[int]) -> None:
-        """Have replicas deleted that are not assigned any more; one on a dead broker is a stray later."""
+        """Have replicas deleted that are not assigned any more; one on a dead broker is a stray later.
+
+        None is deleted if one of them leads and cannot be replaced.
+        """
         leaving = [PartitionReplica(partition, id_) for id_ in broker_ids]
         if not leaving:
             return
         state = self._context.leadership.get(partition)
-        if state is not None and state.leader in [one.broker_id for one in leaving]:
-            await self._session.transitions.bring_online([partition], Election.REASSIGNED)
+        leads = state is not None and state.leader in [one.broker_id for one in leaving]
+        if leads and await self._session.transitions.bring_online([partition], Election.REASSIGNED):
+            logger.error(
+                "%s: the replicas on brokers %s are kept, because no other one can lead",
+                partition,
+                [one.broker_id for one in leaving],
+            )
+            return
         for target in REMOVAL:
             await self._session.transitions.move_replicas(leaving, target)
         for broker_id in (one.broker_id for one in leaving):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from odradek.cluster.controller.state.context import ControllerContext, ReplicaAssignment
+from odradek.cluster.metadata import NO_LEADER
 from odradek.common.error_codes import ErrorCode
 from odradek.common.ids import TopicPartition
 
@@ -47,10 +48,11 @@ def plan_reassignment(
     offline = [id_ for id_ in planned.adding if id_ not in context.brokers]
     if offline:
         return _refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Brokers {offline} are not online.")
-    if _leaves_none_in_sync(context, partition, planned):
+    if _leaves_no_leader(context, partition, planned):
         return _refused(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            "Only replicas that would be removed at once are in sync: records could be lost.",
+            "No replica that stays is live and in sync, only such as would be removed at once: records could "
+            "be lost.",
         )
     return ReassignmentPlan(planned)
 
@@ -81,11 +83,21 @@ def _problem(target: tuple[int, ...]) -> str | None:
     return None
 
 
-def _leaves_none_in_sync(
+def _leaves_no_leader(
     context: ControllerContext, partition: TopicPartition, planned: ReplicaAssignment
 ) -> bool:
+    """Whether replicas would be removed without which nobody can lead.
+
+    Of a partition with live replicas in sync these count; of one that is offline, those that may come back.
+    """
     state = context.leadership.get(partition)
-    return state is not None and not set(state.isr) & set(planned.replicas)
+    if state is None:
+        return False
+    live = {id_ for id_ in state.isr if context.can_lead(id_, partition)}
+    # An election at the end of a reassignment takes a replica of the target (`election.py`).
+    leader_leaves = state.leader != NO_LEADER and state.leader not in planned.replicas
+    staying = planned.target if leader_leaves else planned.replicas
+    return not (live or set(state.isr)) & set(staying)
 
 
 def _refused(error: ErrorCode, message: str | None) -> ReassignmentPlan:

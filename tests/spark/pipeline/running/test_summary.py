@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import io
+import sys
+import threading
+import time
 
+import pytest
 from rich.console import Console
 
 from odradek.spark.pipeline.running.prometheus import text
@@ -69,6 +73,51 @@ def test_rows_count_for_the_time_in_which_their_batch_was_made():
     assert rate(160.0) == 50_000
     run.on_event({**progress(2, 0), "batch_ms": 0}, 170.0)
     assert rate(170.0) == 0
+
+
+def test_looking_at_a_run_changes_nothing():
+    run = a_run()
+    before = run.as_row(4.0)
+    run.as_row(1000.0)
+    assert run.as_row(4.0) == before
+
+
+@pytest.fixture
+def threads_alternate_often():
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval_s)
+
+
+@pytest.mark.usefixtures("threads_alternate_often")
+def test_a_run_can_be_shown_from_other_threads_while_events_arrive():
+    run = a_run()
+    is_over = threading.Event()
+    failures: list[Exception] = []
+
+    def show() -> None:
+        while not is_over.is_set():
+            try:
+                rendered(run, time.monotonic())
+                text(run)
+            except (RuntimeError, IndexError, KeyError) as error:
+                failures.append(error)
+
+    readers = [threading.Thread(target=show) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    deadline, batch = time.monotonic() + 1, 0
+    while time.monotonic() < deadline:
+        batch += 1
+        query = f"query {batch % 50}"
+        run.on_event({**progress(batch, 10, query), "batch_ms": 0}, time.monotonic())
+        lag = {f"orders-{batch % 3}": batch}
+        run.on_event({"event": "lag", "query": query, "lag": lag}, time.monotonic())
+    is_over.set()
+    for reader in readers:
+        reader.join()
+    assert failures == []
 
 
 def test_the_last_error_stays_when_the_pipeline_runs_again():

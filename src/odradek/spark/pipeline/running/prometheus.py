@@ -29,15 +29,15 @@ def _lines(summary: RunSummary) -> Iterator[str]:
     base = f'pipeline="{_escaped(summary.name)}"'
     for name, kind, explanation, attribute in _QUERY_METRICS:
         yield from _head(name, kind, explanation)
-        for query in list(summary.queries.values()):
+        for query in summary.queries.values():
             yield f'{_PREFIX}{name}{{{base},query="{_escaped(query.name)}"}} {getattr(query, attribute)}'
     yield from _head("phase_duration_ms", "gauge", "The parts of the last micro-batch.")
-    for query in list(summary.queries.values()):
+    for query in summary.queries.values():
         for phase, duration in query.parts_ms.items():
             labels = f'{base},query="{_escaped(query.name)}",phase="{_escaped(phase)}"'
             yield f"{_PREFIX}phase_duration_ms{{{labels}}} {duration}"
     yield from _head("lag_records", "gauge", "Records of a partition that are not read yet.")
-    for query in list(summary.queries.values()):
+    for query in summary.queries.values():
         for partition, lag in query.lag.items():
             topic, _, number = partition.rpartition("-")
             labels = f'{base},query="{_escaped(query.name)}",topic="{_escaped(topic)}",partition="{number}"'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,7 +28,11 @@ class _Sample:
 
 @dataclass(slots=True)
 class QuerySummary:
-    """One query."""
+    """One query.
+
+    Changed by the owner of its RunSummary. Any thread may read it: what has many values is replaced as a
+    whole, never changed.
+    """
 
     name: str
     is_dead_letters: bool = False
@@ -44,8 +47,8 @@ class QuerySummary:
     watermark: str | None = None
     lag: dict[str, int] = field(default_factory=dict)
     last_s: float = 0.0
-    _samples: deque[_Sample] = field(default_factory=deque)
-    _lags: deque[tuple[float, dict[str, int]]] = field(default_factory=deque)
+    _samples: tuple[_Sample, ...] = ()  # the newest last; those before the window are dropped
+    _lags: tuple[tuple[float, dict[str, int]], ...] = ()
 
     def on_progress(self, row: Mapping[str, Any], now_s: float) -> None:
         """A micro-batch has ended."""
@@ -57,35 +60,36 @@ class QuerySummary:
         self.late_rows += int(row["late_rows"])
         self.watermark = row.get("watermark") or self.watermark
         duration_s = max(_LEAST_S, self.batch_ms / 1000)
-        self._samples.append(_Sample(now_s - duration_s, now_s, int(row["rows_in"]), int(row["rows_out"])))
+        new = _Sample(now_s - duration_s, now_s, int(row["rows_in"]), int(row["rows_out"]))
+        begin_s = min(now_s - RATE_WINDOW_S, new.begin_s)
+        self._samples = (*(one for one in self._samples if one.end_s >= begin_s), new)
 
     def on_lag(self, lag: Mapping[str, int], now_s: float) -> None:
         """The brokers said how far the ends are."""
         self.lag = dict(lag)
-        self._lags.append((now_s, self.lag))
-        while self._lags and self._lags[0][0] < now_s - TREND_WINDOW_S:
-            self._lags.popleft()
+        kept = (one for one in self._lags if one[0] >= now_s - TREND_WINDOW_S)
+        self._lags = (*kept, (now_s, self.lag))
 
     def rates(self, now_s: float, started_s: float) -> tuple[float, float]:
         """Rows in and out per second over the last seconds, or since the last batch began if it took longer.
 
         The rows of a batch are spread over the time that it took.
         """
-        if not self._samples:
+        samples = self._samples
+        if not samples:
             return 0.0, 0.0
-        begin_s = max(started_s, min(now_s - RATE_WINDOW_S, self._samples[-1].begin_s))
-        while self._samples[0].end_s < begin_s:
-            self._samples.popleft()
+        begin_s = max(started_s, min(now_s - RATE_WINDOW_S, samples[-1].begin_s))
         span_s = max(1.0, now_s - begin_s)
-        rows_in = sum(one.rows_in * one.part_since(begin_s) for one in self._samples)
-        rows_out = sum(one.rows_out * one.part_since(begin_s) for one in self._samples)
+        rows_in = sum(one.rows_in * one.part_since(begin_s) for one in samples)
+        rows_out = sum(one.rows_out * one.part_since(begin_s) for one in samples)
         return rows_in / span_s, rows_out / span_s
 
     def trend(self, partition: str) -> str:
         """Whether the lag of a partition grows: up, down or same."""
-        if not self._lags:
+        lags = self._lags
+        if not lags:
             return "same"
-        return _trend(self._lags[0][1].get(partition, 0), self.lag.get(partition, 0))
+        return _trend(lags[0][1].get(partition, 0), lags[-1][1].get(partition, 0))
 
     def trends(self) -> dict[str, str]:
         """The trend of each partition."""
@@ -93,9 +97,8 @@ class QuerySummary:
 
     def total_trend(self) -> str:
         """Whether the lag of all partitions together grows."""
-        if not self._lags:
-            return "same"
-        return _trend(sum(self._lags[0][1].values()), sum(self.lag.values()))
+        lags = self._lags
+        return _trend(sum(lags[0][1].values()), sum(lags[-1][1].values())) if lags else "same"
 
 
 def _trend(before: int, now: int) -> str:
@@ -106,7 +109,11 @@ def _trend(before: int, now: int) -> str:
 
 @dataclass(slots=True)
 class RunSummary:
-    """A whole run. Owned by the thread that reads the driver's events."""
+    """A whole run.
+
+    Changed only by its owner, the thread that reads the driver's events. The live view and the metrics read
+    it from threads of their own: `queries` is replaced as a whole, never changed.
+    """
 
     name: str
     started_s: float
@@ -144,7 +151,9 @@ class RunSummary:
 
     def query(self, name: str) -> QuerySummary:
         """The summary of a query, new at first."""
-        return self.queries.setdefault(name, QuerySummary(name))
+        if name not in self.queries:
+            self.queries = {**self.queries, name: QuerySummary(name)}
+        return self.queries[name]
 
     @property
     def dead_letters(self) -> int:

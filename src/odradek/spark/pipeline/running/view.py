@@ -111,7 +111,7 @@ def _size(count: int) -> str:
 
 
 class TerminalView:
-    """Refreshes the view in place until it is left. Events arrive from the main thread."""
+    """Refreshes the view in place until it is left, on a thread of its own that only reads the summary."""
 
     def __init__(self, summary: RunSummary) -> None:
         from rich.console import Console  # noqa: PLC0415

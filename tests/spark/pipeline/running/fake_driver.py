@@ -7,6 +7,10 @@ done            run to the end of what is there
 fail            fail for a reason that may pass
 refuse          fail for a reason that stays
 die             end without a word
+orphan          be killed, and leave a JVM that goes on
+linger          fail for a reason that may pass, and leave a JVM that ends a moment later
+
+Each start notes in the file `left` whether the JVM of the start before was still there.
 """
 
 from __future__ import annotations
@@ -15,12 +19,22 @@ import argparse
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+from odradek.spark.pipeline.running.state_directory import process_start
+
 _NOTHING = {"batch_ms": 500, "parts_ms": {}, "state_rows": 0, "state_bytes": 0, "late_rows": 0, "offsets": {}}
+_JVM = "import sys, time; sys.stdin.read(); time.sleep(float(sys.argv[1]))"
+
+
+def begin_jvm(lives_s: float) -> int:
+    """Start what stands for the JVM: it notices by its standard input that the driver is gone."""
+    command = [sys.executable, "-c", _JVM, str(lives_s)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE).pid
 
 
 def main() -> int:
@@ -34,6 +48,10 @@ def main() -> int:
     (plan.parent / "arguments").write_text(json.dumps([*arguments, host]))
     step, _, rest = plan.read_text().partition("\n")
     plan.write_text(rest)
+    jvm = plan.parent / "jvm"
+    if jvm.exists():
+        pid, start = jvm.read_text().split()
+        (plan.parent / "left").write_text(str(process_start(int(pid)) == start))
 
     def report(event: str, **fields: Any) -> None:
         events.write(json.dumps({"event": event, **fields}) + "\n")
@@ -43,6 +61,14 @@ def main() -> int:
     if step == "slow":
         (plan.parent / "begun").touch()
         return int(sys.stdin.readline() != "stop\n")
+    if step in ("orphan", "linger"):
+        pid = begin_jvm(1 if step == "linger" else 1000)
+        jvm.write_text(f"{pid} {process_start(pid)}")
+        report("session", jvm_pid=pid, master="local[2]")
+        if step == "linger":
+            report("failed", error="it did linger", is_permanent=False)
+            return 1
+        os.kill(os.getpid(), signal.SIGKILL)
     report("session", jvm_pid=os.getpid(), master="local[2]")
     if step in ("fail", "refuse"):
         report("failed", error=f"it did {step}", is_permanent=step == "refuse")

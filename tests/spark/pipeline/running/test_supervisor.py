@@ -138,6 +138,14 @@ def test_what_may_pass_starts_again_until_the_attempts_are_used_up(fake):
     assert (code, errors.startswith("Error: the driver ended by itself (3); its log is ")) == (1, True)
 
 
+@pytest.mark.parametrize("step", ["orphan", "linger"])
+def test_nothing_starts_again_while_the_jvm_of_the_driver_before_is_there(fake, tmp_path, step):
+    code, _, errors = fake.ended(step, "done")
+    assert (code, errors) == (0, "")
+    assert (tmp_path / "left").read_text() == "False"
+    assert fake.status("fake").restarts == 1
+
+
 def test_what_stays_is_refused_at_once(fake):
     code, _, errors = fake.ended("refuse", "done")
     assert (code, errors) == (2, "Error: it did refuse\n")

@@ -20,6 +20,7 @@ from odradek.spark.pipeline.running.summary import RunSummary
 EXIT_DONE, EXIT_FAILED, EXIT_REFUSED, EXIT_STOPPED_AT_ONCE = 0, 1, 2, 130
 _STATUS_SECONDS = 1.0
 _OLD_JVM_SECONDS = 30.0
+_JVM_END_SECONDS = 10.0
 
 OnEvent = Callable[[Mapping[str, Any], RunSummary], None]
 
@@ -91,7 +92,7 @@ class Supervisor:
         """Run until the pipeline ends, is stopped, or has failed for good; the exit code."""
         locks = self.directory.lock(self.pipeline.checkpoint)
         try:
-            self._wait_for_old_jvm()
+            self._wait_for_jvm_before()
             self.directory.log.unlink(missing_ok=True)
             self._write_status(states.STARTING)
             return self._run_with_restarts(locks)
@@ -103,7 +104,10 @@ class Supervisor:
         restarts = Restarts(self.pipeline.restart)
         while True:
             started_s = time.monotonic()
-            code = self._run_driver(locks)
+            driver = self._start_driver(locks)
+            for event in driver.events():
+                self._take(event)
+            code = driver.wait()
             if self._stop_requests > 1:
                 self._write_status(states.STOPPED)
                 return EXIT_STOPPED_AT_ONCE
@@ -113,10 +117,12 @@ class Supervisor:
                 return EXIT_DONE
             if not self._has_reason:
                 self.summary.fail(f"the driver ended by itself ({code}); its log is {self.directory.log}")
+                driver.kill()  # its JVM, which it had no time to end
             restarts, delay_s = after_failure(restarts, time.monotonic() - started_s, self._is_permanent)
             if delay_s is None or self._stop_requests:
                 self._write_status(states.FAILED)
                 return EXIT_REFUSED if self._is_permanent else EXIT_FAILED
+            self._end_jvm(driver)
             self.summary.state, self.summary.restarts = states.RESTARTING, restarts.total
             self._write_status(states.RESTARTING)
             event = {"event": "restarting", "error": self.summary.error, "delay_s": delay_s}
@@ -125,7 +131,7 @@ class Supervisor:
                 self._write_status(states.STOPPED)
                 return EXIT_DONE
 
-    def _run_driver(self, locks: Sequence[int]) -> int:
+    def _start_driver(self, locks: Sequence[int]) -> DriverProcess:
         shows_output = any(isinstance(sink, ConsoleSink) for sink in self.pipeline.sinks)
         output = None if not shows_output else 2 if self._options.rows_to_stderr else 1
         arguments = self._options.arguments(self.pipeline.file)
@@ -136,9 +142,7 @@ class Supervisor:
             driver.kill()
         elif self._stop_requests:
             driver.stop()
-        for event in driver.events():
-            self._take(event)
-        return driver.wait()
+        return driver
 
     def _take(self, event: Mapping[str, Any]) -> None:
         self.summary.on_event(event, time.monotonic())
@@ -169,16 +173,33 @@ class Supervisor:
         )
         self.directory.write(self._status)
 
-    def _wait_for_old_jvm(self) -> None:
-        """A driver that was killed leaves its JVM for a moment, which could still commit a micro-batch."""
+    def _wait_for_jvm_before(self) -> None:
+        """A run that was killed leaves its JVM for a moment, which could still commit a micro-batch."""
         try:
             before = self.directory.read()
         except states.NoSuchRun:
             return
-        deadline = time.monotonic() + _OLD_JVM_SECONDS
-        while before.jvm_pid and before.jvm_start and process_start(before.jvm_pid) == before.jvm_start:
-            if time.monotonic() > deadline:
-                raise states.AlreadyRunning(
-                    f"process {before.jvm_pid}, the JVM of an earlier run, is still there: end it"
-                )
-            time.sleep(0.1)
+        if not _has_ended_within(before, _OLD_JVM_SECONDS):
+            raise states.AlreadyRunning(_still_there(before))
+
+    def _end_jvm(self, driver: DriverProcess) -> None:
+        """Before a restart: the JVM of a failed driver could still commit a micro-batch, too."""
+        if not _has_ended_within(self._status, _JVM_END_SECONDS):
+            driver.kill()
+        if not _has_ended_within(self._status, _OLD_JVM_SECONDS):
+            self._write_status(states.FAILED)
+            raise states.AlreadyRunning(_still_there(self._status))
+
+
+def _has_ended_within(run: RunStatus, patience_s: float) -> bool:
+    """Wait for the end of a run's JVM."""
+    deadline = time.monotonic() + patience_s
+    while run.jvm_pid and run.jvm_start and process_start(run.jvm_pid) == run.jvm_start:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def _still_there(run: RunStatus) -> str:
+    return f"process {run.jvm_pid}, the JVM of an earlier run, is still there: end it"

@@ -131,6 +131,33 @@ def test_a_directory_belongs_to_one_sink_of_one_checkpoint(spark, tmp_path, sink
     assert len(list(out.iterdir())) == 2
 
 
+DAMAGE = ["", "{", "null", "[]", '{"pipeline": "copy"}', b"\xff"]
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("file", ["checkpoint/pipeline.json", "out/_odradek.json"])
+def test_a_damaged_description_is_refused_with_what_to_do(spark, tmp_path, file, damage):
+    text = COPY.format(checkpoint=tmp_path / "checkpoint", sink="parquet: out")
+    prepared_in(tmp_path, spark, text)
+    (tmp_path / file).write_bytes(damage if isinstance(damage, bytes) else damage.encode())
+    with pytest.raises(PipelineError, match=rf"copy.yaml:\d: the file \S+{file} is damaged: bring back"):
+        prepared_in(tmp_path, spark, text)
+
+
+@pytest.mark.parametrize("directory", ["out", "checkpoint"])
+@pytest.mark.parametrize("parent", ["", "/below"])
+def test_a_file_in_place_of_a_directory_is_refused(spark, tmp_path, directory, parent):
+    (tmp_path / directory).write_text("a file")
+    names = {"out": "out", "checkpoint": str(tmp_path / "checkpoint")}
+    names[directory] += parent
+    text = COPY.format(checkpoint=names["checkpoint"], sink=f"parquet: {names['out']}")
+    with pytest.raises(
+        PipelineError, match=rf"copy.yaml:\d: the directory \S+ cannot be used, as \S+{directory} is a file"
+    ):
+        prepared_in(tmp_path, spark, text)
+    assert (tmp_path / directory).read_text() == "a file"
+
+
 def test_directories_of_others_are_refused(runner, text):
     (runner.directory / "out").mkdir()
     (runner.directory / "out/mine.txt").write_text("mine")

@@ -49,6 +49,22 @@ GONE = "[KAFKA_DATA_LOSS.START_OFFSET_RESET] Some data may be missing"
             True,
         ),
         ("java.io.IOException: No space left on device", "the disk is full", False),
+        (
+            "org.apache.hadoop.security.AccessControlException: Permission denied: user=a, path=/b",
+            "a file or directory may not be used: change its owner",
+            True,
+        ),
+        (
+            "Traceback (most recent call last):\nPermissionError: [Errno 13] Permission denied: '/out/a'\n",
+            "a file or directory may not be used: change its owner or its permissions, or name another "
+            "directory (PermissionError: [Errno 13] Permission denied: '/out/a')",
+            True,
+        ),
+        (
+            "org.apache.hadoop.fs.ParentNotDirectoryException: Parent path is not a directory: file:/a",
+            "a file is where a directory should be",
+            True,
+        ),
         ("All masters are unresponsive! Giving up.", "the Spark master cannot be reached", False),
         (f"{NOT_CONNECTED}.\n=== Streaming Query ===", NOT_CONNECTED, False),
     ],
@@ -67,6 +83,15 @@ def test_words_of_the_plan_are_not_those_of_the_failure():
     assert (
         failure_of(RuntimeError(f"the disk has gone\n{plan} failOnDataLoss")).sentence == "the disk has gone"
     )
+
+
+def test_an_error_of_the_system_that_no_restart_changes_is_permanent():
+    for error in (
+        PermissionError(13, "Permission denied", "/out"),
+        NotADirectoryError(20, "Not a directory"),
+    ):
+        assert failure_of(error).is_permanent
+    assert not failure_of(OSError(28, "No space left on device")).is_permanent
 
 
 def test_errors_of_the_file_stay_as_they_are():

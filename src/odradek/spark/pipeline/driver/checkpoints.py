@@ -17,11 +17,12 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from odradek.spark.pipeline.definition.errors import PipelineError
+from odradek.spark.pipeline.definition.directory_errors import refused_directory
+from odradek.spark.pipeline.definition.errors import PipelineError, Place
 from odradek.spark.pipeline.definition.model import FileSink, PipelineModel, SnapshotSink
 from odradek.spark.pipeline.driver.leftovers import remove_leftovers
 from odradek.spark.pipeline.driver.state import difference, kept_by
-from odradek.spark.pipeline.driver.storage import storage_for
+from odradek.spark.pipeline.driver.storage import Storage, storage_for
 from odradek.spark.pipeline.driver.topic_sinks import PlannedQuery
 
 if TYPE_CHECKING:
@@ -38,13 +39,14 @@ def prepare(
     queries: Sequence[PlannedQuery],
     clusters: Mapping[str, str | None],
 ) -> str:
-    """Check all directories first, then write the marks; PipelineError leaves everything as it was.
+    """Check all directories first, then write the marks; a failed check leaves everything as it was.
 
     `clusters`: cluster ids by bootstrap servers. Returns the id of the checkpoint.
     """
     storage = storage_for(spark, pipeline.checkpoint)
     kept = {query.name: kept_by(query, pipeline, clusters) for query in queries}
-    before = _description(storage, pipeline)
+    with refused_directory(pipeline.checkpoint, pipeline.place, "checkpoint"):
+        before = _description(storage, pipeline)
     if before is not None:
         _check_same(before, kept, pipeline)
     checkpoint_id = before["id"] if before is not None else uuid.uuid4().hex
@@ -55,7 +57,8 @@ def prepare(
     }
     everything = {**(before["queries"] if before is not None else {}), **kept}
     description = {"pipeline": pipeline.name, "id": checkpoint_id, "queries": everything}
-    storage.write(pipeline.checkpoint, DESCRIPTION, json.dumps(description, indent=1))
+    with refused_directory(pipeline.checkpoint, pipeline.place, "checkpoint"):
+        storage.write(pipeline.checkpoint, DESCRIPTION, json.dumps(description, indent=1))
     for sink in sinks:
         mark = {
             "pipeline": pipeline.name,
@@ -63,16 +66,23 @@ def prepare(
             "checkpoint": checkpoint_id,
             "had_rows": had_rows[sink.name],
         }
-        storage_for(spark, sink.path).write(sink.path, MARKER, json.dumps(mark))
-        if isinstance(sink, FileSink) and sink.kind == "parquet":
-            is_new = not storage.names(f"{pipeline.checkpoint}/{sink.name}/commits")
-            remove_leftovers(sink.path, is_new=is_new)
+        is_new = not storage.names(f"{pipeline.checkpoint}/{sink.name}/commits")
+        with refused_directory(sink.path, sink.place, sink.kind):
+            storage_for(spark, sink.path).write(sink.path, MARKER, json.dumps(mark))
+            if isinstance(sink, FileSink) and sink.kind == "parquet":
+                remove_leftovers(sink.path, is_new=is_new)
     return str(checkpoint_id)
 
 
-def _description(storage: Any, pipeline: PipelineModel) -> dict[str, Any] | None:
-    text = storage.read(pipeline.checkpoint, DESCRIPTION)
-    if text is None:
+def _description(storage: Storage, pipeline: PipelineModel) -> dict[str, Any] | None:
+    description = _fields(
+        storage,
+        f"{pipeline.checkpoint}/{DESCRIPTION}",
+        {"pipeline": str, "id": str, "queries": dict},
+        "set `checkpoint` and the directories of the sinks to new ones, to begin anew",
+        (pipeline.place, "checkpoint"),
+    )
+    if description is None:
         if storage.names(pipeline.checkpoint):
             raise PipelineError(
                 f"the checkpoint directory {pipeline.checkpoint} is not empty, and no pipeline made it: "
@@ -81,7 +91,6 @@ def _description(storage: Any, pipeline: PipelineModel) -> dict[str, Any] | None
                 "checkpoint",
             )
         return None
-    description: dict[str, Any] = json.loads(text)
     if description["pipeline"] != pipeline.name:
         raise PipelineError(
             f"the checkpoint directory {pipeline.checkpoint} is of the pipeline {description['pipeline']}: "
@@ -90,6 +99,23 @@ def _description(storage: Any, pipeline: PipelineModel) -> dict[str, Any] | None
             "checkpoint",
         )
     return description
+
+
+def _fields(
+    storage: Storage, path: str, kinds: Mapping[str, type], otherwise: str, place: tuple[Place, str]
+) -> dict[str, Any] | None:
+    """The content of a file of ours, None if there is none; PipelineError if it is damaged."""
+    directory, _, name = path.rpartition("/")
+    try:
+        text = storage.read(directory, name)
+        found = None if text is None else json.loads(text)
+    except ValueError:
+        text = found = ""
+    if text is None:
+        return None
+    if isinstance(found, dict) and all(isinstance(found.get(key), kind) for key, kind in kinds.items()):
+        return found
+    raise PipelineError(f"the file {path} is damaged: bring back a copy of it, or {otherwise}", *place)
 
 
 def _check_same(before: dict[str, Any], kept: dict[str, Any], pipeline: PipelineModel) -> None:
@@ -110,14 +136,20 @@ def _check_sink(
 ) -> bool:
     """PipelineError if a directory is not this sink's; whether rows of others were there before it."""
     storage = storage_for(spark, sink.path)
-    names = set(storage.names(sink.path))
-    text = storage.read(sink.path, MARKER)
-    if text is None:
+    with refused_directory(sink.path, sink.place, sink.kind):
+        names = set(storage.names(sink.path))
+        mark = _fields(
+            storage,
+            f"{sink.path}/{MARKER}",
+            {"checkpoint": str, "sink": str},
+            "name another directory",
+            (sink.place, sink.kind),
+        )
+    if mark is None:
         is_foreign_delta = sink.kind == "delta" and "_delta_log" in names
         if names and not is_foreign_delta:
             raise _not_usable(sink, "is not empty, and this pipeline did not write it", "name another one")
         return is_foreign_delta
-    mark = json.loads(text)
     if mark["checkpoint"] != checkpoint_id:
         raise _not_usable(
             sink,

@@ -99,6 +99,15 @@ _KNOWN = (
         False,
     ),
     _known(r"No space left on device|ENOSPC", "the disk is full ({detail})", False),
+    _known(
+        r"Permission denied|AccessControlException|AccessDeniedException|Read-only file system",
+        "a file or directory may not be used: change its owner or its permissions, or name another directory "
+        "({detail})",
+    ),
+    _known(
+        r"NotADirectoryError|ParentNotDirectoryException|Not a directory|is not a directory",
+        "a file is where a directory should be: move it away, or name another directory ({detail})",
+    ),
 )
 
 

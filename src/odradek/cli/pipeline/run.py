@@ -74,7 +74,7 @@ def command(
     is_live = sys.stdout.isatty() and not shows_rows
     show = _Output(output or ("live" if is_live else "lines"))
     options = RunOptions(bootstrap, master, trigger, tuple(pairs), rows_to_stderr=output == "json")
-    with friendly_errors():
+    with friendly_errors(), file_errors():
         supervisor = Supervisor(pipeline, options, show.on_event)
         with _metrics(metrics, supervisor.summary), show.shown(supervisor), _signals(supervisor):
             code = supervisor.run()

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from odradek.spark.pipeline.definition.errors import PipelineError
 from odradek.spark.pipeline.running.state_directory import (
     KILLED,
     RUNNING,
+    STOPPED,
     AlreadyRunning,
     NoSuchRun,
     RunStatus,
@@ -36,22 +38,55 @@ def status(name: str, pid: int, state: str = RUNNING) -> RunStatus:
     )
 
 
-def test_two_runs_of_one_pipeline_or_one_checkpoint_are_refused(tmp_path: Path):
-    checkpoint = str(tmp_path / "checkpoint")
-    first = StateDirectory("first", tmp_path / "state")
-    locks = first.lock(checkpoint)
-    first.write(status("first", os.getpid()))
+def locked(tmp_path: Path, name: str, checkpoint: str = "checkpoint") -> list[int]:
+    return StateDirectory(name, tmp_path / "state").lock(str(tmp_path / checkpoint))
 
+
+def close(descriptors: list[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def test_two_runs_of_one_pipeline_are_refused(tmp_path: Path):
+    locks = locked(tmp_path, "first")
+    with pytest.raises(AlreadyRunning, match=r"the pipeline first is already running$"):
+        locked(tmp_path, "first", "other")
+    StateDirectory("first", tmp_path / "state").write(status("first", os.getpid()))
     with pytest.raises(AlreadyRunning, match=f"first is already running, process {os.getpid()}"):
-        StateDirectory("first", tmp_path / "state").lock(str(tmp_path / "other"))
-    with pytest.raises(AlreadyRunning, match="another run uses the checkpoint of second"):
-        StateDirectory("second", tmp_path / "state").lock(checkpoint)
-    assert not Path(checkpoint).exists()
+        locked(tmp_path, "first", "other")
+    close(locks)
+    close(locked(tmp_path, "first"))
 
-    for descriptor in locks:
-        os.close(descriptor)
-    for descriptor in StateDirectory("second", tmp_path / "state").lock(checkpoint):
-        os.close(descriptor)
+
+@pytest.mark.parametrize("state", [None, STOPPED])
+def test_two_pipelines_with_one_checkpoint_are_refused_and_the_other_is_named(tmp_path: Path, state):
+    """`state`: what the second pipeline did before."""
+    locks = locked(tmp_path, "first")
+    second = StateDirectory("second", tmp_path / "state")
+    if state is not None:
+        second.write(status("second", os.getpid(), state))
+    checkpoint = str(tmp_path / "checkpoint")
+    with pytest.raises(AlreadyRunning, match=f"another run uses the checkpoint of second, {checkpoint}: "):
+        locked(tmp_path, "second")
+
+    running = dataclasses.replace(status("first", os.getpid()), checkpoint=checkpoint)
+    StateDirectory("first", tmp_path / "state").write(running)
+    with pytest.raises(AlreadyRunning) as refused:
+        locked(tmp_path, "second")
+    assert str(refused.value) == (
+        f"the pipeline first, process {os.getpid()}, uses the checkpoint of second, {checkpoint}: "
+        "`odradek pipeline stop first` stops it; or set `checkpoint` to another directory"
+    )
+    assert not Path(checkpoint).exists()
+    close(locks)
+    close(locked(tmp_path, "second"))
+
+
+def test_a_checkpoint_below_a_file_is_refused_and_locks_nothing(tmp_path: Path):
+    (tmp_path / "file").write_text("a file")
+    with pytest.raises(PipelineError, match=r"file/checkpoint cannot be used, as .*/file is a file"):
+        locked(tmp_path, "first", "file/checkpoint")
+    close(locked(tmp_path, "first"))
 
 
 def test_a_run_whose_process_is_gone_was_killed(tmp_path: Path):

@@ -13,12 +13,14 @@ import dataclasses
 import fcntl
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from odradek.common.errors import OdradekError
+from odradek.spark.pipeline.definition.directory_errors import refused_directory
+from odradek.spark.pipeline.definition.errors import PipelineError
 
 VARIABLE = "ODRADEK_PIPELINE_STATE"
 
@@ -99,28 +101,47 @@ class StateDirectory:
 
     def lock(self, checkpoint: str) -> list[int]:
         """Lock the pipeline and its checkpoint; the descriptors, which child processes inherit."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        files = [self.path / "lock"]
-        if "://" not in checkpoint:
-            # Beside the checkpoint, which must stay empty until it is known to be usable.
-            files.append(Path(checkpoint.rstrip("/") + ".lock"))
-        descriptors: list[int] = []
         try:
-            descriptors.extend(_locked(file) for file in files)
+            descriptors = [_locked(self.path / "lock")]
         except BlockingIOError:
-            for descriptor in descriptors:
-                os.close(descriptor)
-            raise AlreadyRunning(self._who_runs()) from None
+            raise AlreadyRunning(self._already_running()) from None
+        if "://" in checkpoint:
+            return descriptors
+        try:
+            # Beside the checkpoint, which must stay empty until it is known to be usable.
+            with refused_directory(checkpoint):
+                descriptors.append(_locked(Path(checkpoint.rstrip("/") + ".lock")))
+        except BlockingIOError:
+            _close(descriptors)
+            raise AlreadyRunning(self._checkpoint_in_use(checkpoint)) from None
+        except (OSError, PipelineError):
+            _close(descriptors)
+            raise
         return descriptors
 
-    def _who_runs(self) -> str:
+    def _already_running(self) -> str:
         try:
             status = self.read()
-        except NoSuchRun:
-            return f"another run uses the checkpoint of {self.name}"
+        except NoSuchRun:  # it has begun just now
+            return f"the pipeline {self.name} is already running"
         who = f", process {status.pid}, from {status.file}" if status.state in LIVE else ""
         return (
             f"the pipeline {self.name} is already running{who}: `odradek pipeline stop {self.name}` stops it"
+        )
+
+    def _checkpoint_in_use(self, checkpoint: str) -> str:
+        """Another pipeline runs with this checkpoint; one of another user is not known here."""
+        runs = (run for run in all_runs(self.path.parent) if run.name != self.name and run.state in LIVE)
+        other = next((run for run in runs if run.checkpoint == checkpoint), None)
+        if other is None:
+            return (
+                f"another run uses the checkpoint of {self.name}, {checkpoint}: stop it, or set `checkpoint` "
+                "to another directory"
+            )
+        return (
+            f"the pipeline {other.name}, process {other.pid}, uses the checkpoint of {self.name}, "
+            f"{checkpoint}: `odradek pipeline stop {other.name}` stops it; or set `checkpoint` to another "
+            "directory"
         )
 
 
@@ -139,6 +160,11 @@ def process_start(pid: int) -> str:
         return ""
     fields = text.rpartition(")")[2].split()
     return "" if fields[0] == "Z" else fields[19]
+
+
+def _close(descriptors: Sequence[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
 def _locked(file: Path) -> int:

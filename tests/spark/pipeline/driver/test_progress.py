@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 from odradek import Producer
-from odradek.spark.pipeline.definition.declare import topic as topic_source
-from odradek.spark.pipeline.driver.progress import LagWatch, QueryWatch, source_of
+from odradek.spark.pipeline.driver.progress import LagWatch, QueryWatch, lag_by_partition, progress_row
 
 
 class Entry:
@@ -78,16 +77,24 @@ def test_lag_counts_records_of_open_transactions_only_for_sources_that_read_them
         producer.abort_transaction()
 
 
-def test_the_source_of_a_topic_is_found_by_name_and_by_pattern():
+def test_offsets_of_sources_that_read_one_topic_name_are_kept_apart():
     sources = [
-        topic_source("orders", bootstrap="a:1"),
-        topic_source(pattern="clicks-.*", name="clicks", bootstrap="b:1"),
-        topic_source(pattern="clicks-.*|visits", name="others", bootstrap="c:1"),
+        {"endOffset": {"orders": {"0": 5, "1": 6}}},
+        {"endOffset": "20"},  # of files
+        {"endOffset": '{"orders": {"0": 70}}'},
+        {"endOffset": {"orders": {"0": 4, "1": 7}}},  # read again for dead letters
     ]
-    found = {name: source_of(name, sources) for name in ("orders", "clicks-1", "visits", "dead")}
-    assert {name: one.bootstrap if one else None for name, one in found.items()} == {
-        "orders": "a:1",
-        "clicks-1": "b:1",
-        "visits": "c:1",
-        "dead": None,
+    progress = {"batchId": 0, "timestamp": "12:00", "numInputRows": 0, "sources": sources}
+    names = ["east", None, "west", "east"]
+    assert progress_row("all", progress, 1, names)["offsets"] == {
+        "east": {"orders-0": 4, "orders-1": 6},
+        "west": {"orders-0": 70},
     }
+
+
+def test_the_lag_of_a_partition_has_the_name_of_its_source_where_it_needs_one():
+    read = {"east": {"orders-0": 5, "orders-1": 6}, "west": {"orders-0": 70}}
+    lag = {"east": {"orders-0": 1, "orders-1": 2}, "west": {"orders-0": 3}}
+    assert lag_by_partition(read, lag) == {"east/orders-0": 1, "orders-1": 2, "west/orders-0": 3}
+    # The brokers in the west do not answer.
+    assert lag_by_partition(read, lag | {"west": {}}) == {"east/orders-0": 1, "orders-1": 2}

@@ -29,7 +29,7 @@ def progress(batch: int, rows: int, query: str = "archive") -> dict:
         "state_bytes": 2048,
         "late_rows": 1,
         "watermark": None,
-        "offsets": {"orders-0": 10},
+        "offsets": {"orders": {"orders-0": 10}},
     }
 
 
@@ -151,6 +151,16 @@ def test_prometheus_gets_every_number():
     assert 'odradek_pipeline_up{pipeline="sales"} 1' in lines
     names = [one.split()[2] for one in lines if one.startswith("# TYPE")]
     assert len(names) == len(set(names))
+
+
+def test_prometheus_has_the_source_as_a_label_where_two_read_one_topic_name():
+    run = a_run()
+    lag = {"east/my-orders-0": 3, "west/my-orders-0": 70}
+    run.on_event({"event": "lag", "query": "archive", "lag": lag}, 5.0)
+    lines = text(run).splitlines()
+    for source, count in (("east", 3), ("west", 70)):
+        labels = f'pipeline="sales",query="archive",source="{source}",topic="my-orders",partition="0"'
+        assert f"odradek_pipeline_lag_records{{{labels}}} {count}" in lines
 
 
 def test_prometheus_counts_failures_and_has_the_last_error_as_a_label():

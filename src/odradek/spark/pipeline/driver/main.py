@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from odradek.spark.pipeline.definition.errors import PipelineError
@@ -24,7 +25,8 @@ from odradek.spark.pipeline.driver.checkpoints import prepare
 from odradek.spark.pipeline.driver.clusters import cluster_ids
 from odradek.spark.pipeline.driver.failures import failure_of
 from odradek.spark.pipeline.driver.frames import frames_of
-from odradek.spark.pipeline.driver.progress import LagWatch, QueryWatch, source_of
+from odradek.spark.pipeline.driver.progress import LagWatch, Offsets, QueryWatch, lag_by_partition
+from odradek.spark.pipeline.driver.query_sources import source_names
 from odradek.spark.pipeline.driver.session import driver_jvm_pid, new_session
 from odradek.spark.pipeline.driver.sinks import planned_queries, start
 from odradek.spark.pipeline.driver.sources import reads_committed
@@ -164,7 +166,7 @@ class _Run:
         self._report = report
         self._orders = orders
         self._queries: dict[str, Any] = {}
-        self._read: dict[str, dict[str, int]] = {}
+        self._read: dict[str, dict[str, Offsets]] = {}  # by query and source
         self._ends: list[BatchEnd] = []
         self._is_over = threading.Event()
 
@@ -201,7 +203,10 @@ class _Run:
 
     def _watch(self) -> None:
         letters = {planned.name: [one.name for one in planned.letters] for planned in self._planned}
-        watches = [QueryWatch(name, query, letters[name]) for name, query in self._queries.items()]
+        watches = [
+            QueryWatch(name, query, letters[name], partial(source_names, query, self._pipeline))
+            for name, query in self._queries.items()
+        ]
         while True:
             is_over = all(has_ended(query) for query in self._queries.values())
             for watch in watches:
@@ -238,24 +243,20 @@ class _Run:
                 query.stop()
 
     def _report_lag(self) -> None:
-        topics = [source for source in self._pipeline.sources if isinstance(source, TopicSource)]
+        topics = {one.name: one for one in self._pipeline.sources if isinstance(one, TopicSource)}
         watches: dict[tuple[str, bool], LagWatch] = {}
+
+        def lag_of(source: TopicSource, offsets: Offsets) -> dict[str, int]:
+            question = (self._pipeline.bootstrap_of(source), reads_committed(source))
+            if question not in watches:
+                watches[question] = LagWatch(question[0], reads_committed=question[1])
+            return watches[question].lag(offsets)
+
         while not self._is_over.wait(LAG_SECONDS):
             for name, read in list(self._read.items()):
-                lag: dict[str, int] = {}
-                by_question: dict[tuple[str, bool], dict[str, int]] = {}
-                for partition, offset in read.items():
-                    source = source_of(partition.rpartition("-")[0], topics)
-                    if source is None:
-                        continue
-                    question = (self._pipeline.bootstrap_of(source), reads_committed(source))
-                    by_question.setdefault(question, {})[partition] = offset
-                for question, offsets in by_question.items():
-                    if question not in watches:
-                        watches[question] = LagWatch(question[0], reads_committed=question[1])
-                    lag |= watches[question].lag(offsets)
-                if lag:
-                    self._report({"event": "lag", "query": name, "lag": lag})
+                lag = {source: lag_of(topics[source], offsets) for source, offsets in read.items()}
+                if any(lag.values()):
+                    self._report({"event": "lag", "query": name, "lag": lag_by_partition(read, lag)})
 
 
 if __name__ == "__main__":

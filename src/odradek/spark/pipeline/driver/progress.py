@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from odradek.client.admin.admin import Admin
 from odradek.client.admin.offsets import IsolationLevel, OffsetAndTimestamp, OffsetSpec
 from odradek.common.errors import OdradekError
 from odradek.common.ids import TopicPartition
-from odradek.spark.pipeline.definition.model import TopicSource
 from odradek.spark.pipeline.driver.topic_sinks import ROWS_OUT
 
 Offsets = dict[str, int]
@@ -20,19 +20,31 @@ Offsets = dict[str, int]
 class QueryWatch:
     """The progress of one query since the last look. Called by the driver's main thread."""
 
-    def __init__(self, name: str, query: Any, letters: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        query: Any,
+        letters: Sequence[str] = (),
+        source_names: Callable[[], Sequence[str | None]] = tuple,
+    ) -> None:
+        """`source_names` tells the names of the sources in Spark's order; asked when there is progress."""
         self.name = name
         self._letters = letters
+        self._ask_source_names = source_names
+        self._source_names: Sequence[str | None] | None = None
         self._query = query
         self._last: tuple[int, str] | None = None
 
     def look(self) -> list[dict[str, Any]]:
         """One row for each micro-batch that has ended since; also for a look at an idle source."""
+        new = self._new()
+        if new and self._source_names is None:
+            self._source_names = self._ask_source_names()
         return [
             row
-            for one in self._new()
+            for one in new
             for row in (
-                progress_row(self.name, one, len(self._letters)),
+                progress_row(self.name, one, len(self._letters), self._source_names or ()),
                 *(letters_row(name, one) for name in self._letters),
             )
         ]
@@ -56,15 +68,14 @@ class QueryWatch:
         return self._last is None or (progress["batchId"], progress["timestamp"]) > self._last
 
 
-def progress_row(query: str, progress: Mapping[str, Any], letters: int = 0) -> dict[str, Any]:
-    """Spark's progress as one flat row; the last `letters` sources are read again for dead letters."""
+def progress_row(
+    query: str, progress: Mapping[str, Any], letters: int = 0, source_names: Sequence[str | None] = ()
+) -> dict[str, Any]:
+    """Spark's progress as one row; the last `letters` sources are read again for dead letters."""
     sources = progress.get("sources", [])
     again = sum(one.get("numInputRows", 0) for one in sources[len(sources) - letters :])
     rows_out = _observed(progress, ROWS_OUT)
     operators = progress.get("stateOperators", [])
-    offsets: Offsets = {}
-    for source in sources:
-        offsets |= offsets_in(source.get("endOffset"))
     return {
         "event": "progress",
         "query": query,
@@ -78,7 +89,7 @@ def progress_row(query: str, progress: Mapping[str, Any], letters: int = 0) -> d
         "state_bytes": sum(one.get("memoryUsedBytes", 0) for one in operators),
         "late_rows": sum(one.get("numRowsDroppedByWatermark", 0) for one in operators),
         "watermark": progress.get("eventTime", {}).get("watermark"),
-        "offsets": offsets,
+        "offsets": offsets_by_source(sources, source_names),
     }
 
 
@@ -112,12 +123,27 @@ def offsets_in(end_offset: Any) -> Offsets:
     return found
 
 
-def source_of(topic: str, sources: Iterable[TopicSource]) -> TopicSource | None:
-    """The source that reads a topic, by its name or else by a pattern."""
-    known = list(sources)
-    named = (one for one in known if topic in one.topics)
-    matching = (one for one in known if one.reads(topic))
-    return next(named, None) or next(matching, None)
+def offsets_by_source(
+    sources: Sequence[Mapping[str, Any]], names: Sequence[str | None]
+) -> dict[str, Offsets]:
+    """The offsets of each named source of topics; one that is read again is as far as it was read last."""
+    found: dict[str, Offsets] = {}
+    for name, source in zip(names, sources, strict=False):
+        offsets = offsets_in(source.get("endOffset"))
+        if name is not None and offsets:
+            before = found.get(name, {})
+            found[name] = {key: min(offset, before.get(key, offset)) for key, offset in offsets.items()}
+    return found
+
+
+def lag_by_partition(read: Mapping[str, Offsets], lag: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """The lag of all sources: "orders-0", or "east/orders-0" where several sources read such a partition."""
+    readers = Counter(partition for offsets in read.values() for partition in offsets)
+    return {
+        f"{source}/{partition}" if readers[partition] > 1 else partition: count
+        for source, counts in lag.items()
+        for partition, count in counts.items()
+    }
 
 
 class LagWatch:

@@ -38,9 +38,8 @@ def _lines(summary: RunSummary) -> Iterator[str]:
             yield f"{_PREFIX}phase_duration_ms{{{labels}}} {duration}"
     yield from _head("lag_records", "gauge", "Records of a partition that are not read yet.")
     for query in summary.queries.values():
-        for partition, lag in query.lag.items():
-            topic, _, number = partition.rpartition("-")
-            labels = f'{base},query="{_escaped(query.name)}",topic="{_escaped(topic)}",partition="{number}"'
+        for name, lag in query.lag.items():
+            labels = f'{base},query="{_escaped(query.name)}",{_partition_labels(name)}'
             yield f"{_PREFIX}lag_records{{{labels}}} {lag}"
     yield from _head("dead_letters_total", "counter", "Records that went into the dead-letter topic.")
     yield f"{_PREFIX}dead_letters_total{{{base}}} {summary.dead_letters}"
@@ -55,6 +54,14 @@ def _lines(summary: RunSummary) -> Iterator[str]:
         yield f'{_PREFIX}last_error{{{base},error="{_escaped(summary.last_error)}"}} 1'
     yield from _head("up", "gauge", "1 while the queries run.")
     yield f"{_PREFIX}up{{{base}}} {int(summary.state == 'running')}"
+
+
+def _partition_labels(name: str) -> str:
+    """Of "orders-0", or of "east/orders-0" where several sources read such a partition."""
+    source, _, partition = name.rpartition("/")
+    topic, _, number = partition.rpartition("-")
+    labels = f'topic="{_escaped(topic)}",partition="{number}"'
+    return f'source="{_escaped(source)}",{labels}' if source else labels
 
 
 def _head(name: str, kind: str, explanation: str) -> Iterator[str]:

@@ -132,3 +132,65 @@ def test_a_micro_batch_that_is_planned_or_executed_is_left_alone():
     end.look()
     assert execution.ended is not None
     assert not execution.is_interrupted
+
+
+TWO_SINKS = '''\
+from odradek.spark.pipeline import Pipeline, to_parquet, topic
+
+def slow(orders):
+    """Is executed until the gate opens."""
+    from pyspark.sql import functions as F
+
+    def passed(offset):
+        import os, time
+
+        open("{directory}/waiting", "w").close()
+        while not os.path.exists("{directory}/open"):
+            time.sleep(0.01)
+        return True
+
+    return orders.filter(F.udf(passed, "boolean")("_offset"))
+
+def failing(orders):
+    from pyspark.sql import functions as F
+
+    def passed(offset):
+        import os, time
+
+        while not os.path.exists("{directory}/waiting"):
+            time.sleep(0.01)
+        raise ValueError("there is no such shop")
+
+    return orders.filter(F.udf(passed, "boolean")("_offset"))
+
+pipeline = Pipeline(
+    "two",
+    bootstrap="{bootstrap}",
+    sources=[topic("{topic}", name="orders", format="json", schema="id bigint")],
+    steps=[slow, failing],
+    sinks=[to_parquet("a", name="a", source="slow"), to_parquet("b", name="b", source="failing")],
+)
+'''
+
+
+@pytest.fixture
+def short_stop_timeout(spark):
+    setting = "spark.sql.streaming.stopTimeout"
+    spark.conf.set(setting, "1ms")
+    yield
+    spark.conf.unset(setting)
+
+
+@pytest.mark.usefixtures("short_stop_timeout")
+def test_a_query_that_does_not_stop_in_time_does_not_hide_why_another_failed(runner, bootstrap, topic, capfd):
+    librdkafka = Librdkafka(bootstrap)
+    librdkafka.create_topic(topic)
+    librdkafka.produce(topic, [Record(b'{"id": 1}')])
+    text = TWO_SINKS.format(directory=runner.directory, bootstrap=bootstrap, topic=topic)
+    runner.write("two.py", text)
+    try:
+        with pytest.raises(Exception, match="there is no such shop"):
+            runner.run("two.py", "always")
+    finally:
+        (runner.directory / "open").touch()
+    assert "the query a did not stop: " in capfd.readouterr().err

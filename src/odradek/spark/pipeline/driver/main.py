@@ -30,7 +30,7 @@ from odradek.spark.pipeline.driver.query_sources import source_names
 from odradek.spark.pipeline.driver.session import driver_jvm_pid, new_session
 from odradek.spark.pipeline.driver.sinks import planned_queries, start
 from odradek.spark.pipeline.driver.sources import reads_committed
-from odradek.spark.pipeline.driver.stopping import BatchEnd, has_ended
+from odradek.spark.pipeline.driver.stopping import BatchEnd, has_ended, only_logged
 from odradek.spark.pipeline.driver.topic_sinks import PlannedQuery
 
 if TYPE_CHECKING:
@@ -112,7 +112,8 @@ def _run(options: argparse.Namespace, reporter: Reporter, orders: queue.SimpleQu
         reporter.report("session", jvm_pid=driver_jvm_pid(session), master=session.sparkContext.master)
         run_pipeline(session, pipeline, options.trigger, reporter.row, orders)
     finally:
-        session.stop()
+        with only_logged("the session did not stop"):
+            session.stop()
 
 
 def run_pipeline(
@@ -237,10 +238,12 @@ class _Run:
 
     def _stop_now(self) -> None:
         for end in self._ends:
-            end.release()
-        for query in self._queries.values():
-            if not has_ended(query):
-                query.stop()
+            with only_logged("a query was not released"):
+                end.release()
+        for name, query in self._queries.items():
+            with only_logged(f"the query {name} did not stop"):
+                if not has_ended(query):
+                    query.stop()
 
     def _report_lag(self) -> None:
         topics = {one.name: one for one in self._pipeline.sources if isinstance(one, TopicSource)}

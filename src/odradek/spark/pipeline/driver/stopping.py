@@ -15,9 +15,13 @@ without it stop() is called.
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 
 class BatchEnd:
@@ -68,6 +72,15 @@ def has_ended(query: Any) -> bool:
         return not query._jsq.streamingQuery().queryExecutionThread().isAlive()
     except (Py4JError, AttributeError, TypeError):
         return not query.isActive
+
+
+@contextmanager
+def only_logged(problem: str) -> Iterator[None]:
+    """Write an error of Spark at the end of a run into the log: it must not hide why the run has failed."""
+    try:
+        yield
+    except (PySparkException, Py4JError, OSError) as error:
+        print(f"{problem}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
 
 
 def _is_in_batch(execution: Any) -> bool:

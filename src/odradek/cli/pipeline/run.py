@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from odradek.spark.pipeline.running.supervisor import Supervisor
 
 LINE_SECONDS = 5.0
+ROW_SECONDS = 1.0
 
 
 @click.command("run")
@@ -101,27 +103,58 @@ def _trend(event: Mapping[str, Any], summary: RunSummary) -> dict[str, Any]:
 
 
 class _Output:
-    """Shows events in one of three formats."""
+    """Shows events in one of three formats. Events come from the main thread, rows of JSON from another."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._last_line_s = 0.0
+        self._lock = threading.Lock()
 
     @contextmanager
     def shown(self, supervisor: Supervisor) -> Iterator[None]:
-        """The live view stays at the bottom of the terminal."""
-        if self.kind != "live":
-            yield
-            return
-        from odradek.spark.pipeline.running.view import TerminalView  # noqa: PLC0415
+        """What is shown all the time: the live view at the bottom of the terminal, or a row a second."""
+        if self.kind == "live":
+            from odradek.spark.pipeline.running.view import TerminalView  # noqa: PLC0415
 
-        with TerminalView(supervisor.summary):
+            with TerminalView(supervisor.summary):
+                yield
+        elif self.kind == "json":
+            with self._rows(supervisor.summary):
+                yield
+        else:
             yield
+
+    @contextmanager
+    def _rows(self, summary: RunSummary) -> Iterator[None]:
+        """A row of the whole run each second, and one at its end."""
+        is_over = threading.Event()
+
+        def write() -> None:
+            self._json({"pipeline": summary.name, "event": "summary", **summary.as_row(time.monotonic())})
+
+        def write_each_second() -> None:
+            # Nobody reads any more: the main thread notices it, too, and ends the run.
+            with suppress(BrokenPipeError):
+                while not is_over.wait(ROW_SECONDS):
+                    write()
+
+        writer = threading.Thread(target=write_each_second, name="pipeline-rows", daemon=True)
+        writer.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            writer.join()
+            write()
+
+    def _json(self, row: Mapping[str, Any]) -> None:
+        with self._lock:
+            click.echo(to_json(row))
 
     def on_event(self, event: Mapping[str, Any], summary: RunSummary) -> None:
         """One event of the run."""
         if self.kind == "json":
-            click.echo(to_json({"pipeline": summary.name, **event, **_trend(event, summary)}))
+            self._json({"pipeline": summary.name, **event, **_trend(event, summary)})
         elif self.kind == "lines":
             self._line(event, summary)
 

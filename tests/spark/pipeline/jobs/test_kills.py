@@ -70,7 +70,7 @@ class Job:
         )
 
     def start(self) -> Any:
-        return self.terminal.start("run", self.file, "--master", "local[2]", "-o", "json")
+        return self.terminal.start("run", self.file, "--master", "local[2]", "-o", "lines")
 
     def kill_driver_in_batch(self) -> None:
         run = self.start()

@@ -137,7 +137,15 @@ def test_the_terminal_shows_all_of_it():
     for part in ("sales", "local[2]", "dead letters 4", "4,000", "7 rows, 2 kB", "work 200", "orders-1 100↓"):
         assert part in shown, part
     assert "last error: the disk is full" in shown
-    assert "lag 600" in line(run, 5.0)
+
+
+def test_a_line_shows_all_of_it():
+    run = a_run()
+    assert line(run, 5.0).startswith("sales: running; archive: batch 1, 4,000 rows in (")
+    assert "ms, lag 600, state 7 rows, 2 kB; " in line(run, 5.0)
+    assert line(run, 5.0).endswith("; dead letters 4")
+    run.on_event({"event": "failed", "error": "the disk is full", "is_permanent": False}, 5.0)
+    assert line(run, 5.0).endswith("; dead letters 4; last error: the disk is full")
 
 
 def test_prometheus_gets_every_number():

@@ -185,7 +185,9 @@ def test_rows_of_a_console_sink_are_shown_beside_the_progress(fake):
     assert (code, out) == (0, "a row of a console sink\nfake ended: 20 rows written.\n")
 
     code, out, errors = fake.ended("done", sink="console: true")
-    assert [json.loads(line)["event"] for line in out.splitlines()] == [
+    names = [json.loads(line)["event"] for line in out.splitlines()]
+    assert names[-1] == "summary"
+    assert [name for name in names if name != "summary"] == [
         *("session", "running", "progress", "lag", "lag")
     ]
     assert errors == "a row of a console sink\n"
@@ -204,6 +206,27 @@ def test_json_and_status_say_whether_the_lag_grows(fake):
     assert "lag 400, lag_trend up" in out
     status = json.loads(fake.run("status", "fake", "-o", "json")[1])
     assert status["progress"]["queries"]["all"]["lag_trend"] == {"rows-0": "up"}
+
+
+def test_json_has_a_row_of_the_whole_run_each_second_and_at_its_end(fake):
+    run = fake.begin("fail", "wait")
+    rows = []
+    while not (rows and rows[-1]["state"] == RUNNING and len(rows) > 2):
+        event = json.loads(run.stdout.readline())
+        rows += [event] if event["event"] == "summary" and event["queries"].get("all") else []
+    last = rows[-1]
+    assert (last["pipeline"], last["restarts"], last["last_error"]) == ("fake", 1, "it did fail")
+    assert last["dead_letters"] == 0
+    assert last["queries"]["all"]["rows_in"] == 30
+    assert last["queries"]["all"]["rows_in_per_s"] > 0
+    run.send_signal(signal.SIGTERM)
+    out, _ = run.communicate()
+    end = json.loads(out.splitlines()[-1])
+    assert (end["event"], end["state"], end["queries"]["all"]["rows_out"]) == ("summary", STOPPED, 20)
+
+    _, out, _ = fake.ended("refuse")
+    end = json.loads(out.splitlines()[-1])
+    assert (end["event"], end["state"], end["error"]) == ("summary", FAILED, "it did refuse")
 
 
 def test_status_shows_the_last_error_of_a_pipeline_that_runs_again(fake):

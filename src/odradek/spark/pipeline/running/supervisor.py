@@ -112,7 +112,6 @@ class Supervisor:
                 self._write_status(states.STOPPED)
                 return EXIT_STOPPED_AT_ONCE
             if code == 0:
-                self.summary.state = "stopped"
                 self._write_status(states.STOPPED)
                 return EXIT_DONE
             if not self._has_reason:
@@ -123,7 +122,7 @@ class Supervisor:
                 self._write_status(states.FAILED)
                 return EXIT_REFUSED if self._is_permanent else EXIT_FAILED
             self._end_jvm(driver)
-            self.summary.state, self.summary.restarts = states.RESTARTING, restarts.total
+            self.summary.restarts = restarts.total
             self._write_status(states.RESTARTING)
             event = {"event": "restarting", "error": self.summary.error, "delay_s": delay_s}
             self._on_event(event, self.summary)
@@ -163,6 +162,7 @@ class Supervisor:
     def _write_status(self, state: str) -> None:
         now_s = time.monotonic()
         self._written_s = now_s
+        self.summary.state = state
         self._status = replace(
             self._status,
             state=state,

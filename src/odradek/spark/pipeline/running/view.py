@@ -60,8 +60,12 @@ def line(summary: RunSummary, now_s: float) -> str:
         words.append(
             f"{query.name}: batch {query.batch}, {query.rows_in:,} rows in ({rate_in:,.0f}/s), "
             f"{query.rows_out:,} out ({rate_out:,.0f}/s), {query.batch_ms:,} ms, "
-            f"lag {sum(query.lag.values()):,}"
+            f"lag {sum(query.lag.values()):,}" + (f", state {_state(query)}" if query.state_bytes else "")
         )
+    if _has_dead_letters(summary):
+        words.append(f"dead letters {summary.dead_letters:,}")
+    if summary.last_error:
+        words.append(f"last error: {summary.last_error}")
     return "; ".join(words)
 
 
@@ -71,7 +75,6 @@ def _has_dead_letters(summary: RunSummary) -> bool:
 
 def _query_cells(query: QuerySummary, summary: RunSummary, now_s: float) -> list[str]:
     rate_in, rate_out = query.rates(now_s, summary.started_s)
-    state = f"{query.state_rows:,} rows, {_size(query.state_bytes)}" if query.state_bytes else "-"
     lag = f"{sum(query.lag.values()):,}" if query.lag else "-"
     return [
         query.name,
@@ -82,8 +85,12 @@ def _query_cells(query: QuerySummary, summary: RunSummary, now_s: float) -> list
         f"{query.rows_out:,}",
         f"{query.batch_ms:,}",
         lag,
-        state,
+        _state(query) if query.state_bytes else "-",
     ]
+
+
+def _state(query: QuerySummary) -> str:
+    return f"{query.state_rows:,} rows, {_size(query.state_bytes)}"
 
 
 def _times_line(query: QuerySummary) -> str:

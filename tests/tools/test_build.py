@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -48,13 +49,31 @@ def data_files(directory: Path) -> set[Path]:
     }
 
 
-@pytest.mark.slow
-def test_without_a_c_compiler_it_installs_and_works_with_one_warning(tmp_path):
-    source, site = tmp_path / "source", tmp_path / "site"
+def copied_source(directory: Path) -> Path:
+    """What a wheel is made from, without what was compiled here."""
+    source = directory / "source"
     shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("*.so", "*.egg-info"))
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source / name)
+    return source
 
+
+@pytest.mark.slow
+def test_a_wheel_has_the_modules_by_which_spark_finds_the_data_sources(tmp_path):
+    source = copied_source(tmp_path)
+    pip = (sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation")
+    built = run(*pip, "-w", str(tmp_path), str(source), ODRADEK_PURE_PYTHON="1")
+    assert built.returncode == 0, built.stderr
+
+    (wheel,) = tmp_path.glob("odradek-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    assert {"pyspark_odradek/__init__.py", "pyspark_odradek_segments/__init__.py"} <= names
+
+
+@pytest.mark.slow
+def test_without_a_c_compiler_it_installs_and_works_with_one_warning(tmp_path):
+    source, site = copied_source(tmp_path), tmp_path / "site"
     pip = (sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target")
     installed = run(*pip, str(site), str(source), CC="false")
     assert installed.returncode == 0, installed.stderr

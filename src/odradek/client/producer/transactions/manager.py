@@ -153,13 +153,25 @@ class TransactionManager:
         if not offsets:
             return
         assert state.producer is not None
-        state.is_started = True
         try:
             if not self.uses_v2:
-                await self._requests.add_offsets(state.producer, group.group_id)
+                await self._add_offsets(state.producer, group.group_id)
+            state.is_started = True
             await self._requests.commit_offsets(state.producer, group, offsets)
         except (BrokerError, ClientError) as error:
             raise self._failure(error) from error
+
+    async def _add_offsets(self, producer: ProducerId, group_id: str) -> None:
+        """Add a group (v1). The coordinator knows nothing of one that it refused, and has nothing to end."""
+        async with self._adding:
+            try:
+                await self._requests.add_offsets(producer, group_id)
+            except BrokerError:
+                raise
+            except BaseException:
+                self._state.is_started = True  # without an answer the group may have been added
+                raise
+            self._state.is_started = True
 
     def begin_commit(self) -> None:
         """Accept no more records; `commit` follows when all are delivered. Allowed again after a time-out."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.types import StringType, StructField, StructType
 
 from compat.clients.face import Record
 from compat.clients.librdkafka import Librdkafka
@@ -15,6 +16,10 @@ from odradek.client.errors import BrokerError
 from odradek.client.producer.transactions.driver import TransactionDriver
 from odradek.common.error_codes import ErrorCode
 from odradek.spark.errors import sentence_of
+from odradek.spark.sink.options import sink_options
+from odradek.spark.sink.rows import row_layout
+from odradek.spark.transactions.by_commit import ExactlyOnceByCommit, HandedOver
+from odradek.spark.transactions.errors import TransactionFailed
 from spark.transactions.test_foreach_batch import committed_values, forget_commit
 
 RECORDS = [Record(b"%d" % index, b"key %d" % (index % 7)) for index in range(100)]
@@ -110,6 +115,17 @@ def test_the_data_source_wants_a_name(spark, bootstrap, topic, tmp_path):
     with pytest.raises(Exception, match="exactly once needs a name") as refused:
         query.awaitTermination(60)
     assert sentence_of(refused.value).startswith("exactly once needs a name for the query")
+
+
+def test_rows_without_the_id_of_their_query_are_refused_before_anything_is_written(bootstrap, topic):
+    """Without a marker a repetition would write them twice."""
+    options = sink_options({"kafka.bootstrap.servers": bootstrap, "topic": topic, "queryName": topic})
+    layout = row_layout(StructType([StructField("value", StringType())]), options)
+    nameless = HandedOver(rows=1, tables=((topic, b"packed"),), query_id=None)
+    with pytest.raises(TransactionFailed, match="micro-batch 3 cannot be written exactly once"):
+        ExactlyOnceByCommit(options, layout).commit([nameless], batch_id=3)
+    with Admin(bootstrap_servers=bootstrap) as admin:
+        assert topic not in {one.transactional_id for one in admin.list_transactions()}
 
 
 def test_spark_calls_the_commit_after_all_tasks_and_before_its_own(spark, topic, tmp_path):

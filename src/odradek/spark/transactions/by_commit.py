@@ -22,6 +22,7 @@ from odradek.spark.sink.producers import drop_producer, producer_for
 from odradek.spark.sink.rows import RowLayout, tables_by_topic
 from odradek.spark.transactions import hooks, source_offsets
 from odradek.spark.transactions.driver import QueryTransactions
+from odradek.spark.transactions.errors import TransactionFailed
 from odradek.spark.transactions.marker import MicroBatch
 from odradek.spark.transactions.tasks import transactional
 
@@ -64,12 +65,11 @@ class ExactlyOnceByCommit(Delivery):
     def commit(self, written: Sequence[WriterCommitMessage | None], batch_id: int | None = None) -> None:
         """On the driver: write what the tasks have handed over, in one transaction with the marker."""
         handed = [one for one in written if isinstance(one, HandedOver)]
-        query_id = next((one.query_id for one in handed if one.query_id), None)
         batch = entry = None
-        if batch_id is not None and query_id is not None:
+        if batch_id is not None and handed:
             read = source_offsets.reader_of(self.options.checkpoint, batch_id)
             entry = source_offsets.log_entry(read, batch_id)
-            batch = MicroBatch(query_id, batch_id, source_offsets.checksum(entry))
+            batch = _micro_batch(handed, batch_id, entry)
         if batch is None and not any(one.rows for one in handed):
             return
         name = self.options.name or f"odradek-write-{uuid.uuid4()}"
@@ -102,6 +102,20 @@ class ExactlyOnceByCommit(Delivery):
             return joined.transaction_sequences()
         finally:
             drop_producer(settings)
+
+
+def _micro_batch(handed: Sequence[HandedOver], batch_id: int, entry: str | None) -> MicroBatch | None:
+    """What the marker says; None for a micro-batch without rows of which Spark does not tell the query."""
+    query_id = next((one.query_id for one in handed if one.query_id), None)
+    if query_id is not None:
+        return MicroBatch(query_id, batch_id, source_offsets.checksum(entry))
+    if any(one.rows for one in handed):
+        raise TransactionFailed(
+            f"micro-batch {batch_id} cannot be written exactly once, and nothing of it is: Spark has not "
+            f"told its tasks which query it belongs to (the local property {_QUERY_ID}), so that a "
+            f"repetition would not be noticed; use odradek.spark.exactly_once, or set delivery=at-least-once"
+        )
+    return None
 
 
 def _packed(table: pa.Table) -> bytes:

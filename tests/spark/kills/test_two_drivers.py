@@ -24,15 +24,19 @@ PATIENCE_S = 400
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_second_driver_fences_the_first_which_says_so(form: str, tmp_path: Path) -> None:
-    is_held, is_over = threading.Event(), threading.Event()
+@pytest.mark.parametrize("place", [hooks.BEFORE_END, hooks.BEFORE_PRODUCE])
+def test_a_second_driver_fences_the_first_which_says_so(form: str, place: str, tmp_path: Path) -> None:
+    """Wherever the first is in its second micro-batch: by the data source it has begun no transaction yet."""
+    has_committed, is_held, is_over = threading.Event(), threading.Event(), threading.Event()
 
-    def hold_the_first_end(point: str, _: int) -> None:
-        if point == hooks.BEFORE_END and not is_held.is_set():
+    def hold_the_second_micro_batch(point: str, _: int) -> None:
+        if point == hooks.AFTER_END:
+            has_committed.set()
+        if point == place and has_committed.is_set() and not is_held.is_set():
             is_held.set()
             assert is_over.wait(PATIENCE_S)
 
-    with Cluster(process=True) as cluster, HookServer(hold_the_first_end) as server:
+    with Cluster(process=True) as cluster, HookServer(hold_the_second_micro_batch) as server:
         librdkafka = Librdkafka(cluster.bootstrap)
         for topic in ("source", "target"):
             librdkafka.create_topic(topic, partitions=2)

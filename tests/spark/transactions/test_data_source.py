@@ -121,7 +121,7 @@ def test_rows_without_the_id_of_their_query_are_refused_before_anything_is_writt
     """Without a marker a repetition would write them twice."""
     options = sink_options({"kafka.bootstrap.servers": bootstrap, "topic": topic, "queryName": topic})
     layout = row_layout(StructType([StructField("value", StringType())]), options)
-    nameless = HandedOver(rows=1, tables=((topic, b"packed"),), query_id=None)
+    nameless = HandedOver(rows=1, tables=((topic, b"packed"),), query_id=None, run_id=None)
     with pytest.raises(TransactionFailed, match="micro-batch 3 cannot be written exactly once"):
         ExactlyOnceByCommit(options, layout).commit([nameless], batch_id=3)
     with Admin(bootstrap_servers=bootstrap) as admin:

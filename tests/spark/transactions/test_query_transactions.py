@@ -32,8 +32,8 @@ def a_driver(brokers: str, name: str, **settings: str) -> QueryTransactions:
     return QueryTransactions(name, {"bootstrap_servers": brokers, **PATIENCE, **settings})
 
 
-def micro_batch(number: int) -> MicroBatch:
-    return MicroBatch("a query", number)
+def micro_batch(number: int, run: str | None = None) -> MicroBatch:
+    return MicroBatch("a query", number).of_run(run)
 
 
 def write(brokers: str, name: str, producer: ProducerId, partition: int = 0) -> dict[TopicPartition, int]:
@@ -44,10 +44,13 @@ def write(brokers: str, name: str, producer: ProducerId, partition: int = 0) -> 
         return task.transaction_sequences()
 
 
-def write_batch(driver: QueryTransactions, brokers: str, number: int, partition: int = 0) -> None:
-    producer = driver.begin(micro_batch(number))
+def write_batch(
+    driver: QueryTransactions, brokers: str, number: int, partition: int = 0, run: str | None = None
+) -> None:
+    batch = micro_batch(number, run)
+    producer = driver.begin(batch)
     assert producer is not None
-    driver.commit(micro_batch(number), write(brokers, driver.name, producer, partition), {})
+    driver.commit(batch, write(brokers, driver.name, producer, partition), {})
 
 
 def rows(brokers: str, topic: str) -> list[str]:
@@ -95,6 +98,20 @@ def test_an_abort_reports_that_another_driver_has_taken_over(driver, brokers, to
     assert isinstance(cause, FencedByOtherDriver)
     assert "has fenced this one, which stops" in str(cause)
     assert len(rows(brokers, topic)) == 1
+
+
+def test_a_driver_that_was_replaced_between_micro_batches_fences_nobody_and_stops(driver, brokers, topic):
+    """As by the data source, which begins anew for each micro-batch."""
+    with a_driver(brokers, topic) as first:
+        write_batch(first, brokers, 0, run="first")
+    write_batch(driver, brokers, 1, run="second")
+    for number in (1, 2):
+        with a_driver(brokers, topic) as first, pytest.raises(FencedByOtherDriver):
+            first.begin(micro_batch(number, "first"))
+    write_batch(driver, brokers, 2, run="second")
+    with a_driver(brokers, topic) as third:
+        assert third.begin(micro_batch(2, "third")) is None
+    assert len(rows(brokers, topic)) == 3
 
 
 def test_an_abort_reports_that_the_micro_batch_took_too_long(driver, brokers, topic):

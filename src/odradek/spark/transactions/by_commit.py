@@ -32,14 +32,17 @@ if TYPE_CHECKING:
     from odradek.client.producer.batches.idempotence import ProducerId
 
 _QUERY_ID = "sql.streaming.queryId"
+_RUN_ID = "spark.jobGroup.id"
+"""The group of the jobs of a query is the id of its run."""
 
 
 @dataclass(frozen=True, slots=True)
 class HandedOver(WrittenRows):
-    """The rows of one task, as an Arrow stream for each table, and the query that it belongs to."""
+    """The rows of one task, as an Arrow stream for each table, and the query and its run that it belongs to."""
 
     tables: tuple[tuple[str, bytes], ...]
     query_id: str | None
+    run_id: str | None
 
 
 class ExactlyOnceByCommit(Delivery):
@@ -60,7 +63,8 @@ class ExactlyOnceByCommit(Delivery):
         rows = sum(table.num_rows for _, table in tables)
         packed = tuple((topic, _packed(table)) for topic, table in tables)
         hooks.reach(hooks.AFTER_PRODUCE)
-        return HandedOver(rows, packed, context.getLocalProperty(_QUERY_ID))
+        query_id, run_id = map(context.getLocalProperty, (_QUERY_ID, _RUN_ID))
+        return HandedOver(rows, packed, query_id, run_id)
 
     def commit(self, written: Sequence[WriterCommitMessage | None], batch_id: int | None = None) -> None:
         """On the driver: write what the tasks have handed over, in one transaction with the marker."""
@@ -106,9 +110,10 @@ class ExactlyOnceByCommit(Delivery):
 
 def _micro_batch(handed: Sequence[HandedOver], batch_id: int, entry: str | None) -> MicroBatch | None:
     """What the marker says; None for a micro-batch without rows of which Spark does not tell the query."""
-    query_id = next((one.query_id for one in handed if one.query_id), None)
-    if query_id is not None:
-        return MicroBatch(query_id, batch_id, source_offsets.checksum(entry))
+    known = next((one for one in handed if one.query_id), None)
+    if known is not None and known.query_id is not None:
+        batch = MicroBatch(known.query_id, batch_id, source_offsets.checksum(entry))
+        return batch.of_run(known.run_id)
     if any(one.rows for one in handed):
         raise TransactionFailed(
             f"micro-batch {batch_id} cannot be written exactly once, and nothing of it is: Spark has not "

@@ -110,9 +110,10 @@ class QueryTransactions:
         """Commit the rows and the marker. `written` has the partitions that rows went into."""
         assert self._producer is not None
         is_empty = not written
+        marker = batch and batch.after(self._last)
         with self._explained():
-            if batch is not None:
-                is_empty = not self._commit_marker(batch, written, source_ends) and is_empty
+            if marker is not None:
+                is_empty = not self._commit_marker(marker, written, source_ends) and is_empty
             hooks.reach(hooks.BEFORE_END)
         with self._explained(is_ending=True):
             if not is_empty:
@@ -120,11 +121,11 @@ class QueryTransactions:
                 # In v2 the end gives the next epoch; in v1 the next micro-batch asks for it.
                 self._next = following if following != self._producer else None
             hooks.reach(hooks.AFTER_END)
-        self._last = batch
+        self._last = marker
 
     def _commit_marker(
         self,
-        batch: MicroBatch,
+        marker: MicroBatch,
         written: Mapping[TopicPartition, int],
         source_ends: Mapping[TopicPartition, int],
     ) -> bool:
@@ -135,7 +136,7 @@ class QueryTransactions:
             self._known |= self._driver.existing(unknown)
         # The source may be in another cluster, or a topic of it gone.
         ends = {partition: offset for partition, offset in source_ends.items() if partition in self._known}
-        rows = marker_rows(batch, self._places & self._known, written, ends)
+        rows = marker_rows(marker, self._places & self._known, written, ends)
         if not rows:
             return False
         self._driver.txn_offset_commit(self._producer, rows, self.name)

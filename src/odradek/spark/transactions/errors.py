@@ -42,6 +42,14 @@ def too_long(name: str, elapsed_ms: float, timeout_ms: int) -> TransactionTooLon
     )
 
 
+def fenced(name: str) -> FencedByOtherDriver:
+    """The sentence for a driver that is not the newest one of its query."""
+    return FencedByOtherDriver(
+        f"another driver has begun under the name {name!r} and has fenced this one, which stops; "
+        f"nothing of its open micro-batch is visible"
+    )
+
+
 def failure_of(
     error: BaseException, name: str, elapsed_ms: float, timeout_ms: int, *, is_ending: bool = False
 ) -> TransactionFailed:
@@ -53,10 +61,7 @@ def failure_of(
     if code in _FENCED | _LOST and elapsed_ms >= timeout_ms:
         return too_long(name, elapsed_ms, timeout_ms)
     if code in _FENCED:
-        return FencedByOtherDriver(
-            f"another driver has begun under the name {name!r} and has fenced this one, which stops; "
-            f"nothing of its open micro-batch is visible"
-        )
+        return fenced(name)
     if code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
         return TransactionFailed(
             f"no permission for the transactional id {name!r}, which is the name of the query: "

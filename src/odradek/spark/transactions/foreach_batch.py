@@ -57,6 +57,7 @@ class ExactlyOnce:
             raise ConfigError(NO_NAME)
         entry = source_offsets.log_entry(_offset_log_reader(spark, execution, batch_id), batch_id)
         micro_batch = MicroBatch(query_id, batch_id, source_offsets.checksum(entry))
+        micro_batch = micro_batch.of_run(str(execution.runId()))
         self._in_transaction(name, batch, micro_batch, source_offsets.end_offsets(entry))
 
     def _in_transaction(

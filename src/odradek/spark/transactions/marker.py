@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from odradek.client.committed_offsets import OffsetAndMetadata
 from odradek.common.ids import TopicPartition
-from odradek.spark.transactions.errors import OtherCheckpoint
+from odradek.spark.transactions.errors import OtherCheckpoint, fenced
 
 _KEY = "odradek.spark"
+_LETTERS_OF_A_RUN = 8
+"""So much of a run's id is kept: a marker is in each partition of the source."""
+_RUNS_KEPT = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +25,34 @@ class MicroBatch:
 
     `plan` is the checksum of what Spark's offset log says about the batch; None where that cannot be read.
     A repetition has the same one, and an old copy of the checkpoint another one.
+
+    `runs` are the last starts of the query that have committed something, the newest last. A start that finds
+    itself before another one has been replaced by that.
     """
 
     query_id: str
     batch_id: int
     plan: int | None = None
+    runs: tuple[str, ...] = ()
+
+    def of_run(self, run_id: str | None) -> MicroBatch:
+        """The same, in one start of the query; without an id nobody can tell that it was replaced."""
+        return replace(self, runs=() if run_id is None else (run_id[:_LETTERS_OF_A_RUN],))
+
+    def after(self, last: MicroBatch | None) -> MicroBatch:
+        """The same, with the runs that came before."""
+        if last is None:
+            return self
+        earlier = tuple(run for run in last.runs if run not in self.runs)
+        return replace(self, runs=(*earlier, *self.runs)[-_RUNS_KEPT:])
 
     def metadata(self) -> str:
         """The marker as the metadata of a committed offset."""
         named: dict[str, str | int] = {"query": self.query_id, "batch": self.batch_id}
         if self.plan is not None:
             named["plan"] = self.plan
+        if self.runs:
+            named["runs"] = " ".join(self.runs)
         return json.dumps({_KEY: named}, separators=(",", ":"))
 
 
@@ -40,8 +60,10 @@ def micro_batch_in(metadata: str) -> MicroBatch | None:
     """The micro-batch that a marker names; None if this is no marker."""
     try:
         found = json.loads(metadata)[_KEY]
-        plan = found.get("plan")
-        return MicroBatch(str(found["query"]), int(found["batch"]), None if plan is None else int(plan))
+        plan, runs = found.get("plan"), tuple(str(found.get("runs", "")).split())
+        return MicroBatch(
+            str(found["query"]), int(found["batch"]), None if plan is None else int(plan), runs
+        )
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
 
@@ -94,7 +116,10 @@ def marker_rows(
 
 
 def is_committed(last: MicroBatch | None, now: MicroBatch, name: str) -> bool:
-    """Whether a micro-batch is in the topics already; OtherCheckpoint if the marker does not fit it."""
+    """Whether a micro-batch is in the topics already; OtherCheckpoint if the marker does not fit it.
+
+    FencedByOtherDriver if a later start of the query has committed.
+    """
     if last is None:
         return False
     if last.query_id != now.query_id:
@@ -103,6 +128,8 @@ def is_committed(last: MicroBatch | None, now: MicroBatch, name: str) -> bool:
             f"micro-batch {last.batch_id}): use that checkpoint, or give this query another name; if the "
             f"other one is gone for good: odradek groups delete {name}"
         )
+    if set(now.runs) & set(last.runs[:-1]):
+        raise fenced(name)
     if last.batch_id > now.batch_id:
         raise OtherCheckpoint(
             f"the checkpoint of {name!r} is at micro-batch {now.batch_id}, but {last.batch_id} is committed: "

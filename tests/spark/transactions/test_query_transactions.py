@@ -6,15 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 
+from broker.wire import set_transaction_version
 from client.eventually import eventually
 from compat.clients.librdkafka import Librdkafka
 from odradek.client.admin.admin import Admin
+from odradek.client.broker_errors import InvalidProducerIdMapping
 from odradek.client.producer.batches.idempotence import ProducerId
 from odradek.client.producer.producer import Producer
 from odradek.common.ids import TopicPartition
 from odradek.spark.transactions.driver import QueryTransactions
 from odradek.spark.transactions.errors import FencedByOtherDriver, TransactionTooLong
 from odradek.spark.transactions.marker import MicroBatch
+from odradek.testing import Cluster
 from spark.kills.kill_run import committed_values
 
 PATIENCE = {"max_block_ms": "8000"}
@@ -129,6 +132,52 @@ def test_an_abort_reports_that_the_micro_batch_took_too_long(driver, brokers, to
 def wait_until_aborted(brokers: str, name: str) -> None:
     with Admin(bootstrap_servers=brokers) as admin:
         eventually(lambda: admin.describe_transactions([name])[name].state == "CompleteAbort")
+
+
+@pytest.fixture(scope="module")
+def forgetful() -> Iterator[str]:
+    """A broker that forgets transactional ids soon."""
+    settings = {
+        "transactional.id.expiration.ms": 2000,
+        "transaction.remove.expired.transaction.cleanup.interval.ms": 50,
+    }
+    with Cluster(settings, process=True) as cluster:
+        yield cluster.bootstrap
+
+
+def wait_until_forgotten(brokers: str, name: str) -> None:
+    with Admin(bootstrap_servers=brokers) as admin:
+        eventually(lambda: name not in {one.transactional_id for one in admin.list_transactions()})
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_driver_that_was_idle_for_long_begins_again(forgetful, topic, version):
+    set_transaction_version(forgetful, version)
+    Librdkafka(forgetful).create_topic(topic)
+    with QueryTransactions(topic, {"bootstrap_servers": forgetful, **PATIENCE}, idle_s=0) as driver:
+        write_batch(driver, forgetful, 0, run="first")
+        wait_until_forgotten(forgetful, topic)
+        write_batch(driver, forgetful, 1, run="first")
+        with a_driver(forgetful, topic) as other:
+            write_batch(other, forgetful, 2, run="second")
+        with pytest.raises(FencedByOtherDriver):
+            driver.begin(micro_batch(2, "first"))
+    assert len(rows(forgetful, topic)) == 3
+
+
+def test_an_id_that_was_forgotten_early_is_not_taken_for_a_fence(forgetful, topic):
+    set_transaction_version(forgetful, 2)
+    Librdkafka(forgetful).create_topic(topic)
+    with a_driver(forgetful, topic) as driver:
+        write_batch(driver, forgetful, 0)
+        wait_until_forgotten(forgetful, topic)
+        producer = driver.begin(micro_batch(1))
+        assert producer is not None
+        with pytest.raises(InvalidProducerIdMapping):
+            write(forgetful, topic, producer)
+        assert "have forgotten the transactional id" in str(driver.abort())
+        write_batch(driver, forgetful, 1)
+    assert len(rows(forgetful, topic)) == 2
 
 
 def test_markers_of_a_source_that_is_no_topic_stay_in_one_place(driver, brokers, topic):

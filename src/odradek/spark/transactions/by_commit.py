@@ -38,7 +38,7 @@ _RUN_ID = "spark.jobGroup.id"
 
 @dataclass(frozen=True, slots=True)
 class HandedOver(WrittenRows):
-    """The rows of one task, as an Arrow stream for each table, and the query and its run that it belongs to."""
+    """The rows of one task, as an Arrow stream for each table, and which query and run it belongs to."""
 
     tables: tuple[tuple[str, bytes], ...]
     query_id: str | None

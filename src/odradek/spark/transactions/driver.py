@@ -20,6 +20,7 @@ from odradek.common.ids import TopicPartition
 from odradek.spark.transactions import hooks
 from odradek.spark.transactions.errors import (
     FencedByOtherDriver,
+    ForgottenByBrokers,
     TransactionFailed,
     TransactionTooLong,
     failure_of,
@@ -35,6 +36,9 @@ from odradek.spark.transactions.marker import (
 
 _log = logging.getLogger("odradek.spark")
 
+IDLE_S = 60.0
+"""After so long without a transaction an id is renewed: brokers may have forgotten it."""
+
 
 class QueryTransactions:
     """The transactions of one query, one after the other. `name` is the transactional id and the group.
@@ -42,8 +46,9 @@ class QueryTransactions:
     `settings` are those of a producer, without transactional_id. Not for several threads at once.
     """
 
-    def __init__(self, name: str, settings: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, settings: Mapping[str, Any], *, idle_s: float = IDLE_S) -> None:
         self.name = name
+        self._idle_s = idle_s
         self._settings = dict(settings)
         self._driver = TransactionDriver(**{**settings, "transactional_id": name})
         self.timeout_ms = self._driver.config.transaction_timeout_ms
@@ -53,7 +58,7 @@ class QueryTransactions:
         self._places: frozenset[TopicPartition] = frozenset()
         self._known: frozenset[TopicPartition] = frozenset()
         """Partitions of sources and of markers that this cluster has."""
-        self._begun = time.monotonic()
+        self._begun = self._used = time.monotonic()
 
     def begin(self, batch: MicroBatch | None = None) -> ProducerId | None:
         """Fence what was before, and return what tasks write with; None if the batch is committed already.
@@ -62,26 +67,36 @@ class QueryTransactions:
         """
         hooks.reach(hooks.BEFORE_BEGIN)
         self._begun = time.monotonic()
+        current = self._next or self._producer
         with self._explained():
-            if self._next is not None:
-                self._producer, self._next = self._next, None
-            elif self._producer is not None:
-                self._producer = self._driver.init_producer_id(self._producer)
+            if current is None or self._is_idle:
+                self._start(batch, current)
+            elif self._next is None:
+                self._producer = self._driver.init_producer_id(current)
             else:
-                if batch is not None:  # a name that is not ours is refused before anybody is fenced
-                    # An open transaction of an earlier attempt is not waited for: only the fence ends it.
-                    before = self._driver.committed(self.name, require_stable=False)
-                    is_committed(last_micro_batch(before, self.name), batch, self.name)
-                self._producer = self._driver.init_producer_id()
-                if batch is not None:
-                    markers = self._markers()
-                    self._last = last_micro_batch(markers, self.name)
-                    self._places = places_of(self._last, markers)
+                self._producer = current
+        self._next, self._used = None, time.monotonic()
         if batch is not None and is_committed(self._last, batch, self.name):
             _log.info("micro-batch %d of %s is committed already", batch.batch_id, self.name)
             return None
         hooks.reach(hooks.AFTER_BEGIN)
         return self._producer
+
+    def _start(self, batch: MicroBatch | None, current: ProducerId | None) -> None:
+        """Get an id of the coordinator, which may have forgotten `current`, and see what is committed."""
+        if batch is not None:  # a name that is not ours is refused before anybody is fenced
+            # An open transaction of an earlier attempt is not waited for: only the fence ends it.
+            before = self._driver.committed(self.name, require_stable=False)
+            is_committed(last_micro_batch(before, self.name), batch, self.name)
+        self._producer = self._driver.init_producer_id(current)
+        if batch is not None:
+            markers = self._markers()
+            self._last = last_micro_batch(markers, self.name)
+            self._places = places_of(self._last, markers)
+
+    @property
+    def _is_idle(self) -> bool:
+        return time.monotonic() - self._used >= self._idle_s
 
     def _markers(self) -> dict[TopicPartition, OffsetAndMetadata]:
         found = self._driver.committed(self.name)
@@ -121,7 +136,7 @@ class QueryTransactions:
                 # In v2 the end gives the next epoch; in v1 the next micro-batch asks for it.
                 self._next = following if following != self._producer else None
             hooks.reach(hooks.AFTER_END)
-        self._last = marker
+        self._last, self._used = marker, time.monotonic()
 
     def _commit_marker(
         self,
@@ -156,6 +171,11 @@ class QueryTransactions:
                 ended = self._end_open(self._producer)
         except (FencedByOtherDriver, TransactionTooLong) as taken:
             return taken
+        except ForgottenByBrokers as forgotten:
+            self._producer = self._next = (
+                None  # nothing is open, and the next micro-batch begins as the first
+            )
+            return forgotten
         except TransactionFailed:
             _log.warning("the transaction of %s is left open until the next one, or its time-out", self.name)
             return None

@@ -27,9 +27,11 @@ class RepeatedTask(TransactionFailed):
     """Spark repeated a task; only the whole micro-batch can be repeated."""
 
 
-_FENCED = frozenset(
-    {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING}
-)
+class ForgottenByBrokers(TransactionFailed):
+    """The transactional id has expired: the next transaction needs a new producer id."""
+
+
+_FENCED = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
 _LOST = frozenset({ErrorCode.INVALID_TXN_STATE, ErrorCode.TRANSACTION_ABORTABLE})
 
 
@@ -62,6 +64,11 @@ def failure_of(
         return too_long(name, elapsed_ms, timeout_ms)
     if code in _FENCED:
         return fenced(name)
+    if code == ErrorCode.INVALID_PRODUCER_ID_MAPPING:
+        return ForgottenByBrokers(
+            f"the brokers have forgotten the transactional id {name!r}, which was not used for their "
+            f"transactional.id.expiration.ms; nothing of this micro-batch is visible: start the query again"
+        )
     if code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
         return TransactionFailed(
             f"no permission for the transactional id {name!r}, which is the name of the query: "

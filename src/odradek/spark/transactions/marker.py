@@ -61,9 +61,7 @@ def micro_batch_in(metadata: str) -> MicroBatch | None:
     try:
         found = json.loads(metadata)[_KEY]
         plan, runs = found.get("plan"), tuple(str(found.get("runs", "")).split())
-        return MicroBatch(
-            str(found["query"]), int(found["batch"]), None if plan is None else int(plan), runs
-        )
+        return MicroBatch(str(found["query"]), int(found["batch"]), None if plan is None else int(plan), runs)
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
 

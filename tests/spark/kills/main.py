@@ -31,14 +31,17 @@ from faults.cluster.brokers import (
 )
 from odradek.spark.transactions import hooks
 from spark.kills.kill_run import BROKER, COORDINATOR, DRIVER, EXECUTOR, PROCESS, SHUFFLE, Kill
-from spark.kills.one_query import FOREACH_BATCH, FORMS, through_kills
+from spark.kills.one_query import DATA_SOURCE, FOREACH_BATCH, FORMS, through_kills
 from spark.standalone import LOCAL, standalone_cluster
 from spark.transactions.versions import set_transaction_version
 
 OURS, OURS_V1, KAFKA, KAFKA_V1 = CLUSTERS = ("ours", "ours-v1", "kafka", "kafka-v1")
 LOCAL_MASTER, STANDALONE = MASTERS = ("local", "standalone")
-IN_TASKS = (hooks.BEFORE_PRODUCE, hooks.AFTER_PRODUCE)
-POINTS = (hooks.BEFORE_BEGIN, hooks.AFTER_BEGIN, *IN_TASKS, hooks.BEFORE_END, hooks.AFTER_END)
+IN_TASKS = {
+    FOREACH_BATCH: (hooks.BEFORE_PRODUCE, hooks.DURING_PRODUCE, hooks.AFTER_PRODUCE),
+    DATA_SOURCE: (hooks.BEFORE_PRODUCE, hooks.AFTER_PRODUCE),
+}
+"""The other places are in the driver, or in the process of its commit."""
 Report = Callable[[str], None]
 
 
@@ -46,10 +49,14 @@ def every_kill(form: str) -> list[Kill]:
     """Each place with each victim that can be met there."""
     found = [
         Kill(point, victim)
-        for point, victim in product(POINTS, (PROCESS, DRIVER, EXECUTOR, COORDINATOR, BROKER))
-        if victim != EXECUTOR or point in IN_TASKS
+        for point, victim in product(hooks.POINTS, (PROCESS, DRIVER, EXECUTOR, COORDINATOR, BROKER))
+        if victim != EXECUTOR or point in IN_TASKS[form]
     ]
     return [*found, Kill(hooks.BEFORE_PRODUCE, SHUFFLE)] if form == FOREACH_BATCH else found
+
+
+EVERY_KIND = len(FORMS) * max(len(every_kill(form)) for form in FORMS)
+"""So many kills have each kind in each form."""
 
 
 def plans(seed: int, kills: int, combinations: list[tuple[str, str, str]]) -> list[list[Kill]]:
@@ -119,12 +126,12 @@ def run(form: str, cluster: str, master: str, plan: list[Kill], directory: Path,
 
 
 @click.command()
-@click.option("--kills", type=int, default=50, show_default=True, help="In all combinations together.")
+@click.option(
+    "--kills", type=int, default=EVERY_KIND, show_default=True, help="In all combinations together."
+)
 @click.option("--seed", type=int, default=None, help="The time by default.")
 @click.option("--form", "forms", type=click.Choice(FORMS), multiple=True, default=FORMS)
-@click.option(
-    "--brokers", "clusters", type=click.Choice(CLUSTERS), multiple=True, default=(OURS, KAFKA, KAFKA_V1)
-)
+@click.option("--brokers", "clusters", type=click.Choice(CLUSTERS), multiple=True, default=CLUSTERS)
 @click.option("--master", "masters", type=click.Choice(MASTERS), multiple=True, default=MASTERS)
 @click.option(
     "--directory", type=click.Path(path_type=Path), default=None, help="Kept; temporary by default."

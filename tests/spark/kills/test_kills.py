@@ -21,8 +21,8 @@ PLANS = {
         Kill(hooks.BEFORE_PRODUCE, EXECUTOR),
     ],
     DATA_SOURCE: [
-        Kill(hooks.AFTER_END, COORDINATOR),
-        Kill(hooks.AFTER_PRODUCE, PROCESS),
+        Kill(hooks.BEFORE_MARKER, COORDINATOR),
+        Kill(hooks.DURING_PRODUCE, PROCESS),
         Kill(hooks.AFTER_END, DRIVER),
     ],
 }

@@ -102,6 +102,7 @@ class ExactlyOnceByCommit(Delivery):
             for one in handed:
                 for topic, packed in one.tables:
                     sender.send(topic, _unpacked(packed))
+                    hooks.reach(hooks.DURING_PRODUCE)
             sender.finish()
             return joined.transaction_sequences()
         finally:

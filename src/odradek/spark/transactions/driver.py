@@ -154,6 +154,7 @@ class QueryTransactions:
         rows = marker_rows(marker, self._places & self._known, written, ends)
         if not rows:
             return False
+        hooks.reach(hooks.BEFORE_MARKER)
         self._driver.txn_offset_commit(self._producer, rows, self.name)
         self._places = frozenset(rows)
         self._known |= self._places

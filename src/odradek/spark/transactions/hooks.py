@@ -14,9 +14,27 @@ VARIABLE = "ODRADEK_SPARK_HOOK"
 BEFORE_BEGIN = "before-begin"
 AFTER_BEGIN = "after-begin"
 BEFORE_PRODUCE = "before-produce"
+DURING_PRODUCE = "during-produce"
 AFTER_PRODUCE = "after-produce"
+BEFORE_MARKER = "before-marker"
 BEFORE_END = "before-end"
 AFTER_END = "after-end"
+"""Of `exactly_once` a micro-batch comes to them in this order; the three of producing are in each task.
+
+By the data source tasks only pack their rows, between BEFORE_PRODUCE and AFTER_PRODUCE; then the commit
+begins, and produces by itself: DURING_PRODUCE is there.
+"""
+
+POINTS = (
+    BEFORE_BEGIN,
+    AFTER_BEGIN,
+    BEFORE_PRODUCE,
+    DURING_PRODUCE,
+    AFTER_PRODUCE,
+    BEFORE_MARKER,
+    BEFORE_END,
+    AFTER_END,
+)
 
 
 def reach(point: str) -> None:

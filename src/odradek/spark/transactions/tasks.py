@@ -151,6 +151,7 @@ def write_rows(joined: Joined, layout: RowLayout, batches: Iterable[pa.RecordBat
                 sender = TableSender(producer)
             sender.send(topic, table)
             rows += table.num_rows
+            hooks.reach(hooks.DURING_PRODUCE)
         if sender is None:
             return TaskReport(context.partitionId(), context.stageId(), 0)
         sender.finish()

@@ -25,13 +25,25 @@ from spark.transactions.test_foreach_batch import committed_values, forget_commi
 RECORDS = [Record(b"%d" % index, b"key %d" % (index % 7)) for index in range(100)]
 
 
-def run(spark: Any, bootstrap: str, topic: str, checkpoint: Path, frame: Any = None, **options: str) -> Any:
-    """Write what is there; the error if the query failed."""
+def run(
+    spark: Any,
+    bootstrap: str,
+    topic: str,
+    checkpoint: Path,
+    frame: Any = None,
+    *,
+    sink: str = "odradek",
+    **options: str,
+) -> Any:
+    """Write what is there, into the topic unless the frame's rows choose theirs; the error if it failed."""
+    chooses_topics = frame is not None and "topic" in frame.columns
     if frame is None:
         reader = spark.readStream.format("odradek").option("kafka.bootstrap.servers", bootstrap)
         frame = reader.option("subscribe", f"{topic}-source").option("startingOffsets", "earliest").load()
-    writer = frame.writeStream.format("odradek").option("kafka.bootstrap.servers", bootstrap)
-    writer = writer.option("topic", topic).option("checkpointLocation", str(checkpoint)).options(**options)
+    writer = frame.writeStream.format(sink).option("kafka.bootstrap.servers", bootstrap)
+    if not chooses_topics:
+        writer = writer.option("topic", topic)
+    writer = writer.option("checkpointLocation", str(checkpoint)).options(**options)
     query = writer.queryName(topic).trigger(availableNow=True).start()
     try:
         query.awaitTermination(120)

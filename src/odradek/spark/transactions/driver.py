@@ -173,9 +173,8 @@ class QueryTransactions:
         except (FencedByOtherDriver, TransactionTooLong) as taken:
             return taken
         except ForgottenByBrokers as forgotten:
-            self._producer = self._next = (
-                None  # nothing is open, and the next micro-batch begins as the first
-            )
+            # Nothing is open, and the next micro-batch begins as the first one did.
+            self._producer = self._next = None
             return forgotten
         except TransactionFailed:
             _log.warning("the transaction of %s is left open until the next one, or its time-out", self.name)

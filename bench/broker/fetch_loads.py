@@ -26,7 +26,7 @@ NO_SESSION_EPOCH = -1
 class FetchLoad:
     """One request after the other, each for the next `max_bytes` of a log of such batches.
 
-    Where a batch is a record, they ask for the last one, as whoever follows a slow producer does.
+    Where a batch is a record, they ask for the last one, as a consumer of a slow producer does.
     """
 
     name: str

@@ -46,7 +46,7 @@ BROKER_ID = 0
 
 
 class Wire:
-    """One client connection that speaks messages."""
+    """One client connection that sends and receives messages."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader

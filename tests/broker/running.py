@@ -1,4 +1,4 @@
-"""A whole broker for tests that speak to it in messages, or look into it."""
+"""A whole broker for tests that send it messages, or inspect it."""
 
 from __future__ import annotations
 

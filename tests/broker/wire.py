@@ -1,4 +1,4 @@
-"""A client that speaks bytes: valid requests of any version, and whatever else a socket can carry."""
+"""A client that sends bytes: valid requests of any version, and whatever else a socket can carry."""
 
 from __future__ import annotations
 

@@ -28,10 +28,10 @@ def test_every_change_is_notified_once_in_order_from_the_start_on():
         store, other = ensemble.open_session(), ensemble.open_session()
         await ensure_persistent_paths(store)
         await change_configs(other, topic_entity("before"), lambda _: {"a": "1"})
-        heard: list[ConfigEntity] = []
+        notified: list[ConfigEntity] = []
 
         async def on_change(entity: ConfigEntity) -> None:
-            heard.append(entity)
+            notified.append(entity)
 
         changes = ConfigChanges(store, on_change)
         await changes.start()
@@ -45,7 +45,7 @@ def test_every_change_is_notified_once_in_order_from_the_start_on():
         await changes.stop()
 
         twice = [topic_entity("t"), broker_entity(None), user_client_entity("u", "c/d")]
-        assert heard == [one for entity in twice for one in (entity, entity)] + [topic_entity("last")]
+        assert notified == [one for entity in twice for one in (entity, entity)] + [topic_entity("last")]
 
     run_in_virtual_time(scenario())
 

@@ -212,7 +212,7 @@ async def check_partition(
     store = cluster.ensemble.open_session()
     node = await store.get(paths.partition_state(partition))
     state = PartitionStateNode.decode(node.payload)
-    # Every broker lives, so every ISR has a live member.
+    # Every broker is alive, so every ISR has a live member.
     assert state.leader in state.isr, f"{partition} has no leader"
     assert set(state.isr) == set(replicas), f"{partition}: all live replicas are in sync by now"
     for broker in cluster.live():

@@ -156,7 +156,7 @@ def creation() -> list[ApiRequest]:
         "no replica": topic("bad", -1, -1, assignments=[Topic.Assignments(partition_index=0, broker_ids=[])]),
         "a gap": topic("bad", -1, -1, assignments=[Topic.Assignments(partition_index=1, broker_ids=[0])]),
     }
-    # Kafka tells an id for a topic that it does not make.
+    # Kafka returns an id for a topic that it does not make.
     asked = [create(name, one, validate_only=True, apart=NO_ID) for name, one in bad_topics.items()]
     return [
         *asked,

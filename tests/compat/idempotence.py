@@ -134,7 +134,7 @@ def snapshots_lost_at_a_kill(partition: Partition) -> None:
 
 
 def snapshots_lost_and_expired(partition: Partition) -> None:
-    """Nothing tells of the producer any more."""
+    """The broker has no state of the producer any more."""
     stopped(partition)
     expired(partition)
     partition.restart(kills=True, without_snapshots=True)

@@ -45,7 +45,7 @@ def produce(name: str, body: ProduceRequest, version: int = 9) -> ApiRequest:
 
 
 def refuse(name: str, body: ProduceRequest, version: int = 9) -> ApiRequest:
-    """A produce that fails. We always say why in words; Kafka rarely does, but often tells its log start."""
+    """A produce that fails. We always give a reason; Kafka rarely does, but often its log start offset."""
     return produce(name, body, version)._replace(apart=frozenset({"error_message", "log_start_offset"}))
 
 
@@ -216,7 +216,7 @@ def sequences() -> list[ApiRequest]:
         return a_produce(batch, "sequences", acks=-1)
 
     def again(name: str, body: ProduceRequest) -> ApiRequest:
-        # Kafka tells the batch's own time for a duplicate although the topic keeps the producer's time.
+        # Kafka returns the batch's own time for a duplicate although the topic keeps the producer's time.
         return produce(name, body)._replace(apart=frozenset({"log_append_time_ms"}))
 
     return [

@@ -114,7 +114,7 @@ def our_manager(data: Path, *, stops_cleanly: bool) -> Iterator[LogManager]:
 
 
 def ours(data: Path, values: list[bytes], *, stops_cleanly: bool) -> list[tuple[int, bytes | None]]:
-    """Append as odradek, and tell everything that the log then holds."""
+    """Append as odradek, and return everything that the log then has."""
     with our_manager(data, stops_cleanly=stops_cleanly) as manager:
         log = manager.logs[Partition(TOPIC, 0)]
         for number in range(0, len(values), 10):

@@ -29,7 +29,7 @@ PEERS = Path(__file__).resolve().parents[2] / "bench" / "peers"
 SCENARIOS = record_requests.SCENARIOS | admin_requests.SCENARIOS
 PATIENCE_SECONDS = 15
 
-# Kafka's brokers hear of changes after the client does; a request that changes nothing is sent again.
+# Kafka's brokers receive changes after the client's response; a request that changes nothing is sent again.
 READS = frozenset(
     {
         ApiKey.FETCH,

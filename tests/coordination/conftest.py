@@ -1,4 +1,4 @@
-"""Runs async tests of this room on an event loop, and gives them sessions at each kind of store."""
+"""Runs async tests of this folder on an event loop, and gives them sessions at each kind of store."""
 
 from __future__ import annotations
 

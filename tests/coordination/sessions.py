@@ -1,4 +1,4 @@
-"""What the tests of this room share: sessions at a store, a recorder of events, other processes."""
+"""What the tests of this folder share: sessions at a store, a recorder of events, other processes."""
 
 from __future__ import annotations
 

@@ -285,15 +285,15 @@ async def test_a_multi_happens_wholly_or_not_at_all(
 
 async def test_a_failed_multi_wakes_no_watch(sessions: Sessions) -> None:
     store = await sessions.open()
-    heard = Recorder()
-    await store.exists("/a", heard)
+    recorder = Recorder()
+    await store.exists("/a", recorder)
     with pytest.raises(NoNode):
         await store.multi([Create("/a"), Check("/nowhere")])
 
     await store.create("/a")
 
-    await heard.expect(EventType.CREATED, "/a")
-    assert heard.events == []
+    await recorder.expect(EventType.CREATED, "/a")
+    assert recorder.events == []
 
 
 async def test_a_check_of_the_epoch_fences_a_zombie(sessions: Sessions) -> None:
@@ -343,16 +343,16 @@ async def test_ensure_path_makes_what_is_missing(sessions: Sessions) -> None:
 
 async def test_closing_a_session_takes_its_ephemerals_only(sessions: Sessions) -> None:
     leaving, staying = await sessions.open(), await sessions.open()
-    heard = Recorder()
+    recorder = Recorder()
     await leaving.create("/ids")
     await leaving.create("/ids/1", ephemeral=True)
     await leaving.create("/ids/0", ephemeral=True)
     await staying.create("/ids/2", ephemeral=True)
-    await staying.get("/ids/1", heard)
+    await staying.get("/ids/1", recorder)
 
     await leaving.close()
 
-    await heard.expect(EventType.DELETED, "/ids/1")
+    await recorder.expect(EventType.DELETED, "/ids/1")
     assert await staying.children("/ids") == ["2"]
 
 

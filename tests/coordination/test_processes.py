@@ -17,29 +17,29 @@ from odradek.coordination.store import EventType, Store
 
 async def test_a_killed_process_loses_its_ephemerals(real_sessions: Sessions) -> None:
     store, peer = await real_sessions.open(), await real_sessions.peer()
-    heard = Recorder()
+    recorder = Recorder()
     await peer.ask("create_ephemeral", "/mine")
-    await store.get("/mine", heard)
+    await store.get("/mine", recorder)
 
     killed_at = time.monotonic()
     peer.process.kill()
 
-    await eventually(lambda: bool(heard.events), within_s=real_sessions.notices_death_within_s)
+    await eventually(lambda: bool(recorder.events), within_s=real_sessions.notices_death_within_s)
     assert time.monotonic() - killed_at < real_sessions.notices_death_within_s
-    await heard.expect(EventType.DELETED, "/mine")
+    await recorder.expect(EventType.DELETED, "/mine")
     assert await store.exists("/mine") is None
 
 
 @pytest.mark.slow
 async def test_a_hung_process_expires_and_is_refused_afterwards(real_sessions: Sessions) -> None:
     store, peer = await real_sessions.open(), await real_sessions.peer()
-    heard = Recorder()
+    recorder = Recorder()
     await store.create("/state", b"before")
     await peer.ask("create_ephemeral", "/mine")
-    await store.get("/mine", heard)
+    await store.get("/mine", recorder)
 
     peer.process.send_signal(signal.SIGSTOP)
-    await eventually(lambda: bool(heard.events), within_s=15)
+    await eventually(lambda: bool(recorder.events), within_s=15)
     peer.process.send_signal(signal.SIGCONT)
 
     # The first answer may be that the connection broke: the news of the expiry comes with the next one.
@@ -85,12 +85,12 @@ async def test_a_process_is_notified_of_anothers_writes_before_it_can_read_them(
     store, peer = await real_sessions.open(), await real_sessions.peer()
     await store.create("/a", b"0")
     for index in range(1, 20):
-        heard = Recorder()
-        before = await store.get("/a", heard)
+        recorder = Recorder()
+        before = await store.get("/a", recorder)
         peer.send("set", "/a", str(index))
         while (await store.get("/a")).stat.version == before.stat.version:
             await asyncio.sleep(0)
-        assert len(heard.events) == 1
+        assert len(recorder.events) == 1
         await peer.answer()
 
 
@@ -113,14 +113,14 @@ async def test_a_restarted_process_finds_its_old_ephemerals_gone(sqlite_sessions
 async def test_a_forked_child_does_not_keep_the_session_alive(sqlite_sessions: SqliteSessions) -> None:
     sqlite_sessions.session_timeout_ms = 60_000  # far longer than `expect` waits
     store, peer = await sqlite_sessions.open(), await sqlite_sessions.peer()
-    heard = Recorder()
+    recorder = Recorder()
     await peer.ask("create_ephemeral", "/mine")
-    await store.get("/mine", heard)
+    await store.get("/mine", recorder)
 
     child = await peer.ask("fork_a_sleeper")
     try:
         await peer.kill()
-        await heard.expect(EventType.DELETED, "/mine")
+        await recorder.expect(EventType.DELETED, "/mine")
         assert await store.exists("/mine") is None
         os.kill(child, 0)  # the child is still there
     finally:

@@ -26,36 +26,36 @@ async def two(sessions: Sessions, writer_is: str) -> tuple[Store, Store]:
 async def test_get_watches_the_payload_once(sessions: Sessions, writer_is: str) -> None:
     store, writer = await two(sessions, writer_is)
     await writer.create("/a", b"0")
-    heard = Recorder()
-    await store.get("/a", heard)
+    recorder = Recorder()
+    await store.get("/a", recorder)
 
     await writer.set("/a", b"1")
-    await heard.expect(EventType.DATA_CHANGED, "/a")
+    await recorder.expect(EventType.DATA_CHANGED, "/a")
     await writer.set("/a", b"2")
     await store.get("/a")
 
-    assert heard.events == []
+    assert recorder.events == []
 
 
 async def test_get_watches_the_end(sessions: Sessions, writer_is: str) -> None:
     store, writer = await two(sessions, writer_is)
     await writer.create("/a")
-    heard = Recorder()
-    await store.get("/a", heard)
+    recorder = Recorder()
+    await store.get("/a", recorder)
 
     await writer.delete("/a")
 
-    await heard.expect(EventType.DELETED, "/a")
+    await recorder.expect(EventType.DELETED, "/a")
 
 
 async def test_exists_watches_the_birth(sessions: Sessions, writer_is: str) -> None:
     store, writer = await two(sessions, writer_is)
-    heard = Recorder()
-    await store.exists("/a", heard)
+    recorder = Recorder()
+    await store.exists("/a", recorder)
 
     await writer.create("/a")
 
-    await heard.expect(EventType.CREATED, "/a")
+    await recorder.expect(EventType.CREATED, "/a")
 
 
 async def test_children_watches_births_and_deaths_of_children_only(
@@ -63,46 +63,46 @@ async def test_children_watches_births_and_deaths_of_children_only(
 ) -> None:
     store, writer = await two(sessions, writer_is)
     await writer.ensure_path("/a/b")
-    heard = Recorder()
-    await store.children("/a", heard)
+    recorder = Recorder()
+    await store.children("/a", recorder)
 
     await writer.set("/a", b"1")
     await writer.set("/a/b", b"1")
     await writer.create("/a/b/c")
     await store.get("/a")
-    assert heard.events == []
+    assert recorder.events == []
 
     await writer.create("/a/d")
-    await heard.expect(EventType.CHILDREN_CHANGED, "/a")
-    await store.children("/a", heard)
+    await recorder.expect(EventType.CHILDREN_CHANGED, "/a")
+    await store.children("/a", recorder)
     await writer.delete("/a/d")
-    await heard.expect(EventType.CHILDREN_CHANGED, "/a")
+    await recorder.expect(EventType.CHILDREN_CHANGED, "/a")
 
 
 async def test_children_watches_the_end_of_the_node(sessions: Sessions, writer_is: str) -> None:
     store, writer = await two(sessions, writer_is)
     await writer.create("/a")
-    heard = Recorder()
-    await store.children("/a", heard)
+    recorder = Recorder()
+    await store.children("/a", recorder)
 
     await writer.delete("/a")
 
-    await heard.expect(EventType.DELETED, "/a")
+    await recorder.expect(EventType.DELETED, "/a")
 
 
 async def test_a_refused_read_leaves_no_watch(sessions: Sessions) -> None:
     store = await sessions.open()
-    heard = Recorder()
+    recorder = Recorder()
     with pytest.raises(NoNode):
-        await store.get("/a", heard)
+        await store.get("/a", recorder)
     with pytest.raises(NoNode):
-        await store.children("/a", heard)
+        await store.children("/a", recorder)
 
     await store.create("/a")
     await store.create("/a/b")
     await store.exists("/a")
 
-    assert heard.events == []
+    assert recorder.events == []
 
 
 async def test_one_watcher_fires_once_and_two_fire_both(sessions: Sessions) -> None:
@@ -123,15 +123,15 @@ async def test_a_multi_wakes_each_watch_in_order(sessions: Sessions, writer_is: 
     store, writer = await two(sessions, writer_is)
     await writer.create("/a")
     await writer.create("/b")
-    heard = Recorder()
-    await store.children("/b", heard)
-    await store.exists("/a", heard)
-    await store.exists("/b/c", heard)
+    recorder = Recorder()
+    await store.children("/b", recorder)
+    await store.exists("/a", recorder)
+    await store.exists("/b/c", recorder)
 
     await writer.multi([SetData("/a", b"1"), Create("/b/c"), Delete("/a")])
 
-    await eventually(lambda: len(heard.events) == 3)
-    assert heard.events == [
+    await eventually(lambda: len(recorder.events) == 3)
+    assert recorder.events == [
         WatchEvent(EventType.DATA_CHANGED, "/a"),
         WatchEvent(EventType.CREATED, "/b/c"),
         WatchEvent(EventType.CHILDREN_CHANGED, "/b"),
@@ -151,14 +151,14 @@ async def test_the_event_comes_before_the_new_state(sessions: Sessions, writer_i
     writing = asyncio.create_task(write())
     watched = -1
     while watched < 40:
-        heard = Recorder()
-        watched = (await store.get("/a", heard)).stat.version
+        recorder = Recorder()
+        watched = (await store.get("/a", recorder)).stat.version
         while watched < 40:
             version = (await store.get("/a")).stat.version
             if version > watched:
-                assert len(heard.events) == 1
+                assert len(recorder.events) == 1
                 break
-            assert len(heard.events) <= 1
+            assert len(recorder.events) <= 1
             await asyncio.sleep(0)
     await writing
 
@@ -167,28 +167,28 @@ async def test_no_change_is_lost_between_read_and_watch(sessions: Sessions, writ
     """A client that reads and watches, and reads again when notified, ends up knowing the last state."""
     store, writer = await two(sessions, writer_is)
     await writer.create("/q")
-    heard = Recorder()
+    recorder = Recorder()
 
     async def write() -> None:
         for _ in range(40):
             await writer.create("/q/n", sequential=True)
 
     writing = asyncio.create_task(write())
-    while len(await store.children("/q", heard)) < 40:
-        await heard.next()
+    while len(await store.children("/q", recorder)) < 40:
+        await recorder.next()
     await writing
 
 
 async def test_a_watch_of_a_closed_session_is_silent(sessions: Sessions) -> None:
     store, writer = await sessions.open(), await sessions.open()
-    heard = Recorder()
-    await store.exists("/a", heard)
+    recorder = Recorder()
+    await store.exists("/a", recorder)
     await store.close()
 
     await writer.create("/a")
     await asyncio.sleep(0.05)
 
-    assert heard.events == []
+    assert recorder.events == []
 
 
 async def test_a_watch_set_by_a_watcher_fires_at_the_next_change(sessions: Sessions) -> None:

@@ -115,10 +115,10 @@ async def test_watches_survive_a_break_and_report_what_was_missed(zookeeper_serv
     async with a_line(zookeeper_servers, "missed") as line:
         for name in ("changed", "deleted", "parent", "same"):
             await line.direct.create(f"/{name}")
-        heard = Recorder()
+        recorder = Recorder()
         for name in ("changed", "deleted", "same", "new", "never"):
-            await line.store.exists(f"/{name}", heard)
-        await line.store.children("/parent", heard)
+            await line.store.exists(f"/{name}", recorder)
+        await line.store.children("/parent", recorder)
 
         line.proxy.cut()
         await eventually(lambda: line.states == [SUSPENDED])
@@ -126,20 +126,20 @@ async def test_watches_survive_a_break_and_report_what_was_missed(zookeeper_serv
         await line.direct.delete("/deleted")
         await line.direct.create("/new")
         await line.direct.create("/parent/child")
-        assert heard.events == []
+        assert recorder.events == []
         line.proxy.restore()
         read = await line.store.get("/changed")
 
         assert read.payload == b"1"
-        assert {(event.type, event.path) for event in heard.events} == {
+        assert {(event.type, event.path) for event in recorder.events} == {
             (EventType.DATA_CHANGED, "/changed"),
             (EventType.DELETED, "/deleted"),
             (EventType.CREATED, "/new"),
             (EventType.CHILDREN_CHANGED, "/parent"),
         }
-        heard.events.clear()
+        recorder.events.clear()
         await line.direct.set("/same", b"1")
-        await heard.expect(EventType.DATA_CHANGED, "/same")
+        await recorder.expect(EventType.DATA_CHANGED, "/same")
 
 
 async def test_a_write_whose_answer_is_lost_is_reported_as_unsure(zookeeper_servers: str) -> None:

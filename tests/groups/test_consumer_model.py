@@ -86,7 +86,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     def pass_time(self, milliseconds: int) -> None:
         self.shard.pass_time(milliseconds)
         for client in self.clients.values():
-            # A consumer that has not heard of its coordinator for a session stops to read.
+            # A consumer without a response from its coordinator for a session time-out stops reading.
             if self.shard.now_ms - client.last_heard_ms >= SESSION_MS:
                 client.epoch, client.reads = 0, frozenset()
 

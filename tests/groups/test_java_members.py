@@ -58,12 +58,12 @@ def test_a_static_member_of_java_is_killed_and_comes_back_unnoticed(scene):
     other, killed = on.start("odradek", instance="i2", session_ms="60000"), on.start(**java)
     wait_for(lambda: killed.assignments and other.assignments[-1:] and len(other.assignments[-1]) == 2)
     on.wait_until_everybody_reads(other, killed)
-    heard = list(other.assignments)
+    before = list(other.assignments)
 
     killed.kill()
     back = on.start(**java)
     on.wait_until_everybody_reads(other, back)
 
     assert back.assignments == [killed.assignments[-1]], "the same partitions"
-    assert other.assignments == heard, "no rebalance"
+    assert other.assignments == before, "no rebalance"
     on.check()

@@ -37,14 +37,14 @@ def test_a_killed_member_comes_back_to_its_partitions_and_nobody_else_notices(sc
     killed = on.start(library, instance="i1", session_ms=LONG_SESSION_MS)
     wait_for(lambda: has_settled(on, other, killed))
     on.wait_until_everybody_reads(killed, other)
-    heard = list(other.assignments)
+    before = list(other.assignments)
 
     killed.kill()
     back = on.start(library, instance="i1", session_ms=LONG_SESSION_MS)
     on.wait_until_everybody_reads(back, other)
 
     assert back.assignments == [killed.assignments[-1]], "the same partitions"
-    assert other.assignments == heard, "no rebalance"
+    assert other.assignments == before, "no rebalance"
     on.check()
 
 
@@ -84,14 +84,14 @@ def test_a_member_of_the_new_protocol_that_goes_for_a_while_comes_back_to_its_pa
     )
     on.wait_until_everybody_reads(gone, other)
     on.wait_until_all_is_read()
-    heard = list(other.assignments)
+    before = list(other.assignments)
 
     gone.stop()
     back = on.start(library, instance="i1", protocol="consumer")
     on.wait_until_everybody_reads(back, other)
 
     assert {one[:2] for one in back.read} <= {one[:2] for one in gone.read}
-    assert other.assignments == heard, "no rebalance"
+    assert other.assignments == before, "no rebalance"
     on.check()
 
 

@@ -65,7 +65,7 @@ def fill_with_everything(log: PartitionLog, batches: int, second_epoch: int = 3)
 
 
 def append_batch(log: PartitionLog, number: int, epoch: int = 0) -> None:
-    """A batch whose values tell their place; the codecs take turns."""
+    """Append a batch whose values contain its number; the codecs alternate."""
     batch = a_batch(
         3,
         value=b"%d of a batch" % number * 4,

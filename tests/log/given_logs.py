@@ -94,7 +94,7 @@ def open_log(
 def fill(
     log: PartitionLog, batches: int, *, records: int = 2, leader_epoch: int = 0, size: int = 100
 ) -> None:
-    """Append batches whose values tell their place and whose times rise by a second each."""
+    """Append batches whose values begin with their offsets and whose times rise by a second each."""
     for _ in range(batches):
         at = log.log_end_offset
         value = b"%d:" % at + b"x" * size

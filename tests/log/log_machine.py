@@ -1,4 +1,4 @@
-"""A log beside a list of records: whatever is done to both, they must tell the same.
+"""A log beside a list of records: after every operation both must have the same content.
 
 Subclass it to add what else can be done to a log (compaction), with `model.keep` to say what may be missing
 then: an offset never gets another record, and a record is only missing where the model allows it.

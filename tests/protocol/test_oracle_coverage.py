@@ -1,4 +1,4 @@
-"""No message version is judged by our own code alone: each has Java's vectors or kio's class beside it."""
+"""No message version is checked by our own code alone: each has Java's vectors or kio's class beside it."""
 
 from __future__ import annotations
 

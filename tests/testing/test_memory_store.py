@@ -16,20 +16,20 @@ def test_a_suspended_session_gets_no_events_and_reads_nothing_until_it_resumes()
         ensemble = MemoryEnsemble()
         store, other = ensemble.open_session(), ensemble.open_session()
         states: list[SessionState] = []
-        heard: list[WatchEvent] = []
+        events: list[WatchEvent] = []
         store.add_listener(states.append)
-        await store.exists("/a", heard.append)
+        await store.exists("/a", events.append)
 
         store.suspend()
         await other.create("/a")
         reading = asyncio.create_task(store.get("/a"))
         await asyncio.sleep(0.01)
-        assert heard == []
+        assert events == []
         assert not reading.done()
         store.resume()
         await reading
 
-        assert heard == [WatchEvent(EventType.CREATED, "/a")]
+        assert events == [WatchEvent(EventType.CREATED, "/a")]
         assert states == [SessionState.SUSPENDED, SessionState.CONNECTED]
 
     asyncio.run(scenario())

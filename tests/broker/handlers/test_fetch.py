@@ -226,7 +226,7 @@ def asked(partition: int, offset: int, max_bytes: int, epoch: int, last_epoch: i
 
 
 def without_epoch(one: Any) -> Any:
-    """As older versions tell it."""
+    """As versions without the last fetched epoch ask."""
     return asked(one.partition, one.fetch_offset, one.partition_max_bytes, one.current_leader_epoch, -1)
 
 

@@ -1,4 +1,4 @@
-"""aiokafka, which speaks the old, inflexible versions."""
+"""aiokafka, which uses the old, inflexible versions."""
 
 from __future__ import annotations
 

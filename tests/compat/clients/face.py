@@ -40,7 +40,7 @@ def without_time(received: Sequence[Received]) -> list[Record]:
 
 
 class TooLarge(Exception):
-    """The broker took a batch for too large, as this client tells it."""
+    """The broker took a batch for too large, as this client reports it."""
 
 
 class Client(Protocol):

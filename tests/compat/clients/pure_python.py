@@ -1,4 +1,4 @@
-"""kafka-python, which speaks the newest versions, with topic ids."""
+"""kafka-python, which uses the newest versions, with topic ids."""
 
 from __future__ import annotations
 

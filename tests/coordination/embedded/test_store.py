@@ -243,15 +243,15 @@ async def test_a_watch_fires_for_changes_older_than_the_kept_events(
     store = await sqlite_sessions.open()
     for name in ("changed", "deleted", "parent", "same", "recreated"):
         await store.create(f"/{name}")
-    heard = Recorder()
+    recorder = Recorder()
     for name in ("changed", "deleted", "same", "new", "never", "recreated"):
-        await store.exists(f"/{name}", heard)
-    await store.children("/parent", heard)
+        await store.exists(f"/{name}", recorder)
+    await store.children("/parent", recorder)
 
     change_behind_its_back(sqlite_sessions.path)
 
-    await eventually(lambda: len(heard.events) == 5)
-    assert {(event.type, event.path) for event in heard.events} == {
+    await eventually(lambda: len(recorder.events) == 5)
+    assert {(event.type, event.path) for event in recorder.events} == {
         (EventType.DATA_CHANGED, "/changed"),
         (EventType.DELETED, "/deleted"),
         (EventType.CREATED, "/new"),
@@ -391,10 +391,10 @@ async def test_a_cancelled_call_disturbs_nobody(sqlite_sessions: SqliteSessions)
 def test_it_works_on_uvloop(tmp_path: Path) -> None:
     async def scenario() -> None:
         store = await open_store(f"sqlite:{tmp_path / 'store.db'}")
-        heard = Recorder()
-        await store.exists("/a", heard)
+        recorder = Recorder()
+        await store.exists("/a", recorder)
         await store.create("/a", b"1")
-        await heard.expect(EventType.CREATED, "/a")
+        await recorder.expect(EventType.CREATED, "/a")
         await store.close()
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

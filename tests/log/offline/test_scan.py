@@ -160,7 +160,7 @@ def test_a_committed_read_ends_before_an_open_transaction(tmp_path: Path) -> Non
     log.close(NOW_MS)
     for snapshot in (tmp_path / "orders-0").glob("*.snapshot"):
         assert offsets(tmp_path / "orders-0", read_committed=True) == [0, 1, 2, 3]
-        snapshot.unlink()  # then the log itself tells
+        snapshot.unlink()  # then the log itself is read
     assert offsets(tmp_path / "orders-0", read_committed=True) == [0, 1, 2, 3]
     assert len(offsets(tmp_path / "orders-0")) == 9
 

@@ -130,7 +130,7 @@ class Echo:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def ask(self, message: str, version: int, encoded: bytes) -> Vector:
-        """The same message as Java writes it, and its content as Java tells it."""
+        """The same message as Java writes it, and its content as Java prints it."""
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(f"{message} {version} {encoded.hex()}\n".encode())

@@ -13,7 +13,7 @@ NO_TOPIC_ID = bytes(16)
 
 
 class AskedTopic(NamedTuple):
-    """A topic as asked for; `error` if it has no `metadata`, or the client may not describe it."""
+    """A topic as asked for: `metadata`, or `error` if it is unknown or the client may not describe it."""
 
     name: str
     topic_id: bytes

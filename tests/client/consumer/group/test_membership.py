@@ -143,7 +143,7 @@ class Noting(RebalanceListener):
         self.notes.append(("revoked", list(partitions)))
 
     def owned(self) -> set[TopicPartition]:
-        """What one has who heard all this."""
+        """The partitions that a listener has after all these calls."""
         owned: set[TopicPartition] = set()
         for what, partitions in self.notes:
             owned = owned.union(partitions) if what == "assigned" else owned.difference(partitions)

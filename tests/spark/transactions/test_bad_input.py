@@ -26,6 +26,7 @@ from odradek.common.acls import (
 from odradek.common.ids import TopicPartition
 from odradek.spark import exactly_once
 from odradek.spark.errors import sentence_of
+from odradek.spark.pipeline.driver.failures import failure_of
 from odradek.spark.transactions import hooks
 from odradek.spark.transactions.errors import TransactionFailed
 from odradek.testing import Cluster
@@ -106,7 +107,7 @@ def test_a_second_driver_fences_the_first_which_says_so_and_stops(
     function = exactly_once(sink(bootstrap, topic=topic), process)
     error = foreach_batch.run(spark, bootstrap, f"{topic}-source", topic, tmp_path, function)
     assert sentence_of(error).startswith(f"another driver has begun under the name '{topic}' and has fenced")
-    assert foreach_batch.failure_of(error).is_permanent
+    assert failure_of(error).is_permanent
     assert committed_values(spark, bootstrap, topic) == [b"row"]
 
 

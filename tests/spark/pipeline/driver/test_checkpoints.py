@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ from compat.clients.librdkafka import Librdkafka
 from odradek import Admin
 from odradek.spark.pipeline.definition.errors import PipelineError
 from odradek.spark.pipeline.definition.load import load
-from odradek.spark.pipeline.driver.checkpoints import prepare
+from odradek.spark.pipeline.driver.checkpoints import letter_writers, prepare
 from odradek.spark.pipeline.driver.clusters import cluster_ids
+from odradek.spark.pipeline.driver.frames import frames_of
+from odradek.spark.pipeline.driver.sinks import planned_queries
 from odradek.spark.pipeline.driver.topic_sinks import PlannedQuery
 
 PIPELINE = """\
@@ -40,6 +43,28 @@ sinks:
 """
 
 
+UNION = """\
+name: union
+checkpoint: {checkpoint}
+sources:
+  a: {{topic: one}}
+  b: {{topic: two}}
+transforms:
+  both: {sql}
+sinks:
+  files: {{from: both, parquet: out}}
+"""
+LETTERS = """\
+name: letters
+checkpoint: {checkpoint}
+sources: {{orders: {{topic: orders, format: json, schema: id bigint, bad_records: dead-letter}}}}
+dead_letters: dead
+sinks:
+  files: {{from: orders, parquet: out}}
+"""
+COPIES = "  copies: {from: orders, topic: copies}\n"
+
+
 @pytest.fixture
 def text(bootstrap, topic):
     librdkafka = Librdkafka(bootstrap)
@@ -63,10 +88,10 @@ def test_changes_that_keep_the_state_continue_and_others_are_refused(runner, tex
     runner.write("totals.yaml", text)
     runner.run("totals.yaml")
 
-    renamed = text.replace("count(*) AS n FROM orders", "count(*) AS number FROM orders WHERE id > 0")
-    runner.write("totals.yaml", renamed)
+    runner.write("totals.yaml", text.replace("FROM orders", "FROM orders WHERE id > 0"))
     runner.run("totals.yaml")
 
+    assert "its directory has the column n, which" in refusal(runner, text.replace("AS n", "AS number"))
     assert "its state was kept by Aggregate" in refusal(runner, text.replace("count(*)", "max(id)"))
     assert "its state was kept by Aggregate" in refusal(
         runner, text.replace("'1 minute'), shop", "'1 minute')").replace(" shop,", "")
@@ -78,14 +103,36 @@ def test_changes_that_keep_the_state_continue_and_others_are_refused(runner, tex
     assert not (runner.directory / "elsewhere").exists()
 
 
-def prepared_in(directory: Path, spark, text: str, cluster: str | None = None) -> None:
+def prepared_in(directory: Path, spark, text: str, cluster: str | None = None) -> list[PlannedQuery]:
     """What is done before queries start; the cluster is given."""
     file = directory / "copy.yaml"
     file.write_text(text)
     pipeline = load(str(file))
-    (sink,) = pipeline.sinks
-    query = PlannedQuery(sink.name, spark.readStream.format("rate").load(), "append", False, None, sink)
-    prepare(spark, pipeline, [query], {pipeline.bootstrap: cluster})
+    queries = planned_queries(spark, pipeline, frames_of(spark, pipeline), letter_writers(spark, pipeline))
+    prepare(spark, pipeline, queries, {pipeline.bootstrap: cluster})
+    return queries
+
+
+def refused_in(directory: Path, spark, text: str) -> str:
+    with pytest.raises(PipelineError) as refused:
+        prepared_in(directory, spark, text)
+    return refused.value.sentence
+
+
+def with_a_micro_batch(directory: Path) -> None:
+    """The traces of a micro-batch in the checkpoint of the sink files and in its directory."""
+    (directory / "checkpoint/files/commits/0").mkdir(parents=True)
+    (directory / "out/_spark_metadata/0").mkdir(parents=True)
+    (directory / "out/current").mkdir()
+
+
+def made_by_an_earlier_version(checkpoint: Path) -> None:
+    """Take from a checkpoint what earlier versions did not write."""
+    description = json.loads((checkpoint / "pipeline.json").read_text())
+    del description["letters"]
+    for kept in description["queries"].values():
+        del kept["leaves"], kept["contents"]
+    (checkpoint / "pipeline.json").write_text(json.dumps(description))
 
 
 def test_offsets_of_another_cluster_are_refused_and_another_address_is_not(spark, tmp_path):
@@ -113,9 +160,7 @@ def test_a_directory_belongs_to_one_sink_of_one_checkpoint(spark, tmp_path, sink
         prepared_in(tmp_path, spark, text)
 
     def refused(text: str) -> str:
-        with pytest.raises(PipelineError) as refused:
-            prepared(text)
-        return refused.value.sentence
+        return refused_in(tmp_path, spark, text)
 
     prepared(text)
     prepared(text)  # nothing was written yet
@@ -156,6 +201,113 @@ def test_a_file_in_place_of_a_directory_is_refused(spark, tmp_path, directory, p
     ):
         prepared_in(tmp_path, spark, text)
     assert (tmp_path / directory).read_text() == "a file"
+@pytest.mark.parametrize("is_earlier", [False, True], ids=["now", "earlier"])
+def test_the_order_and_number_of_the_streams_stay(spark, tmp_path, is_earlier):
+    a, b = "SELECT value FROM a", "SELECT value FROM b"
+
+    def union(*parts: str) -> str:
+        return UNION.format(checkpoint=tmp_path / "checkpoint", sql=" UNION ALL ".join(parts))
+
+    text = union(a, b)
+    prepared_in(tmp_path, spark, text)
+    if is_earlier:
+        made_by_an_earlier_version(tmp_path / "checkpoint")
+    prepared_in(tmp_path, spark, text)
+    assert "it has the offsets of a, b in this order, and they are now read as b, a" in refused_in(
+        tmp_path, spark, union(b, a)
+    )
+    assert "it has the offsets of 2 sources (a, b), and now 3 are read (a, b, a)" in refused_in(
+        tmp_path, spark, union(a, b, a)
+    )
+    # The order in the file is another thing, and so are names.
+    first, second = "  a: {topic: one}\n", "  b: {topic: two}\n"
+    prepared_in(tmp_path, spark, text.replace(first + second, second + first))
+    prepared_in(tmp_path, spark, text.replace("  a:", "  c:").replace("FROM a", "FROM c"))
+
+
+def test_the_order_that_is_kept_is_that_of_sparks_offsets(runner, bootstrap, topic):
+    for name in ("one", "two"):
+        Librdkafka(bootstrap).create_topic(f"{topic}-{name}")
+        Librdkafka(bootstrap).produce(f"{topic}-{name}", [Record(b"{}")])
+    (runner.directory / "lines").mkdir()
+    (runner.directory / "lines/a.json").write_text('{"value": "1"}')
+    files = "  f: {files: lines, format: json, schema: value string, stream: true}\n"
+    table = f"  t: {{topic: {topic}-one, table: true}}\n"
+    sql = (
+        "WITH x AS (SELECT value FROM b) SELECT value FROM x UNION ALL SELECT CAST(value AS BINARY) FROM f"
+        " UNION ALL SELECT a.value FROM t JOIN a ON a.value = t.value UNION ALL SELECT value FROM x"
+        " UNION ALL SELECT value FROM b"
+    )
+    text = UNION.format(checkpoint="checkpoint", sql=sql) + f"bootstrap: {bootstrap}\n"
+    text = text.replace("topic: one", f"topic: {topic}-one").replace("topic: two", f"topic: {topic}-two")
+    runner.write("union.yaml", text.replace("transforms:", f"{files}{table}transforms:"))
+    runner.run("union.yaml")
+
+    kept = json.loads((runner.directory / "checkpoint/pipeline.json").read_text())["queries"]["files"]
+    (_, _, *offsets) = (runner.directory / "checkpoint/files/offsets/0").read_text().splitlines()
+    subjects = [(one["topics"] or ["logOffset"])[0] for one in kept["leaves"]]
+    assert subjects == [f"{topic}-two", "logOffset", f"{topic}-one", f"{topic}-two"]
+    assert [next(iter(json.loads(line))) for line in offsets] == subjects
+
+
+@pytest.mark.parametrize("sink", ["parquet: out", "snapshot: out, key: id, order_by: id"])
+def test_a_directory_takes_new_columns_and_no_others_in_their_place(spark, tmp_path, sink):
+    text = COPY.format(checkpoint=tmp_path / "checkpoint", sink=sink)
+    text = text.replace("schema: id bigint", "schema: 'id bigint, city string'")
+    prepared_in(tmp_path, spark, text)
+    prepared_in(tmp_path, spark, text.replace("city string", "town string"))  # nothing was written yet
+    prepared_in(tmp_path, spark, text)
+    with_a_micro_batch(tmp_path)
+    prepared_in(tmp_path, spark, text.replace("city string", "city string, n int"))
+    assert "its directory has the column n, which is no longer there. Undo the change" in refused_in(
+        tmp_path, spark, text
+    )
+    assert "its directory has the column city, which is no longer there" in refused_in(
+        tmp_path, spark, text.replace("city string", "town string, n int")
+    )
+    assert "the column id in its directory is of the type bigint, and is now int" in refused_in(
+        tmp_path, spark, text.replace("id bigint, city string", "id int, city string, n int")
+    )
+    made_by_an_earlier_version(tmp_path / "checkpoint")
+    prepared_in(tmp_path, spark, text)
+
+
+def test_files_keep_their_partitions(spark, tmp_path):
+    text = COPY.format(checkpoint=tmp_path / "checkpoint", sink="parquet: out")
+    prepared_in(tmp_path, spark, text)
+    with_a_micro_batch(tmp_path)
+    assert "the files in its directory are by partition_by nothing, and now by _partition" in refused_in(
+        tmp_path, spark, text.replace("parquet: out", "parquet: out, partition_by: _partition")
+    )
+
+
+@pytest.mark.parametrize("is_earlier", [False, True], ids=["now", "earlier"])
+def test_dead_letters_stay_with_the_query_that_wrote_them(spark, tmp_path, is_earlier):
+    alone = LETTERS.format(checkpoint=tmp_path / "checkpoint")
+    assert [query.name for query in prepared_in(tmp_path, spark, alone)] == ["files", "dead_letters_orders"]
+    if is_earlier:
+        made_by_an_earlier_version(tmp_path / "checkpoint")
+    queries = prepared_in(tmp_path, spark, alone + COPIES)
+    assert [query.name for query in queries] == ["files", "copies", "dead_letters_orders"]
+    assert not any(query.letters for query in queries)
+
+
+@pytest.mark.parametrize("is_earlier", [False, True], ids=["now", "earlier"])
+def test_a_sink_that_wrote_dead_letters_goes_on_with_them_or_the_change_is_refused(
+    spark, tmp_path, is_earlier
+):
+    text = LETTERS.format(checkpoint=tmp_path / "checkpoint")
+    prepared_in(tmp_path, spark, text + COPIES)
+    if is_earlier:
+        made_by_an_earlier_version(tmp_path / "checkpoint")
+    before_it = COPIES.replace("copies", "first")
+    queries = prepared_in(tmp_path, spark, text + before_it + COPIES)
+    assert {query.name: len(query.letters) for query in queries} == {"files": 0, "first": 0, "copies": 1}
+    error = "the dead letters of orders were written by the sink copies, which does not write them any more"
+    assert error in refused_in(tmp_path, spark, text)
+    assert error in refused_in(tmp_path, spark, text + before_it)
+    at_least_once = COPIES.replace("}", ", options: {delivery: at-least-once}}")
+    assert error in refused_in(tmp_path, spark, text + at_least_once)
 
 
 def test_directories_of_others_are_refused(runner, text):

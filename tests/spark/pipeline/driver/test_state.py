@@ -42,7 +42,30 @@ def test_only_differences_that_matter_are_reasons():
     )
     unknown = {name: one for name, one in source.items() if name != "cluster"}
     assert difference(KEPT | {"sources": [unknown]}, KEPT) is None
-    assert difference(KEPT, KEPT | {"sources": []}) == "it reads 1 sources, and now 0"
+    assert difference(KEPT, KEPT | {"sources": []}) == (
+        "it has the offsets of 1 sources (orders), and now 0 are read (nothing)"
+    )
     assert "and now by nothing" in str(difference(KEPT, KEPT | {"state": []}))
     assert difference(KEPT, KEPT | {"partitions": 8}) == "the state partitions was 4, and is now 8"
     assert difference(KEPT, KEPT | {"kind": "delta"}) == "the kind of sink was parquet, and is now delta"
+
+
+def test_sources_are_compared_in_the_order_of_their_offsets():
+    orders = KEPT["sources"][0]
+    clicks = orders | {"name": "clicks", "topics": ["c"]}
+    kept = KEPT | {"sources": [], "leaves": [orders, clicks]}
+
+    assert difference(kept, kept) is None
+    assert difference(kept, kept | {"sources": [clicks, orders]}) is None  # the order of the file
+    assert (
+        difference(kept, kept | {"leaves": [orders | {"name": "a", "topics": ["a", "b", "d"]}, clicks]})
+        is None
+    )
+    assert difference(kept, kept | {"leaves": [clicks, orders]}) == (
+        "it has the offsets of orders, clicks in this order, and they are now read as clicks, orders"
+    )
+    assert difference(kept, kept | {"leaves": [orders, clicks, orders]}) == (
+        "it has the offsets of 2 sources (orders, clicks), and now 3 are read (orders, clicks, orders)"
+    )
+    earlier = {name: one for name, one in KEPT.items() if name != "leaves"}
+    assert difference(earlier, KEPT | {"leaves": [orders]}) is None

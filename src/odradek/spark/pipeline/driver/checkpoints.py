@@ -1,6 +1,7 @@
 """Checkpoints and sink directories: whose they are, and whether they can be used again.
 
-    CHECKPOINT/pipeline.json      the pipeline's name, an id of its own, and what each query keeps (state.py)
+    CHECKPOINT/pipeline.json      the pipeline's name, an id of its own, what each query keeps (state.py), and
+                                  by sources the query that writes their dead letters
     CHECKPOINT/QUERY/             Spark's checkpoint of one query
     SINK/_odradek.json            the pipeline, the sink, the checkpoint's id, and whether it had rows before
 
@@ -21,16 +22,41 @@ from odradek.spark.pipeline.definition.directory_errors import refused_directory
 from odradek.spark.pipeline.definition.errors import PipelineError, Place
 from odradek.spark.pipeline.definition.model import FileSink, PipelineModel, SnapshotSink
 from odradek.spark.pipeline.driver.leftovers import remove_leftovers
+from odradek.spark.pipeline.driver.snapshot import CURRENT
 from odradek.spark.pipeline.driver.state import difference, kept_by
 from odradek.spark.pipeline.driver.storage import Storage, storage_for
-from odradek.spark.pipeline.driver.topic_sinks import PlannedQuery
+from odradek.spark.pipeline.driver.topic_sinks import LETTERS, PlannedQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DESCRIPTION = "pipeline.json"
 MARKER = "_odradek.json"
-_SPARK_LOG = "_spark_metadata"
+_SPARK_LOG, _DELTA_LOG = "_spark_metadata", "_delta_log"
+
+
+def letter_writers(spark: SparkSession, pipeline: PipelineModel) -> dict[str, str]:
+    """The queries that write dead letters, by sources, since another one would write all of them again."""
+    description = _description(storage_for(spark, pipeline.checkpoint), pipeline)
+    return {} if description is None else _letter_writers_in(description)
+
+
+def _letter_writers_in(description: Mapping[str, Any]) -> dict[str, str]:
+    """As written down; of an earlier version only those about which there is no doubt.
+
+    That had queries named after the source, and queries that read the source twice, also of the past.
+    """
+    if "letters" in description:
+        return dict(description["letters"])
+    found: dict[str, list[str]] = {}
+    for query, kept in description["queries"].items():
+        names = [source["name"] for source in kept["sources"]]
+        writes_of = {name for name in names if names.count(name) > 1}
+        if query.startswith(LETTERS):
+            writes_of.add(query.removeprefix(LETTERS))
+        for name in writes_of:
+            found.setdefault(name, []).append(query)
+    return {name: writers[0] for name, writers in found.items() if len(writers) == 1}
 
 
 def prepare(
@@ -47,16 +73,20 @@ def prepare(
     kept = {query.name: kept_by(query, pipeline, clusters) for query in queries}
     with refused_directory(pipeline.checkpoint, pipeline.place, "checkpoint"):
         before = _description(storage, pipeline)
-    if before is not None:
-        _check_same(before, kept, pipeline)
-    checkpoint_id = before["id"] if before is not None else uuid.uuid4().hex
     sinks = [sink for sink in pipeline.sinks if isinstance(sink, FileSink | SnapshotSink)]
+    if before is not None:
+        _check_same(before, kept, pipeline, {sink.name for sink in sinks if not _has_rows(spark, sink)})
+    checkpoint_id = before["id"] if before is not None else uuid.uuid4().hex
     had_rows = {
         sink.name: _check_sink(spark, sink, checkpoint_id, f"{pipeline.checkpoint}/{sink.name}")
         for sink in sinks
     }
     everything = {**(before["queries"] if before is not None else {}), **kept}
-    description = {"pipeline": pipeline.name, "id": checkpoint_id, "queries": everything}
+    letters = _letter_writers_in(before) if before is not None else {}
+    for query in queries:
+        names = [query.name] if query.is_dead_letters else [one.name for one in query.letters]
+        letters |= {name.removeprefix(LETTERS): query.name for name in names}
+    description = {"pipeline": pipeline.name, "id": checkpoint_id, "queries": everything, "letters": letters}
     with refused_directory(pipeline.checkpoint, pipeline.place, "checkpoint"):
         storage.write(pipeline.checkpoint, DESCRIPTION, json.dumps(description, indent=1))
     for sink in sinks:
@@ -118,9 +148,14 @@ def _fields(
     raise PipelineError(f"the file {path} is damaged: bring back a copy of it, or {otherwise}", *place)
 
 
-def _check_same(before: dict[str, Any], kept: dict[str, Any], pipeline: PipelineModel) -> None:
+def _check_same(
+    before: dict[str, Any], kept: dict[str, Any], pipeline: PipelineModel, without_rows: set[str]
+) -> None:
+    """PipelineError if a checkpoint cannot be used again; any row fits a directory that has none."""
     for name, now in kept.items():
         then = before["queries"].get(name)
+        if then is not None and name in without_rows:
+            then = {**then, "contents": None}
         reason = None if then is None else difference(then, json.loads(json.dumps(now)))
         if reason is not None:
             raise PipelineError(
@@ -146,7 +181,7 @@ def _check_sink(
             (sink.place, sink.kind),
         )
     if mark is None:
-        is_foreign_delta = sink.kind == "delta" and "_delta_log" in names
+        is_foreign_delta = sink.kind == "delta" and _DELTA_LOG in names
         if names and not is_foreign_delta:
             raise _not_usable(sink, "is not empty, and this pipeline did not write it", "name another one")
         return is_foreign_delta
@@ -171,6 +206,16 @@ def _check_sink(
             "bring that back",
         )
     return had_rows
+
+
+def _has_rows(spark: SparkSession, sink: FileSink | SnapshotSink) -> bool:
+    """Whether a micro-batch is in the directory; files of one that failed do not count."""
+    storage = storage_for(spark, sink.path)
+    with refused_directory(sink.path, sink.place, sink.kind):
+        if isinstance(sink, SnapshotSink):
+            return CURRENT in storage.names(sink.path)
+        log = _DELTA_LOG if sink.kind == "delta" else _SPARK_LOG
+        return bool(storage.names(f"{sink.path}/{log}"))
 
 
 def _not_usable(sink: FileSink | SnapshotSink, problem: str, otherwise: str) -> PipelineError:

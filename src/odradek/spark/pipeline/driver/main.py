@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from odradek.spark.pipeline.definition.errors import PipelineError
 from odradek.spark.pipeline.definition.load import MODULE_NAME, load
 from odradek.spark.pipeline.definition.model import PipelineModel, TopicSource
-from odradek.spark.pipeline.driver.checkpoints import prepare
+from odradek.spark.pipeline.driver.checkpoints import letter_writers, prepare
 from odradek.spark.pipeline.driver.clusters import cluster_ids
 from odradek.spark.pipeline.driver.failures import failure_of
 from odradek.spark.pipeline.driver.frames import frames_of
@@ -125,7 +125,8 @@ def run_pipeline(
 ) -> None:
     """Run a pipeline in a session until it ends, is stopped by an order, or fails."""
     _pickle_file_by_value()
-    planned = planned_queries(session, pipeline, frames_of(session, pipeline))
+    frames = frames_of(session, pipeline)
+    planned = planned_queries(session, pipeline, frames, letter_writers(session, pipeline))
     checkpoint_id = prepare(session, pipeline, planned, cluster_ids(pipeline))
     identity = f"{pipeline.name}-{checkpoint_id[:8]}"
     _Run(pipeline, planned, identity, _trigger(trigger, pipeline), report, orders).run()

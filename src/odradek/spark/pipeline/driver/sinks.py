@@ -25,6 +25,7 @@ from odradek.spark.pipeline.driver.lineage import tables_needed
 from odradek.spark.pipeline.driver.snapshot import snapshot_writer
 from odradek.spark.pipeline.driver.sources import raw_records
 from odradek.spark.pipeline.driver.topic_sinks import (
+    LETTERS,
     ROWS_OUT,
     Configure,
     DeadLetterRows,
@@ -43,14 +44,20 @@ _RECORD_COLUMNS = ("key", "value", "headers", "partition", "topic", "timestamp")
 
 
 def planned_queries(
-    spark: SparkSession, pipeline: PipelineModel, frames: Mapping[str, DataFrame]
+    spark: SparkSession,
+    pipeline: PipelineModel,
+    frames: Mapping[str, DataFrame],
+    letter_writers: Mapping[str, str],
 ) -> list[PlannedQuery]:
-    """One query a sink; dead letters go with one that writes into topics, or have a query of their own."""
+    """One query a sink; dead letters go with one that writes into topics, or have a query of their own.
+
+    `letter_writers`: the queries that have written the dead letters so far, by sources.
+    """
     planned = [_query(sink, pipeline, frames[sink.input]) for sink in pipeline.sinks]
     topics = [source for source in pipeline.sources if isinstance(source, TopicSource)]
     with_letters = [source for source in topics if source.bad_records == "dead-letter"]
     for source in with_letters:
-        planned = _with_dead_letters(spark, pipeline, source, planned)
+        planned = _with_dead_letters(spark, pipeline, source, planned, letter_writers.get(source.name))
     return planned
 
 
@@ -105,31 +112,51 @@ def _into_files(sink: FileSink) -> Configure:
 
 
 def _with_dead_letters(
-    spark: SparkSession, pipeline: PipelineModel, source: TopicSource, planned: list[PlannedQuery]
+    spark: SparkSession,
+    pipeline: PipelineModel,
+    source: TopicSource,
+    planned: list[PlannedQuery],
+    writer: str | None,
 ) -> list[PlannedQuery]:
-    """Let the dead letters of a source go with the first query that can have them in its transactions."""
+    """Let the dead letters of a source go with the first query that can have them in its transactions.
+
+    `writer`: the query that has written them so far, which stays.
+    """
     assert pipeline.dead_letters is not None
     bootstrap = pipeline.bootstrap_of(pipeline.dead_letters)
     frame = dead_letters(raw_records(spark, pipeline, source), source)
-    rows = DeadLetterRows(f"dead_letters_{source.name}", frame, pipeline.dead_letters.topic)
-    for place, query in enumerate(planned):
-        sink = query.sink
-        if isinstance(sink, TopicSink) and _can_have_letters(sink, pipeline, source):
-            # Each row has its topic then, which the option would overrule.
-            configure = into_topics(
-                pipeline.connector_of(sink), topic_options(bootstrap, None) | dict(sink.options)
-            )
-            letters = (*query.letters, rows)
-            together = replace(query, letters=letters, configure=configure)
-            return [*planned[:place], together, *planned[place + 1 :]]
-    configure = into_topics(pipeline.connector, topic_options(bootstrap, rows.topic))
-    return [*planned, PlannedQuery(rows.name, rows.frame, "append", True, configure, None)]
+    rows = DeadLetterRows(f"{LETTERS}{source.name}", frame, pipeline.dead_letters.topic)
+    able = [query.name for query in planned if _can_have_letters(query.sink, pipeline, source)]
+    chosen = writer if writer is not None else next(iter(able), rows.name)
+    if chosen == rows.name:
+        configure = into_topics(pipeline.connector, topic_options(bootstrap, rows.topic))
+        return [*planned, PlannedQuery(rows.name, rows.frame, "append", True, configure, None)]
+    if chosen not in able:
+        raise PipelineError(
+            f"the dead letters of {source.name} were written by the sink {chosen}, which does not write them "
+            "any more, and another query would write all of them again: undo the change of that sink, or set "
+            "`checkpoint` to another directory, so that all sinks begin anew",
+            source.place,
+            "bad_records",
+        )
+    return [_together(query, rows, pipeline) if query.name == chosen else query for query in planned]
 
 
-def _can_have_letters(sink: TopicSink, pipeline: PipelineModel, source: TopicSource) -> bool:
+def _together(query: PlannedQuery, rows: DeadLetterRows, pipeline: PipelineModel) -> PlannedQuery:
+    """A query that writes dead letters, too."""
+    sink = query.sink
+    assert isinstance(sink, TopicSink)
+    # Each row has its topic then, which the option would overrule.
+    options = topic_options(pipeline.bootstrap_of(sink), None) | dict(sink.options)
+    configure = into_topics(pipeline.connector_of(sink), options)
+    return replace(query, letters=(*query.letters, rows), configure=configure)
+
+
+def _can_have_letters(sink: Sink | None, pipeline: PipelineModel, source: TopicSource) -> bool:
     letters = pipeline.dead_letters
     return (
         letters is not None
+        and isinstance(sink, TopicSink)
         and sink.mode != "complete"
         and is_exactly_once(pipeline.connector_of(sink), sink.options)
         and pipeline.bootstrap_of(sink) == pipeline.bootstrap_of(letters)

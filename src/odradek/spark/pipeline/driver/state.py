@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from odradek.spark.pipeline.definition.model import (
@@ -13,8 +13,15 @@ from odradek.spark.pipeline.definition.model import (
     Source,
     TopicSource,
 )
+from odradek.spark.pipeline.driver.directory_contents import contents_difference, contents_of
+from odradek.spark.pipeline.driver.leaves import (
+    StreamLeaf,
+    order_difference,
+    source_of_leaf,
+    stream_leaves,
+)
 from odradek.spark.pipeline.driver.lineage import tables_needed
-from odradek.spark.pipeline.driver.topic_sinks import PlannedQuery
+from odradek.spark.pipeline.driver.topic_sinks import LETTERS, PlannedQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,19 +50,26 @@ def kept_by(
     `clusters`: cluster ids by bootstrap servers.
     """
     sink = query.sink
-    table = query.name.removeprefix("dead_letters_") if sink is None else sink.input
+    table = query.name.removeprefix(LETTERS) if sink is None else sink.input
     needed = tables_needed(pipeline, table)
     sources = [source for source in pipeline.sources if source.name in needed and not _is_table(source)]
-    letters = {one.name.removeprefix("dead_letters_") for one in query.letters}
+    letters = {one.name.removeprefix(LETTERS) for one in query.letters}
     read_again = [source for source in pipeline.sources if source.name in letters]
     state = stateful_operators(query.frame)
+    leaves = [
+        leaf
+        for frame in (query.frame, *(one.frame for one in query.letters))
+        for leaf in stream_leaves(frame)
+    ]
     return {
         "sources": [_source_identity(source, pipeline, clusters) for source in (*sources, *read_again)],
+        "leaves": [_leaf_identity(leaf, pipeline, clusters) for leaf in leaves],
         "state": state,
         "partitions": pipeline.partitions if state else None,
         "mode": query.mode,
         "kind": "topic" if sink is None else sink.kind,
         "path": sink.path if isinstance(sink, FileSink | SnapshotSink) else None,
+        "contents": contents_of(sink, query.frame.schema),
     }
 
 
@@ -77,10 +91,32 @@ def operators_in(plan: str) -> list[str]:
 
 
 def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
-    """Why a checkpoint cannot be used again, as the end of a sentence; None if it can."""
-    if len(before["sources"]) != len(now["sources"]):
-        return f"it reads {len(before['sources'])} sources, and now {len(now['sources'])}"
-    for old, new in zip(before["sources"], now["sources"], strict=True):
+    """Why a checkpoint cannot be used again, as the end of a sentence; None if it can.
+
+    A checkpoint of an earlier version has no leaves: only which sources there are is known of it.
+    """
+    key = "leaves" if "leaves" in before and "leaves" in now else "sources"
+    reason = _sources_difference(before[key], now[key])
+    if reason is not None:
+        return reason
+    if before["state"] != now["state"]:
+        return f"its state was kept by {_listed(before['state'])}, and now by {_listed(now['state'])}"
+    for key, noun in (
+        ("partitions", "state partitions"),
+        ("mode", "mode"),
+        ("kind", "kind of sink"),
+        ("path", "path"),
+    ):
+        if before[key] != now[key]:
+            return f"the {noun} was {before[key]}, and is now {now[key]}"
+    return contents_difference(before.get("contents"), now.get("contents"))
+
+
+def _sources_difference(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> str | None:
+    reason = order_difference(before, now)
+    if reason is not None:
+        return reason
+    for old, new in zip(before, now, strict=True):
         removed = sorted(set(old["topics"]) - set(new["topics"]))
         if removed:
             return (
@@ -97,16 +133,6 @@ def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
                 f"the source {new['name']} reads {new['pattern'] or new['path'] or 'topics by name'}, "
                 f"and read {old['pattern'] or old['path'] or 'topics by name'}"
             )
-    if before["state"] != now["state"]:
-        return f"its state was kept by {_listed(before['state'])}, and now by {_listed(now['state'])}"
-    for key, noun in (
-        ("partitions", "state partitions"),
-        ("mode", "mode"),
-        ("kind", "kind of sink"),
-        ("path", "path"),
-    ):
-        if before[key] != now[key]:
-            return f"the {noun} was {before[key]}, and is now {now[key]}"
     return None
 
 
@@ -130,3 +156,19 @@ def _source_identity(
             "cluster": clusters.get(pipeline.bootstrap_of(source)),
         }
     return {"name": source.name, "topics": [], "pattern": None, "path": source.path, "cluster": None}
+
+
+def _leaf_identity(
+    leaf: StreamLeaf, pipeline: PipelineModel, clusters: Mapping[str, str | None]
+) -> dict[str, Any]:
+    source = source_of_leaf(leaf, pipeline)
+    if source is not None:
+        return _source_identity(source, pipeline, clusters)
+    options = leaf.options
+    return {
+        "name": leaf.format,
+        "topics": sorted(options["subscribe"].split(",")) if "subscribe" in options else [],
+        "pattern": options.get("subscribepattern"),
+        "path": options.get("path"),
+        "cluster": clusters.get(options.get("kafka.bootstrap.servers", "")),
+    }

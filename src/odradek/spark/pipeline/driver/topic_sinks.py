@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 ROWS_OUT = "odradek_rows_out"
 """The observed metric that counts the rows of a micro-batch."""
 
+LETTERS = "dead_letters_"
+"""Begins the name of the dead letters of a source, also that of a query of their own."""
+
 OURS = "odradek"
 _HEADERS = "array<struct<key: string, value: binary>>"
 

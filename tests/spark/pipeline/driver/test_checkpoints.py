@@ -122,7 +122,8 @@ def refused_in(directory: Path, spark, text: str) -> str:
 def with_a_micro_batch(directory: Path) -> None:
     """The traces of a micro-batch in the checkpoint of the sink files and in its directory."""
     (directory / "checkpoint/files/commits/0").mkdir(parents=True)
-    (directory / "out/_spark_metadata/0").mkdir(parents=True)
+    (directory / "out/_spark_metadata").mkdir()
+    (directory / "out/_spark_metadata/0").write_text("v1\n")
     (directory / "out/current").mkdir()
 
 

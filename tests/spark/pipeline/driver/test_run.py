@@ -49,7 +49,8 @@ def rows_out(terminal: Terminal) -> int:
 def test_every_row_is_there_once_after_kills_of_driver_and_broker(terminal, tmp_path):
     good = [Record(json.dumps({"id": number}).encode()) for number in range(3000)]
     bad = [Record(b"bad %d" % number) for number in range(6)]
-    with Cluster(process=True) as cluster:
+    # The records are of 2023: on a busy machine retention would come before they are read.
+    with Cluster({"log.retention.ms": -1}, process=True) as cluster:
         librdkafka = Librdkafka(cluster.bootstrap)
         librdkafka.create_topic("orders", partitions=2)
         librdkafka.create_topic("orders-dead")

@@ -63,6 +63,30 @@ def test_a_v2_marker_voids_the_epoch_before_it_and_not_the_next_transaction() ->
         assert states.is_valid(PRODUCER, verification) is is_valid
 
 
+@pytest.mark.parametrize("other_epoch", [4, 6], ids=["of a zombie", "of a fencing producer"])
+def test_a_batch_of_another_epoch_does_not_void_a_verification(other_epoch: int) -> None:
+    states = ProducerStates()
+    verification = begin(states, 5, 3)
+    other = begin(states, other_epoch)
+    assert verification is not None
+    assert other is not None
+    assert states.is_valid(PRODUCER, verification)
+    assert states.is_valid(PRODUCER, other)
+    states.check(header(5, 3))
+    states.apply(header(5, 3))
+    assert states.is_valid(PRODUCER, other) is (other_epoch > 5)
+
+
+def test_a_marker_voids_what_was_verified_in_epochs_before_it() -> None:
+    states = ProducerStates()
+    before, after = begin(states, 3), begin(states, 5)
+    assert before is not None
+    assert after is not None
+    end(states, 4, V1)
+    assert not states.is_valid(PRODUCER, before)
+    assert states.is_valid(PRODUCER, after)
+
+
 def test_a_batch_does_not_overtake_one_that_could_not_be_verified() -> None:
     states = ProducerStates()
     begin(states, 0, 0)

@@ -199,8 +199,8 @@ class ProducerStates:
         # Transactions ended by a marker that the high watermark has not passed: first -> last offset.
         self.unreplicated: dict[int, int] = {}
         self.end_offset = end_offset
-        # Producers whose transaction may begin here, by producer id.
-        self.verifying: dict[int, Verification] = {}
+        # Transactions that may begin here, by producer id and epoch.
+        self.verifying: dict[int, dict[int, Verification]] = {}
         open_ones = (e for e in self.entries.values() if e.current_txn_first_offset >= 0)
         for entry in sorted(open_ones, key=lambda e: e.current_txn_first_offset):
             self.ongoing[entry.current_txn_first_offset] = entry.producer_id
@@ -227,7 +227,7 @@ class ProducerStates:
             raise InvalidTxnState(header.producer_id)
 
     def _check_first_of_transaction(self, header: BatchHeader) -> None:
-        verification = self.verifying.get(header.producer_id)
+        verification = self.verifying.get(header.producer_id, {}).get(header.producer_epoch)
         if verification is None:
             return
         is_unknown = header.producer_id not in self.entries
@@ -268,12 +268,16 @@ class ProducerStates:
         *,
         begins_at_zero: bool = False,
     ) -> Verification | None:
-        """What must still be valid when the batch is appended; None if its transaction is open here."""
+        """What must still be valid when the batch is appended; None if its transaction is open here.
+
+        Other epochs keep theirs: which one is fenced is for the coordinator to say.
+        """
         if self.has_ongoing_transaction(producer_id, producer_epoch):
             return None
-        known = self.verifying.get(producer_id)
-        if known is None or known.producer_epoch != producer_epoch:
-            known = self.verifying[producer_id] = Verification(
+        epochs = self.verifying.setdefault(producer_id, {})
+        known = epochs.get(producer_epoch)
+        if known is None:
+            known = epochs[producer_epoch] = Verification(
                 producer_epoch, sequence, now_ms, begins_at_zero=begins_at_zero
             )
         else:
@@ -282,17 +286,21 @@ class ProducerStates:
 
     def is_valid(self, producer_id: int, verification: Verification) -> bool:
         """Whether no marker was written since the verification began."""
-        return self.verifying.get(producer_id) is verification
+        return self.verifying.get(producer_id, {}).get(verification.producer_epoch) is verification
 
     def void_verification(self, header: BatchHeader, transaction_version: int) -> None:
         """The leader writes this marker: what was verified for the transaction that it ends is void.
 
         A v2 marker has the epoch that the next transaction has: what is being verified for that one stays.
         """
-        known = self.verifying.get(header.producer_id)
         ended_epoch = header.producer_epoch - 1 if transaction_version >= 2 else header.producer_epoch
-        if known is not None and known.producer_epoch <= ended_epoch:
-            del self.verifying[header.producer_id]
+        self._void_verifications(header.producer_id, ended_epoch)
+
+    def _void_verifications(self, producer_id: int, last_epoch: int) -> None:
+        epochs = self.verifying.pop(producer_id, {})
+        left = {epoch: one for epoch, one in epochs.items() if epoch > last_epoch}
+        if left:
+            self.verifying[producer_id] = left
 
     # Changes
 
@@ -313,7 +321,7 @@ class ProducerStates:
         entry.last_timestamp_ms = header.max_timestamp_ms
         if header.is_transactional and entry.current_txn_first_offset < 0:
             entry.current_txn_first_offset = header.base_offset
-            self.verifying.pop(header.producer_id, None)
+            self._void_verifications(header.producer_id, header.producer_epoch)
             self.ongoing[header.base_offset] = header.producer_id
 
     def _apply_marker(self, header: BatchHeader, marker: Marker) -> CompletedTxn | None:
@@ -344,11 +352,12 @@ class ProducerStates:
         expired = [e.producer_id for e in self.entries.values() if e.is_expired(now_ms, expiration_ms)]
         for producer_id in expired:
             del self.entries[producer_id]
-        self.verifying = {
-            producer_id: one
-            for producer_id, one in self.verifying.items()
-            if now_ms - one.begun_ms < expiration_ms
-        }
+        for producer_id, epochs in list(self.verifying.items()):
+            self.verifying[producer_id] = left = {
+                epoch: one for epoch, one in epochs.items() if now_ms - one.begun_ms < expiration_ms
+            }
+            if not left:
+                del self.verifying[producer_id]
         return len(expired)
 
     # Queries

@@ -17,8 +17,6 @@ from odradek.testing.simulation.cluster import SimulatedCluster
 from odradek.transactions.partitions import TRANSACTION_STATE
 
 SESSION_TIMEOUT_S = 6.0
-CLOCK_SKEW_MS = 30_000
-"""So far the clock of a broker that was started again may be from the time."""
 
 Fault = Callable[[], Awaitable[None]]
 
@@ -252,7 +250,7 @@ class Faults:
 
     async def _revive(self, broker: SimulatedBroker) -> None:
         if not broker.is_up:
-            broker.start(clock_skew_ms=self._seeded.choice([0, 0, -CLOCK_SKEW_MS, CLOCK_SKEW_MS]))
+            broker.start(clock_skew_ms=self._seeded.choice([0, 0, -30_000, 30_000]))
 
     async def _revive_alone(self, broker: SimulatedBroker) -> None:
         """Start it, and let it catch up: another failure before would be a second one."""

@@ -24,7 +24,7 @@ from odradek.testing.history.operations import End, History, WholeRead
 from odradek.testing.history.replicas import Replica, differences
 from odradek.testing.history.verdict import check
 from odradek.testing.simulation.cluster import SimulatedCluster, simulate
-from odradek.testing.simulation.faults import CLOCK_SKEW_MS, Faults
+from odradek.testing.simulation.faults import Faults
 from odradek.testing.simulation.transactions import (
     TRANSACTION_TIMEOUT_MS,
     CommittedReader,
@@ -42,9 +42,6 @@ AUDITOR, COMMITTED_AUDITOR = "auditor", "committed-auditor"
 """The readers that read everything at the end; the second one with read_committed."""
 TRANSACTIONS_DECIDED_S = 2 * TRANSACTION_TIMEOUT_MS / 1000
 """Until transactions whose producers have stopped have timed out, and their markers are written."""
-READ_S = 30.0
-COMMITTED_READ_S = READ_S + 2 * CLOCK_SKEW_MS / 1000
-"""The clock of a coordinator may be ahead, and that of the next one, which ends the transaction, behind."""
 CREATE_TOPICS_VERSION = 7
 DELETE_TOPICS_VERSION = 6
 HEALED_S = 120.0
@@ -367,8 +364,7 @@ class _Schedule:
         for reader in readers:
             process = self.cluster.client_process(reader.name)
             try:
-                is_committed = reader.name == COMMITTED_AUDITOR
-                async with asyncio.timeout(COMMITTED_READ_S if is_committed else READ_S):
+                async with asyncio.timeout(30):
                     await process.create_task(reader.read_to(end_offset))
             except (TimeoutError, RequestFailed):
                 report.problems.append(

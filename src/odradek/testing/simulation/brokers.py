@@ -25,6 +25,8 @@ Result = TypeVar("Result")
 
 PORT = 9092
 LONGEST_DISK_DELAY_S = 0.1
+LARGEST_CLOCK_SKEW_MS = 30_000
+"""By how much the clock of a broker may be early or late."""
 
 
 class _SlowThreads(IoThreads):

@@ -12,7 +12,7 @@ from odradek.coordination import paths
 from odradek.coordination.errors import StoreError
 from odradek.coordination.payloads import ControllerRegistration, PartitionStateNode, TopicAssignment
 from odradek.coordination.store import SessionState
-from odradek.testing.simulation.brokers import SimulatedBroker
+from odradek.testing.simulation.brokers import LARGEST_CLOCK_SKEW_MS, SimulatedBroker
 from odradek.testing.simulation.cluster import SimulatedCluster
 from odradek.transactions.partitions import TRANSACTION_STATE
 
@@ -250,7 +250,8 @@ class Faults:
 
     async def _revive(self, broker: SimulatedBroker) -> None:
         if not broker.is_up:
-            broker.start(clock_skew_ms=self._seeded.choice([0, 0, -30_000, 30_000]))
+            skews_ms = [0, 0, -LARGEST_CLOCK_SKEW_MS, LARGEST_CLOCK_SKEW_MS]
+            broker.start(clock_skew_ms=self._seeded.choice(skews_ms))
 
     async def _revive_alone(self, broker: SimulatedBroker) -> None:
         """Start it, and let it catch up: another failure before would be a second one."""

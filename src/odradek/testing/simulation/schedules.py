@@ -21,18 +21,22 @@ from odradek.coordinator.partitioning import partition_for
 from odradek.net.broker_connection import RequestFailed
 from odradek.protocol.messages import CreateTopicsRequest, DeleteTopicsRequest
 from odradek.testing.history.operations import End, History, WholeRead
-from odradek.testing.history.replicas import Replica, differences
 from odradek.testing.history.verdict import check
 from odradek.testing.simulation.cluster import SimulatedCluster, simulate
+from odradek.testing.simulation.end_checks import EndChecks
 from odradek.testing.simulation.faults import Faults
 from odradek.testing.simulation.transactions import (
-    TRANSACTION_TIMEOUT_MS,
+    LONGEST_LATENESS_S,
     CommittedReader,
-    EpochLost,
     TransactionalProducer,
 )
 from odradek.testing.simulation.virtual_time import process_now_ms
-from odradek.testing.simulation.workload import Client, SimulatedProducer, SimulatedReader
+from odradek.testing.simulation.workload import (
+    REQUEST_TIMEOUT_S,
+    Client,
+    SimulatedProducer,
+    SimulatedReader,
+)
 from odradek.transactions.partitions import TRANSACTION_STATE
 
 TOPIC = "orders"
@@ -40,8 +44,8 @@ OTHER_TOPIC = "other"
 """Deleted and created again."""
 AUDITOR, COMMITTED_AUDITOR = "auditor", "committed-auditor"
 """The readers that read everything at the end; the second one with read_committed."""
-TRANSACTIONS_DECIDED_S = 2 * TRANSACTION_TIMEOUT_MS / 1000
-"""Until transactions whose producers have stopped have timed out, and their markers are written."""
+LAST_REQUESTS_S = LONGEST_LATENESS_S + REQUEST_TIMEOUT_S
+"""Until the last requests of clients that have stopped have arrived, late ones included."""
 CREATE_TOPICS_VERSION = 7
 DELETE_TOPICS_VERSION = 6
 HEALED_S = 120.0
@@ -324,21 +328,19 @@ class _Schedule:
             return
         for worker in self.workers:
             worker.cancel()
-        await asyncio.sleep(3)  # what was sent last is replicated, and the high watermark follows
-        if self.transactional:
-            await asyncio.sleep(TRANSACTIONS_DECIDED_S)
+        checks = EndChecks(self.cluster, self.faults, self.partitions)
+        await asyncio.sleep(LAST_REQUESTS_S)
+        await checks.wait_until_settled(transactions=self.has_transactions)
         for partition in self.partitions:
-            await self._read_all(partition, report)
-        for partition in self.faults.other_partitions():
-            self._compare_topic_ids(partition, report)
-            state = self.faults.state(partition)
-            assert state is not None
-            # The topics of the coordinators may be written at this moment.
-            self._compare_replicas(partition, self._high_watermark(state.leader, partition), report)
+            checks.compare_replicas(partition, checks.end_offset(partition))
+            for reader in self._auditors(partition):
+                await checks.read(reader, partition)
+        checks.compare_other_partitions()
         self.history.add(WholeRead(AUDITOR, process_now_ms(), TOPIC))
         for producer in self.transactional:
-            await self._check_committed_offset(producer, report)
+            await checks.check_committed_offset(producer)
         verdict = check(self.history, seed=self.seed)
+        report.problems += checks.problems
         for found in verdict.violations.values():
             report.problems += [str(violation) for violation in found]
         report.acknowledged = verdict.counts.acknowledged
@@ -353,59 +355,8 @@ class _Schedule:
             await asyncio.sleep(0.1)
         return False
 
-    async def _read_all(self, partition: TopicPartition, report: Report) -> None:
-        state = self.faults.state(partition)
-        assert state is not None
-        end_offset = self._end_offset(state.leader, partition)
-        self._compare_replicas(partition, end_offset, report)
+    def _auditors(self, partition: TopicPartition) -> list[SimulatedReader]:
         readers = [self._client(SimulatedReader, AUDITOR, partition)]
         if self.transactional:
             readers.append(self._client(CommittedReader, COMMITTED_AUDITOR, partition))
-        for reader in readers:
-            process = self.cluster.client_process(reader.name)
-            try:
-                async with asyncio.timeout(30):
-                    await process.create_task(reader.read_to(end_offset))
-            except (TimeoutError, RequestFailed):
-                report.problems.append(
-                    f"{partition}: {reader.name} reads to {reader.position}, not to its end {end_offset}"
-                )
-
-    async def _check_committed_offset(self, producer: TransactionalProducer, report: Report) -> None:
-        process = self.cluster.client_process(producer.name)
-        try:
-            async with asyncio.timeout(60):
-                offset = await process.create_task(producer.committed_offset())
-        except (TimeoutError, EpochLost):
-            report.problems.append(f"{producer.group}: its committed offset cannot be fetched")
-            return
-        if producer.ends.get(offset) is End.ABORTED:
-            report.problems.append(f"{producer.group}: offset {offset} of an aborted transaction")
-
-    def _compare_topic_ids(self, partition: TopicPartition, report: Report) -> None:
-        ids = set()
-        for broker in self.cluster.brokers.values():
-            assert broker.server is not None
-            replica = broker.server.services.replicas.find(*partition)
-            if replica is not None:
-                ids.add(replica.log.topic_id)
-        if len(ids) > 1:
-            report.problems.append(f"{partition}: replicas of several topics: {sorted(map(str, ids))}")
-
-    def _end_offset(self, broker_id: int, partition: TopicPartition) -> int:
-        server = self.cluster.brokers[broker_id].server
-        assert server is not None
-        return server.services.replicas.get(*partition).log.log_end_offset
-
-    def _high_watermark(self, broker_id: int, partition: TopicPartition) -> int:
-        server = self.cluster.brokers[broker_id].server
-        assert server is not None
-        return server.services.replicas.get(*partition).log.high_watermark
-
-    def _compare_replicas(self, partition: TopicPartition, end_offset: int, report: Report) -> None:
-        replicas = [
-            Replica(f"broker {broker_id}", broker.disk.root / str(partition))
-            for broker_id, broker in self.cluster.brokers.items()
-            if broker.server is not None and broker.server.services.replicas.find(*partition) is not None
-        ]
-        report.problems += [f"{partition}: {one}" for one in differences(replicas, end_offset)]
+        return readers

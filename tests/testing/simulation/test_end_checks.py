@@ -56,7 +56,7 @@ async def begin_transaction(client: BrokerConnections, timeout_ms: int) -> None:
 
 
 def settle(cluster: SimulatedCluster) -> EndChecks:
-    return EndChecks(cluster, Faults(cluster, [PARTITION], {}), [PARTITION])
+    return EndChecks(cluster, Faults(cluster, [PARTITION]), [PARTITION])
 
 
 def test_a_transaction_is_waited_for_that_a_late_clock_keeps_open(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_follower_that_stays_behind_is_a_problem(tmp_path: Path) -> None:
         checks = settle(cluster)
         await checks.wait_until_settled(transactions=False)
         assert checks.problems == []
-        state = Faults(cluster, [PARTITION], {}).state(PARTITION)
+        state = Faults(cluster, [PARTITION]).state(PARTITION)
         assert state is not None
         cluster.network.cut("broker-0", "broker-1")
         cluster.network.cut("broker-1", "broker-0")

@@ -24,13 +24,7 @@ Fault = Callable[[], Awaitable[None]]
 class Faults:
     """The faults of one run, drawn from the cluster's seed. `done` counts them by kind."""
 
-    def __init__(
-        self,
-        cluster: SimulatedCluster,
-        partitions: list[TopicPartition],
-        others: Mapping[str, tuple[int, Fault]],
-    ) -> None:
-        """`others`: what else may happen, with its weight; a kind counts by itself if it was possible."""
+    def __init__(self, cluster: SimulatedCluster, partitions: list[TopicPartition]) -> None:
         self._cluster = cluster
         self._seeded = cluster.seeded
         self._partitions = partitions
@@ -48,8 +42,11 @@ class Faults:
             "cut link": (4, self._cut_link),
             "isolate": (2, self._isolate),
             "depose": (2, self._depose),
-            **others,
         }
+
+    def add(self, kinds: Mapping[str, tuple[int, Fault]]) -> None:
+        """Let these happen too, with their weights; a kind counts in `done` if it was possible."""
+        self._kinds.update(kinds)
 
     def state(self, partition: TopicPartition) -> PartitionStateNode | None:
         """Leader and ISR of a partition as the store has them."""
@@ -101,7 +98,8 @@ class Faults:
             for _, heal in due:
                 await heal()
 
-    def _heal_later(self, longest_s: float, heal: Callable[[], Awaitable[None]]) -> None:
+    def heal_later(self, longest_s: float, heal: Callable[[], Awaitable[None]]) -> None:
+        """Call `heal` after at most this time."""
         after_s = 0.1 + self._seeded.random() ** 2 * longest_s
         self._repairs.append((asyncio.get_running_loop().time() + after_s, heal))
 
@@ -132,7 +130,7 @@ class Faults:
         if broker is not None:
             self.done["kill"] += 1
             broker.kill()
-            self._heal_later(10, lambda: self._revive(broker))
+            self.heal_later(10, lambda: self._revive(broker))
 
     async def kill_leader(self, partition: TopicPartition) -> None:
         """Kill the leader of a partition, if there is one, and start it again later."""
@@ -141,14 +139,14 @@ class Faults:
         if broker is not None and broker.is_up:
             self.done["kill"] += 1
             broker.kill()
-            self._heal_later(10, lambda: self._revive(broker))
+            self.heal_later(10, lambda: self._revive(broker))
 
     async def _cut_power(self) -> None:
         broker = self._victim()
         if broker is not None and self.is_whole():
             self.done["power cut"] += 1
             broker.kill(power_cut=True)
-            self._heal_later(5, lambda: self._revive_alone(broker))
+            self.heal_later(5, lambda: self._revive_alone(broker))
 
     async def _wipe(self) -> None:
         broker = self._victim()
@@ -156,7 +154,7 @@ class Faults:
             self.done["wipe"] += 1
             broker.kill()
             broker.disk.wipe()
-            self._heal_later(5, lambda: self._revive_alone(broker))
+            self.heal_later(5, lambda: self._revive_alone(broker))
 
     async def _stop_in_order(self) -> None:
         broker = self._victim()
@@ -166,14 +164,14 @@ class Faults:
             await asyncio.wait([stopping], timeout=30)
             if not stopping.done():
                 broker.kill()
-            self._heal_later(5, lambda: self._revive(broker))
+            self.heal_later(5, lambda: self._revive(broker))
 
     async def _pause(self) -> None:
         broker = self._victim()
         if broker is not None:
             self.done["pause"] += 1
             broker.pause(SESSION_TIMEOUT_S)
-            self._heal_later(15, lambda: self._resume(broker))
+            self.heal_later(15, lambda: self._resume(broker))
 
     async def _expire(self) -> None:
         broker = self._victim()
@@ -193,13 +191,13 @@ class Faults:
                 if broker is not None and broker.session is session:
                     broker.end_suspension(is_expired=self._seeded.random() < 0.5)
 
-            self._heal_later(longest_s, end)
+            self.heal_later(longest_s, end)
 
     async def _cut_link(self) -> None:
         source, target = self._seeded.sample(list(self._cluster.brokers.values()), 2)
         self.done["cut link"] += 1
         self._cluster.network.cut(source.host, target.host)
-        self._heal_later(12, self._heal_network)
+        self.heal_later(12, self._heal_network)
 
     async def _isolate(self) -> None:
         """Cut a broker from the other brokers, but neither from clients nor from the store."""
@@ -210,7 +208,7 @@ class Faults:
                 if other is not broker:
                     self._cluster.network.cut(broker.host, other.host)
                     self._cluster.network.cut(other.host, broker.host)
-            self._heal_later(12, self._heal_network)
+            self.heal_later(12, self._heal_network)
 
     async def hold_markers_back(self) -> None:
         """Cut a transaction coordinator from the leader of a partition, then let another one take over.
@@ -234,7 +232,7 @@ class Faults:
 
         async def take_over() -> None:
             coordinator.expire_session()
-            self._heal_later(6, self._heal_network)
+            self.heal_later(6, self._heal_network)
 
         # By then the leader is not in the ISR of the coordinator's topic: transactions go on without it.
         after_s = 8 + self._seeded.random() * 3

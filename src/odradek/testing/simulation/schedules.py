@@ -10,21 +10,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 from odradek.common.ids import TopicPartition
-from odradek.coordination import paths
-from odradek.coordination.errors import StoreError
-from odradek.coordination.payloads import Replicas, TopicAssignment, encode_partitions
-from odradek.coordination.store import Delete
 from odradek.coordinator.partitioning import partition_for
-from odradek.net.broker_connection import RequestFailed
-from odradek.protocol.messages import CreateTopicsRequest, DeleteTopicsRequest
+from odradek.protocol.messages import CreateTopicsRequest
 from odradek.testing.history.operations import End, History, WholeRead
 from odradek.testing.history.verdict import check
 from odradek.testing.simulation.cluster import SimulatedCluster, simulate
 from odradek.testing.simulation.end_checks import EndChecks
 from odradek.testing.simulation.faults import Faults
+from odradek.testing.simulation.topic_faults import CREATE_TOPICS_VERSION, TopicFaults
 from odradek.testing.simulation.transactions import (
     LONGEST_LATENESS_S,
     CommittedReader,
@@ -40,14 +35,10 @@ from odradek.testing.simulation.workload import (
 from odradek.transactions.partitions import TRANSACTION_STATE
 
 TOPIC = "orders"
-OTHER_TOPIC = "other"
-"""Deleted and created again."""
 AUDITOR, COMMITTED_AUDITOR = "auditor", "committed-auditor"
 """The readers that read everything at the end; the second one with read_committed."""
 LAST_REQUESTS_S = LONGEST_LATENESS_S + REQUEST_TIMEOUT_S
 """Until the last requests of clients that have stopped have arrived, late ones included."""
-CREATE_TOPICS_VERSION = 7
-DELETE_TOPICS_VERSION = 6
 HEALED_S = 120.0
 TRANSACTIONS_EVERY = 5
 """One schedule of so many has transactional producers, too."""
@@ -133,16 +124,16 @@ class _Schedule:
         self.partitions = [TopicPartition(TOPIC, index) for index in range(partitions)]
         self.fault_count = faults
         self.has_transactions = transactions
-        others = {
-            "recreate topic": (3, self._recreate_topic),
-            "replace topic": (3, self._replace_topic),
-            "elect preferred leaders": (2, self._elect_preferred_leaders),
-        }
+        self.faults = Faults(cluster, self.partitions)
+        self.topics = TopicFaults(cluster, self.faults, self.partitions)
+        self.faults.add(self.topics.kinds())
         if transactions:
-            others["hold markers back"] = (4, self._hold_markers_back)
-            others["repeat marker"] = (8, self._repeat_marker)
-        self.faults = Faults(cluster, self.partitions, others)
-        self.topic_count = 0
+            self.faults.add(
+                {
+                    "hold markers back": (4, self._hold_markers_back),
+                    "repeat marker": (8, self._repeat_marker),
+                }
+            )
         self.history = History()
         self.workers: list[asyncio.Task[Any]] = []
         self.transactional: list[TransactionalProducer] = []
@@ -194,82 +185,9 @@ class _Schedule:
             configs=[config],
         )
         request = CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
-        response: Any = await connections.send(
-            self._some_controller(), request, version=CREATE_TOPICS_VERSION
-        )
+        controller_id = max(self.faults.controller_id(), 0)
+        response: Any = await connections.send(controller_id, request, version=CREATE_TOPICS_VERSION)
         assert response.topics[0].error_code == 0, str(response)
-
-    async def _recreate_topic(self) -> None:
-        """Delete a second topic, if it exists, create it again, and write to it."""
-        self.faults.done["recreate topic"] += 1
-        self.topic_count += 1
-        process = self.cluster.client_process(f"admin-{self.topic_count}")
-        with contextlib.suppress(RequestFailed, TimeoutError):
-            async with asyncio.timeout(20):
-                await process.create_task(self._write_anew(process.name))
-
-    async def _write_anew(self, name: str) -> None:
-        connections = self.cluster.connections(name)
-        delete = DeleteTopicsRequest(topics=[DeleteTopicsRequest.Topics(name=OTHER_TOPIC)], timeout_ms=5000)
-        await connections.send(self._some_controller(), delete, version=DELETE_TOPICS_VERSION, timeout_s=6)
-        while self._partitions_of_other_topic():
-            await asyncio.sleep(0.2)
-        topic = CreateTopicsRequest.Topics(
-            name=OTHER_TOPIC, num_partitions=1, replication_factor=len(self.cluster.up())
-        )
-        create = CreateTopicsRequest(topics=[topic], timeout_ms=5000)
-        await connections.send(self._some_controller(), create, version=CREATE_TOPICS_VERSION, timeout_s=6)
-        producer = self._client(SimulatedProducer, name, TopicPartition(OTHER_TOPIC, 0), History())
-        for _ in range(self.cluster.seeded.randint(1, 5)):
-            await producer.send_batch(1)
-
-    async def _replace_topic(self) -> None:
-        """Another tool writes another topic of the same name into the store, while a replica is down.
-
-        The store's nodes are deleted by hand, and no controller may know the old topic.
-        """
-        old = self._partitions_of_other_topic()
-        sleeper = self.cluster.seeded.choice(list(self.cluster.brokers.values()))
-        if not old or not self.faults.is_whole():
-            return
-        self.faults.done["replace topic"] += 1
-        sleeper.kill()
-        store = self.cluster.ensemble.open_session()
-        root = paths.topic(OTHER_TOPIC)
-        nodes = sorted(
-            (one for one in self.cluster.ensemble.nodes if f"{one}/".startswith(f"{root}/")), reverse=True
-        )
-        await store.multi([Delete(one) for one in nodes])
-        for broker in self.cluster.up():
-            broker.kill()  # the old topic is in the memory of every controller
-        for broker in self.cluster.brokers.values():
-            if broker is not sleeper:
-                await broker.start()
-        replicas = [one.broker_id for one in self.cluster.brokers.values() if one is not sleeper]
-        assignment = TopicAssignment(
-            {0: Replicas((*replicas, sleeper.broker_id))}, UUID(bytes=self.cluster.seeded.randbytes(16))
-        )
-        await store.create(root, assignment.encode())
-        process = self.cluster.client_process(f"replacer-{self.topic_count}")
-        self.topic_count += 1
-        producer = self._client(SimulatedProducer, process.name, TopicPartition(OTHER_TOPIC, 0), History())
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(20):
-                await process.create_task(producer.send_batch(1))
-        sleeper.start()
-
-    def _partitions_of_other_topic(self) -> list[TopicPartition]:
-        return [one for one in self.faults.other_partitions() if one.topic == OTHER_TOPIC]
-
-    def _some_controller(self) -> int:
-        return max(self.faults.controller_id(), 0)
-
-    async def _elect_preferred_leaders(self) -> None:
-        with contextlib.suppress(StoreError):  # an election is under way
-            await self.cluster.ensemble.open_session().create(
-                paths.PREFERRED_REPLICA_ELECTION, encode_partitions(tuple(self.partitions))
-            )
-            self.faults.done["elect preferred leaders"] += 1
 
     async def _hold_markers_back(self) -> None:
         await self.faults.hold_markers_back()

@@ -186,6 +186,7 @@ def work(options: argparse.Namespace, seeds: list[int]) -> int:
 
 def _work(options: argparse.Namespace, seeds: list[int]) -> None:
     gc.disable()  # a collection would close coroutines of killed processes in the middle of another run
+    gc.freeze()  # nor need those that we make look at all modules again
     for seed in seeds:
         transitions: Counter[str] = Counter()
         with (

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from odradek.net.exchange import ExchangeQueue
-from odradek.net.send_queue import FilePart
 from odradek.testing.simulation.frames import FrameReader
 from odradek.testing.simulation.network import ConnectionEnd, SimulatedNetwork
 from odradek.testing.simulation.virtual_time import SimulatedProcess, current_process
+
+_BYTES = (bytes, bytearray, memoryview)  # other parts of a response are read from a file
 
 Handle = Callable[[Any, memoryview, Any], None]
 
@@ -72,7 +73,7 @@ class SimulatedServerConnection:
     def _respond(self, parts: Sequence[Any]) -> None:
         if parts and not self.is_closed:
             # A response already begins with its size.
-            self._end.send(b"".join(part.read() if isinstance(part, FilePart) else part for part in parts))
+            self._end.send(b"".join(part if isinstance(part, _BYTES) else part.read() for part in parts))
 
     def _closed(self) -> None:
         self.is_closed = True

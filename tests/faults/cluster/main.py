@@ -2,7 +2,7 @@
 
     python -m faults.cluster.main --store embedded --store zookeeper3 --brokers 3 --faults 40 --seed 1
 
-Each run is repeated with its seed and settings; its histories, logs and report stay in --directory.
+The same options with the seed repeat the runs; their histories, logs and reports stay in --directory.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
@@ -30,10 +31,15 @@ STORES = ("embedded", "zookeeper", "zookeeper3", "kafka")
 
 @click.command()
 @click.option(
-    "--store", "stores", type=click.Choice(STORES), multiple=True, default=("embedded", "zookeeper3")
+    "--store",
+    "stores",
+    type=click.Choice(STORES),
+    multiple=True,
+    default=("embedded", "zookeeper", "zookeeper3"),
+    show_default=True,
 )
-@click.option("--brokers", "broker_counts", type=int, multiple=True, default=(3,), show_default=True)
-@click.option("--faults", "fault_count", type=int, default=24, show_default=True, help="Faults in each run.")
+@click.option("--brokers", "broker_counts", type=int, multiple=True, default=(3, 5), show_default=True)
+@click.option("--faults", "fault_count", type=int, default=8, show_default=True, help="Faults in each run.")
 @click.option("--kind", "kinds", multiple=True, help="Only these kinds of faults.")
 @click.option("--seed", type=int, default=None, help="The time by default.")
 @click.option("--rate", type=int, default=100, show_default=True, help="Records a second and producer.")
@@ -62,10 +68,11 @@ def main(
     first_seed = int(time.time()) if seed is None else seed
     run_directory = directory or Path(tempfile.mkdtemp(prefix="odradek-faults-"))
     good = True
-    for store, count, least in product(stores, broker_counts, min_insync):
+    for store, least, (number, count) in product(stores, min_insync, enumerate(broker_counts)):
+        faults = schedule(first_seed, fault_count * len(broker_counts), kinds or kinds_for(store, least))
         plan = Plan(
             first_seed,
-            schedule(first_seed, fault_count, kinds or kinds_for(store, least)),
+            part(faults, number, fault_count),
             replicas=min(replicas, count),
             rate=rate,
             min_insync_replicas=min(least, replicas, count),
@@ -83,6 +90,11 @@ def main(
             console.print(line, highlight=False)
     console.print(f"histories, logs and reports: {run_directory}")
     sys.exit(0 if good else 1)
+
+
+def part(faults: Sequence[str], number: int, count: int) -> Sequence[str]:
+    """The faults of one run: those of a store are spread over its clusters of different sizes."""
+    return faults[number * count : (number + 1) * count]
 
 
 def kinds_for(store: str, min_insync_replicas: int) -> list[str]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from odradek.testing.simulation.coverage import counted_transitions, every_transition
+from odradek.testing.simulation.coverage import RARE_TRANSITIONS, counted_transitions, every_transition
 from odradek.testing.simulation.schedules import TRANSACTIONS_EVERY, Report, run_schedule
 
 
@@ -31,3 +31,7 @@ def test_transactions_of_both_protocols_survive_a_schedule_of_faults(tmp_path: P
     report, _ = run(TRANSACTIONS_EVERY, tmp_path)
     assert report.problems == []
     assert 5 < report.committed < report.transactions
+
+
+def test_the_rare_transitions_are_some_of_all() -> None:
+    assert set(every_transition()) > RARE_TRANSITIONS

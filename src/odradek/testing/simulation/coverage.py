@@ -13,6 +13,18 @@ from odradek.cluster.controller.state.replica_states import PREVIOUS_STATES as R
 
 Transitions = Counter[str]
 
+RARE_TRANSITIONS = frozenset(
+    {
+        "partition NewPartition -> OfflinePartition",
+        "replica NewReplica -> OfflineReplica",
+        "replica OfflineReplica -> ReplicaDeletionIneligible",
+        "replica OnlineReplica -> OnlineReplica",
+        "replica ReplicaDeletionIneligible -> OnlineReplica",
+        "replica ReplicaDeletionStarted -> ReplicaDeletionIneligible",
+    }
+)
+"""Those that a thousand schedules need not make; each of the others must be made by one."""
+
 
 def every_transition() -> list[str]:
     """The names of all transitions that the tables allow."""

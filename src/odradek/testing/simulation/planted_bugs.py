@@ -10,13 +10,11 @@ from typing import Any
 from odradek.broker.requests import transaction_verification
 from odradek.broker.requests.transaction_verification import TransactionOperation
 from odradek.broker.requests.waiting import purgatory
-from odradek.cluster.control_fence import ControlFence
 from odradek.cluster.controller.fenced_store import FencedStore
 from odradek.common.error_codes import ErrorCode
 from odradek.coordination.store import Operation, OperationResult
 from odradek.log.partition.log_writer import LogWriter
 from odradek.log.partition.producer_replay import markers_of
-from odradek.protocol.messages import FetchRequest
 from odradek.replication.follower import fetcher
 from odradek.replication.isr_changes import IsrChanges
 from odradek.replication.replica_manager import ReplicaManager
@@ -49,25 +47,6 @@ def forget_the_controller_fence() -> contextlib.AbstractContextManager[None]:
         return await self.store.multi(operations)
 
     return _patched(FencedStore, "write", write)
-
-
-def forget_the_control_fence() -> contextlib.AbstractContextManager[None]:
-    """A broker obeys every control request, whatever its controller epoch and broker epoch."""
-
-    def admit(self: ControlFence, controller_epoch: int, broker_epoch: int) -> ErrorCode:
-        return ErrorCode.NONE
-
-    return _patched(ControlFence, "admit", admit)
-
-
-def forget_the_fetch_epoch() -> contextlib.AbstractContextManager[None]:
-    """A leader does not know in which registration a follower has fetched (Kafka before KIP-903)."""
-    replica_state = FetchRequest.ReplicaState
-
-    def without_epoch(replica_id: int, replica_epoch: int) -> Any:
-        return replica_state(replica_id=replica_id, replica_epoch=-1)
-
-    return _patched(FetchRequest, "ReplicaState", without_epoch)
 
 
 def adopt_logs_by_name() -> contextlib.AbstractContextManager[None]:
@@ -153,8 +132,6 @@ PLANTED_BUGS: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] =
     for planted in (
         truncate_to_high_watermark,
         forget_the_controller_fence,
-        forget_the_control_fence,
-        forget_the_fetch_epoch,
         adopt_logs_by_name,
         append_beside_a_new_epoch,
         acknowledge_after_the_epoch,
@@ -168,3 +145,12 @@ BUGS_OF_TRANSACTIONS = frozenset(
     {"write_markers_unchecked", "leave_out_verification", "complete_before_markers"}
 )
 """Those that only schedules with transactions can find."""
+
+FOUND_BY: dict[str, tuple[int, ...]] = {
+    "acknowledge_after_the_epoch": (2, 6),
+    "complete_before_markers": (1, 2),
+    "leave_out_verification": (1, 2),
+    "truncate_to_high_watermark": (8,),
+    "write_markers_unchecked": (5, 7),
+}
+"""Seeds whose schedules of four faults find a bug; one is enough. A bug that takes hundreds has none."""

@@ -202,6 +202,8 @@ def test_a_file_in_place_of_a_directory_is_refused(spark, tmp_path, directory, p
     ):
         prepared_in(tmp_path, spark, text)
     assert (tmp_path / directory).read_text() == "a file"
+
+
 @pytest.mark.parametrize("is_earlier", [False, True], ids=["now", "earlier"])
 def test_the_order_and_number_of_the_streams_stay(spark, tmp_path, is_earlier):
     a, b = "SELECT value FROM a", "SELECT value FROM b"

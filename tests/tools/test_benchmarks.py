@@ -33,6 +33,7 @@ def test_modules_of_the_benchmarks_are_not_run():
     run = load_run()
     assert [str(path) for path in run.scripts(["replication"])] == [
         "replication/failover.py",
+        "replication/idle.py",
         "replication/partitions.py",
         "replication/throughput.py",
     ]

@@ -184,7 +184,8 @@ class TopicFaults:
                 response: Any = await connections.send(
                     self._some_controller(), request, version=REASSIGN_VERSION, timeout_s=6
                 )
-                if response.error_code == response.responses[0].partitions[0].error_code == ErrorCode.NONE:
+                rows = [row for topic in response.responses for row in topic.partitions]
+                if rows and all(one.error_code == ErrorCode.NONE for one in (response, *rows)):
                     return
             await asyncio.sleep(0.5)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.spark.pipeline.driver.bad_records import reason
+from odradek.spark.pipeline.driver.decoding.bad_records import reason
 
 SCHEMA = {
     "fields": [

@@ -13,7 +13,7 @@ from google.protobuf.message_factory import GetMessageClass
 from compat.clients.face import Record
 from compat.clients.librdkafka import Librdkafka
 from odradek.spark.pipeline.definition.schema_files import message_descriptor
-from spark.pipeline.driver.test_decoders import protobuf_files
+from spark.pipeline.driver.decoding.test_decoders import protobuf_files
 from spark.transactions.test_foreach_batch import committed_values
 
 AVRO = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}

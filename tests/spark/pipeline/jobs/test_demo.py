@@ -12,7 +12,7 @@ import psutil
 import pyarrow.parquet
 import pytest
 
-from odradek.spark.pipeline.driver.leftovers import committed_files
+from odradek.spark.pipeline.driver.checkpoint.leftovers import committed_files
 from spark.pipeline.terminal import until
 
 DEMO = Path(__file__).resolve().parents[4] / "examples" / "demo" / "demo.py"

@@ -21,7 +21,7 @@ import pytest
 from odradek import Admin, Consumer, Producer
 from odradek.client.admin.topics import NewTopic
 from odradek.common.ids import TopicPartition
-from odradek.spark.pipeline.driver.leftovers import committed_files
+from odradek.spark.pipeline.driver.checkpoint.leftovers import committed_files
 from odradek.testing import Cluster
 from spark.pipeline.conftest import EXAMPLES
 from spark.pipeline.terminal import Terminal, a_terminal, batches, ends, has_read, until

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from odradek.common.errors import OdradekError
 from odradek.spark.pipeline.definition.errors import PipelineError
-from odradek.spark.pipeline.driver.decoding import BAD_RECORD
+from odradek.spark.pipeline.driver.decoding.decoding import BAD_RECORD
 from odradek.spark.pipeline.driver.frames import analysis_sentence
 
 

@@ -15,7 +15,7 @@ from odradek.spark.pipeline.definition.model import (
     TopicSource,
     Watermark,
 )
-from odradek.spark.pipeline.driver.decoding import decoded
+from odradek.spark.pipeline.driver.decoding.decoding import decoded
 from odradek.spark.pipeline.driver.sources import file_table, raw_records
 
 if TYPE_CHECKING:

@@ -15,23 +15,22 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from odradek.spark.pipeline.definition.errors import PipelineError
 from odradek.spark.pipeline.definition.load import MODULE_NAME, load
 from odradek.spark.pipeline.definition.model import PipelineModel, TopicSource
-from odradek.spark.pipeline.driver.checkpoints import letter_writers, prepare
-from odradek.spark.pipeline.driver.clusters import cluster_ids
+from odradek.spark.pipeline.driver.checkpoint.checkpoints import letter_writers, prepare
+from odradek.spark.pipeline.driver.checkpoint.clusters import cluster_ids
+from odradek.spark.pipeline.driver.checkpoint.leaves import source_names
 from odradek.spark.pipeline.driver.failures import failure_of
 from odradek.spark.pipeline.driver.frames import frames_of
 from odradek.spark.pipeline.driver.progress import LagWatch, Offsets, QueryWatch, lag_by_partition
-from odradek.spark.pipeline.driver.query_sources import source_names
 from odradek.spark.pipeline.driver.session import driver_jvm_pid, new_session
-from odradek.spark.pipeline.driver.sinks import planned_queries, start
+from odradek.spark.pipeline.driver.sinks.sinks import planned_queries, start
+from odradek.spark.pipeline.driver.sinks.topic_sinks import PlannedQuery
 from odradek.spark.pipeline.driver.sources import reads_committed
 from odradek.spark.pipeline.driver.stopping import BatchEnd, has_ended, only_logged
-from odradek.spark.pipeline.driver.topic_sinks import PlannedQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -204,10 +203,14 @@ class _Run:
                 return
 
     def _watch(self) -> None:
-        letters = {planned.name: [one.name for one in planned.letters] for planned in self._planned}
         watches = [
-            QueryWatch(name, query, letters[name], partial(source_names, query, self._pipeline))
-            for name, query in self._queries.items()
+            QueryWatch(
+                planned.name,
+                self._queries[planned.name],
+                [one.name for one in planned.letters],
+                source_names(planned, self._pipeline),
+            )
+            for planned in self._planned
         ]
         while True:
             is_over = all(has_ended(query) for query in self._queries.values())

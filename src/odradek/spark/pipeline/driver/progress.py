@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from odradek.client.admin.admin import Admin
 from odradek.client.admin.offsets import IsolationLevel, OffsetAndTimestamp, OffsetSpec
 from odradek.common.errors import OdradekError
 from odradek.common.ids import TopicPartition
-from odradek.spark.pipeline.driver.topic_sinks import ROWS_OUT
+from odradek.spark.pipeline.driver.sinks.topic_sinks import ROWS_OUT
 
 Offsets = dict[str, int]
 """Next offset to read by partition, "orders-0"."""
@@ -25,26 +25,22 @@ class QueryWatch:
         name: str,
         query: Any,
         letters: Sequence[str] = (),
-        source_names: Callable[[], Sequence[str | None]] = tuple,
+        source_names: Sequence[str | None] = (),
     ) -> None:
-        """`source_names` tells the names of the sources in Spark's order; asked when there is progress."""
+        """`source_names`: the sources in Spark's order, None for files."""
         self.name = name
         self._letters = letters
-        self._ask_source_names = source_names
-        self._source_names: Sequence[str | None] | None = None
+        self._source_names = source_names
         self._query = query
         self._last: tuple[int, str] | None = None
 
     def look(self) -> list[dict[str, Any]]:
         """One row for each micro-batch that has ended since; also for a look at an idle source."""
-        new = self._new()
-        if new and self._source_names is None:
-            self._source_names = self._ask_source_names()
         return [
             row
-            for one in new
+            for one in self._new()
             for row in (
-                progress_row(self.name, one, len(self._letters), self._source_names or ()),
+                progress_row(self.name, one, len(self._letters), self._source_names),
                 *(letters_row(name, one) for name in self._letters),
             )
         ]

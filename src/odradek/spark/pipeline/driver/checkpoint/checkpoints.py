@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 from odradek.spark.pipeline.definition.directory_errors import refused_directory
 from odradek.spark.pipeline.definition.errors import PipelineError, Place
 from odradek.spark.pipeline.definition.model import FileSink, PipelineModel, SnapshotSink
-from odradek.spark.pipeline.driver.leftovers import remove_leftovers
-from odradek.spark.pipeline.driver.snapshot import CURRENT
-from odradek.spark.pipeline.driver.state import difference, kept_by
-from odradek.spark.pipeline.driver.storage import Storage, storage_for
-from odradek.spark.pipeline.driver.topic_sinks import LETTERS, PlannedQuery
+from odradek.spark.pipeline.driver.checkpoint.leftovers import remove_leftovers
+from odradek.spark.pipeline.driver.checkpoint.state import difference, kept_by
+from odradek.spark.pipeline.driver.checkpoint.storage import Storage, storage_for
+from odradek.spark.pipeline.driver.sinks.snapshot import CURRENT
+from odradek.spark.pipeline.driver.sinks.topic_sinks import LETTERS, PlannedQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

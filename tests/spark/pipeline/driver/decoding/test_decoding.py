@@ -11,7 +11,7 @@ import fastavro
 import pytest
 
 from odradek.spark.pipeline.definition.declare import topic
-from odradek.spark.pipeline.driver.decoding import BAD_RECORD, dead_letters, decoded
+from odradek.spark.pipeline.driver.decoding.decoding import BAD_RECORD, dead_letters, decoded
 
 COLUMNS = (
     "value binary, key binary, topic string, partition int, offset long, timestamp timestamp, "

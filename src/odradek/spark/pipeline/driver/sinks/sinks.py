@@ -19,12 +19,11 @@ from odradek.spark.pipeline.definition.model import (
     TopicSink,
     TopicSource,
 )
-from odradek.spark.pipeline.driver.decoding import dead_letters
-from odradek.spark.pipeline.driver.delta import merged_by_key
+from odradek.spark.pipeline.driver.decoding.decoding import dead_letters
 from odradek.spark.pipeline.driver.lineage import tables_needed
-from odradek.spark.pipeline.driver.snapshot import snapshot_writer
-from odradek.spark.pipeline.driver.sources import raw_records
-from odradek.spark.pipeline.driver.topic_sinks import (
+from odradek.spark.pipeline.driver.sinks.delta import merged_by_key
+from odradek.spark.pipeline.driver.sinks.snapshot import snapshot_writer
+from odradek.spark.pipeline.driver.sinks.topic_sinks import (
     LETTERS,
     ROWS_OUT,
     Configure,
@@ -35,6 +34,7 @@ from odradek.spark.pipeline.driver.topic_sinks import (
     topic_options,
     with_letters,
 )
+from odradek.spark.pipeline.driver.sources import raw_records
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

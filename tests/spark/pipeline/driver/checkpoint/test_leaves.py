@@ -1,4 +1,4 @@
-"""The sources of a running query are those of the pipeline, also where two clusters have one topic name."""
+"""The streams of a plan are the sources of the pipeline, also where two clusters have one topic name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 
 from odradek import Producer
-from odradek.spark.pipeline.driver.query_sources import source_with
 from odradek.testing import Cluster
 
 TWO_CLUSTERS = """\
@@ -49,14 +48,3 @@ def test_the_lag_of_one_topic_name_in_two_clusters_is_that_of_each(runner, topic
     assert set(lag) == {f"east/{topic}-0", f"west/{topic}-0"}
     assert lag[f"east/{topic}-0"] == 0
     assert lag[f"west/{topic}-0"] in range(11)
-
-
-def test_a_source_is_known_by_all_of_its_options():
-    known = {
-        "all": {"kafka.bootstrap.servers": "a:1", "subscribe": "orders"},
-        "few": {"kafka.bootstrap.servers": "a:1", "subscribe": "orders", "maxOffsetsPerTrigger": "2"},
-        "there": {"kafka.bootstrap.servers": "b:1", "subscribe": "orders"},
-    }
-    for name, options in known.items():
-        assert source_with({**options, "added": "by Spark"}, known) == name
-    assert source_with({"subscribe": "orders"}, known) is None

@@ -13,15 +13,15 @@ from odradek.spark.pipeline.definition.model import (
     Source,
     TopicSource,
 )
-from odradek.spark.pipeline.driver.directory_contents import contents_difference, contents_of
-from odradek.spark.pipeline.driver.leaves import (
+from odradek.spark.pipeline.driver.checkpoint.directory_contents import contents_difference, contents_of
+from odradek.spark.pipeline.driver.checkpoint.leaves import (
     StreamLeaf,
+    leaves_of,
     order_difference,
     source_of_leaf,
-    stream_leaves,
 )
 from odradek.spark.pipeline.driver.lineage import tables_needed
-from odradek.spark.pipeline.driver.topic_sinks import LETTERS, PlannedQuery
+from odradek.spark.pipeline.driver.sinks.topic_sinks import LETTERS, PlannedQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -56,14 +56,9 @@ def kept_by(
     letters = {one.name.removeprefix(LETTERS) for one in query.letters}
     read_again = [source for source in pipeline.sources if source.name in letters]
     state = stateful_operators(query.frame)
-    leaves = [
-        leaf
-        for frame in (query.frame, *(one.frame for one in query.letters))
-        for leaf in stream_leaves(frame)
-    ]
     return {
         "sources": [_source_identity(source, pipeline, clusters) for source in (*sources, *read_again)],
-        "leaves": [_leaf_identity(leaf, pipeline, clusters) for leaf in leaves],
+        "leaves": [_leaf_identity(leaf, pipeline, clusters) for leaf in leaves_of(query)],
         "state": state,
         "partitions": pipeline.partitions if state else None,
         "mode": query.mode,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from odradek.spark.pipeline.driver.leftovers import remove_leftovers
+from odradek.spark.pipeline.driver.checkpoint.leftovers import remove_leftovers
 
 NAME = "part-0000{}-a03d3d3e-1c5f-4f0c-9d8c-3d0a4f8f3c3{}-c000.snappy.parquet"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from odradek.spark.pipeline.definition.declare import to_snapshot
-from odradek.spark.pipeline.driver.snapshot import snapshot_writer
+from odradek.spark.pipeline.driver.sinks.snapshot import snapshot_writer
 
 Rows = list[tuple[str | None, int, str | None]]
 

@@ -12,11 +12,11 @@ from compat.clients.librdkafka import Librdkafka
 from odradek import Admin
 from odradek.spark.pipeline.definition.errors import PipelineError
 from odradek.spark.pipeline.definition.load import load
-from odradek.spark.pipeline.driver.checkpoints import letter_writers, prepare
-from odradek.spark.pipeline.driver.clusters import cluster_ids
+from odradek.spark.pipeline.driver.checkpoint.checkpoints import letter_writers, prepare
+from odradek.spark.pipeline.driver.checkpoint.clusters import cluster_ids
 from odradek.spark.pipeline.driver.frames import frames_of
-from odradek.spark.pipeline.driver.sinks import planned_queries
-from odradek.spark.pipeline.driver.topic_sinks import PlannedQuery
+from odradek.spark.pipeline.driver.sinks.sinks import planned_queries
+from odradek.spark.pipeline.driver.sinks.topic_sinks import PlannedQuery
 
 PIPELINE = """\
 name: totals

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructField, StructType
 
 from odradek.spark.pipeline.definition.model import FileSink
-from odradek.spark.pipeline.driver.newest import newest_rows
+from odradek.spark.pipeline.driver.sinks.newest import newest_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -10,8 +10,8 @@ from pyspark.sql.types import ArrayType, IntegerType, StringType, StructType
 
 from odradek.spark.pipeline.definition.model import Schema, TopicSource
 from odradek.spark.pipeline.definition.types import ddl
-from odradek.spark.pipeline.driver.bad_records import reason
-from odradek.spark.pipeline.driver.decoders import decoder
+from odradek.spark.pipeline.driver.decoding.bad_records import reason
+from odradek.spark.pipeline.driver.decoding.decoders import decoder
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

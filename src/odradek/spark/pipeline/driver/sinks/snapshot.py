@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812
 
 from odradek.spark.pipeline.definition.model import SnapshotSink
-from odradek.spark.pipeline.driver.newest import newest_rows
+from odradek.spark.pipeline.driver.sinks.newest import newest_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -18,7 +18,7 @@ from google.protobuf.message_factory import GetMessageClass
 from odradek.spark.pipeline.definition.model import Schema
 from odradek.spark.pipeline.definition.schema_files import avro_schema, message_descriptor, protobuf_schema
 from odradek.spark.pipeline.definition.types import Field, WrongType
-from odradek.spark.pipeline.driver.decoders import decoder
+from odradek.spark.pipeline.driver.decoding.decoders import decoder
 
 OWN = [
     ("_key", pa.binary()),

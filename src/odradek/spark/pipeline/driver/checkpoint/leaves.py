@@ -6,10 +6,11 @@ That order is the plan's, from left to right, with a stream as often as it is us
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from odradek.spark.pipeline.definition.model import PipelineModel, Source, TopicSource
+from odradek.spark.pipeline.driver.sinks.topic_sinks import PlannedQuery
 from odradek.spark.pipeline.driver.sources import topic_options
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class StreamLeaf:
     """One stream of a plan: its format and its options, by their names in small letters."""
 
     format: str
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(hash=False)
 
 
 def stream_leaves(frame: DataFrame) -> list[StreamLeaf]:
@@ -32,6 +33,24 @@ def stream_leaves(frame: DataFrame) -> list[StreamLeaf]:
     leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
     found = [_leaf(leaves.apply(place)) for place in range(leaves.size())]
     return [leaf for leaf in found if leaf is not None]
+
+
+def leaves_of(query: PlannedQuery) -> list[StreamLeaf]:
+    """The streams of a query, and after them those of the dead letters that it writes."""
+    return [
+        leaf
+        for frame in (query.frame, *(one.frame for one in query.letters))
+        for leaf in stream_leaves(frame)
+    ]
+
+
+def source_names(query: PlannedQuery, pipeline: PipelineModel) -> list[str | None]:
+    """The sources of a query in the order in which Spark reports its progress, None for files.
+
+    Spark reports a stream that is read twice only once.
+    """
+    sources = [source_of_leaf(leaf, pipeline) for leaf in dict.fromkeys(leaves_of(query))]
+    return [source.name if isinstance(source, TopicSource) else None for source in sources]
 
 
 def _leaf(node: Any) -> StreamLeaf | None:

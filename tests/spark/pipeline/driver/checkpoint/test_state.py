@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from odradek.spark.pipeline.driver.state import difference, operators_in
+from odradek.spark.pipeline.driver.checkpoint.state import difference, operators_in
 
 PLAN = """\
 ~Project [start#1, n#20L]

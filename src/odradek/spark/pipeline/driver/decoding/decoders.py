@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from odradek.spark.pipeline.definition.model import Schema
-from odradek.spark.pipeline.driver.arrow_values import arrow_decoder
+from odradek.spark.pipeline.driver.decoding.arrow_values import arrow_decoder
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,7 +18,7 @@ from pyspark.sql.types import (
 
 from odradek.spark.pipeline.definition.declare import to_delta, to_parquet, to_snapshot
 from odradek.spark.pipeline.definition.model import Sink
-from odradek.spark.pipeline.driver.directory_contents import contents_difference, contents_of
+from odradek.spark.pipeline.driver.checkpoint.directory_contents import contents_difference, contents_of
 
 LONG, TEXT = LongType(), StringType()
 SNAPSHOT = to_snapshot("out", source="rows", key="id", order_by="at")

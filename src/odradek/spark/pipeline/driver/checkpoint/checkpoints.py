@@ -71,8 +71,7 @@ def prepare(
     """
     storage = storage_for(spark, pipeline.checkpoint)
     kept = {query.name: kept_by(query, pipeline, clusters) for query in queries}
-    with refused_directory(pipeline.checkpoint, pipeline.place, "checkpoint"):
-        before = _description(storage, pipeline)
+    before = _description(storage, pipeline)
     sinks = [sink for sink in pipeline.sinks if isinstance(sink, FileSink | SnapshotSink)]
     if before is not None:
         _check_same(before, kept, pipeline, {sink.name for sink in sinks if not _has_rows(spark, sink)})
@@ -105,15 +104,17 @@ def prepare(
 
 
 def _description(storage: Storage, pipeline: PipelineModel) -> dict[str, Any] | None:
-    description = _fields(
-        storage,
-        f"{pipeline.checkpoint}/{DESCRIPTION}",
-        {"pipeline": str, "id": str, "queries": dict},
-        "set `checkpoint` and the directories of the sinks to new ones, to begin anew",
-        (pipeline.place, "checkpoint"),
-    )
+    with refused_directory(pipeline.checkpoint, pipeline.place, "checkpoint"):
+        description = _fields(
+            storage,
+            f"{pipeline.checkpoint}/{DESCRIPTION}",
+            {"pipeline": str, "id": str, "queries": dict},
+            "set `checkpoint` and the directories of the sinks to new ones, to begin anew",
+            (pipeline.place, "checkpoint"),
+        )
+        others = [] if description is not None else storage.names(pipeline.checkpoint)
     if description is None:
-        if storage.names(pipeline.checkpoint):
+        if others:
             raise PipelineError(
                 f"the checkpoint directory {pipeline.checkpoint} is not empty, and no pipeline made it: "
                 "set `checkpoint` to another one",

@@ -1,7 +1,7 @@
-"""The ready jobs while their driver and their broker are killed with -9 in the middle of micro-batches.
+"""The ready jobs while their driver and their broker, ours or Apache Kafka's, are killed with -9.
 
-File sinks and, for readers of what is committed, topics have every row once; dead letters are exactly the bad
-records.
+Both are killed in the middle of micro-batches. File sinks and, for readers of what is committed, topics have
+every row once; dead letters are exactly the bad records.
 Each starts two JVMs and takes about a minute: run by `make long`.
 """
 
@@ -13,11 +13,12 @@ import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow.parquet
 import pytest
 
+from faults.cluster.brokers import Brokers, kafka_brokers
 from odradek import Admin, Consumer, Producer
 from odradek.client.admin.topics import NewTopic
 from odradek.common.ids import TopicPartition
@@ -34,10 +35,33 @@ Rows = Sequence[tuple[bytes | None, bytes | None]]
 """Key and value of records, which go to two partitions by key, else in turn."""
 
 
+class Broker(Protocol):
+    """One broker, ours or Apache Kafka's, that can be killed with -9 and started again."""
+
+    bootstrap: str
+
+    def kill(self) -> None: ...
+    def start(self) -> None: ...
+
+
+class KafkaBroker:
+    """One broker of Apache Kafka."""
+
+    def __init__(self, brokers: Brokers) -> None:
+        self._brokers = brokers
+        self.bootstrap = brokers.bootstrap
+
+    def kill(self) -> None:
+        self._brokers.kill(1)
+
+    def start(self) -> None:
+        self._brokers.start(1)
+
+
 class Job:
     """One ready job, in a directory of its own, beside a broker that can be killed."""
 
-    def __init__(self, directory: Path, file: str, cluster: Cluster, terminal: Terminal) -> None:
+    def __init__(self, directory: Path, file: str, cluster: Broker, terminal: Terminal) -> None:
         self.directory, self.file, self.cluster, self.terminal = directory, file, cluster, terminal
         self.name = file.partition(".")[0]
         self.bootstrap = cluster.bootstrap
@@ -113,10 +137,23 @@ class Job:
         return list(pyarrow.parquet.read_table(self.directory / path).to_pylist())
 
 
-@pytest.fixture
-def cluster():
-    with Cluster({"group.initial.rebalance.delay.ms": 0}, process=True) as running:
-        yield running
+@pytest.fixture(params=["odradek", "kafka"])
+def cluster(request, tmp_path):
+    if request.param == "odradek":
+        with Cluster({"group.initial.rebalance.delay.ms": 0}, process=True) as running:
+            yield running
+        return
+    alone = {
+        "group_initial_rebalance_delay_ms": "0",
+        "transaction_state_log_replication_factor": "1",
+        "transaction_state_log_min_isr": "1",
+    }
+    brokers = kafka_brokers(tmp_path / "kafka", 1, **alone)
+    try:
+        brokers.start_all()
+        yield KafkaBroker(brokers)
+    finally:
+        brokers.end()
 
 
 @pytest.fixture

@@ -40,6 +40,7 @@ _TYPES: dict[str, tuple[tuple[str, ...], str]] = {
     "partition": (_INTEGERS, "int"),
     "timestamp": (("timestamp", "timestamp_ntz"), "timestamp"),
 }
+NULL_TOPIC = "a row has null in the column topic: fill it, leave such rows out, or give the option topic"
 
 
 class WrongRows(OdradekError):
@@ -85,13 +86,9 @@ def _check_type(name: str, found: str) -> None:
         raise WrongRows(f"the column {name} is of type {found}; it must be {wanted}: cast it")
 
 
-def tables_by_topic(
-    layout: RowLayout, batches: Iterable[pa.RecordBatch], *, keeps_topic: bool = False
-) -> Iterator[tuple[str, pa.Table]]:
+def tables_by_topic(layout: RowLayout, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
     """The rows as tables of records, each for one topic; the rows of a topic keep their order."""
     columns = list(layout.columns)
-    if keeps_topic and layout.topic_place is not None:
-        columns.append(("topic", layout.topic_place))
     for rows in _gathered(batches):
         for topic, of_topic in _topics(layout, rows):
             table = of_topic.select([place for _, place in columns])
@@ -124,9 +121,7 @@ def _topics(layout: RowLayout, rows: pa.Table) -> Iterator[tuple[str, pa.Table]]
         return
     topics = rows.column(layout.topic_place)
     if topics.null_count:
-        raise WrongRows(
-            "a row has null in the column topic: fill it, leave such rows out, or give the option topic"
-        )
+        raise WrongRows(NULL_TOPIC)
     yield from _grouped(rows, topics)
 
 

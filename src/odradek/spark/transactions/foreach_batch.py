@@ -21,7 +21,14 @@ from odradek.spark.transactions import source_offsets
 from odradek.spark.transactions.driver import QueryTransactions
 from odradek.spark.transactions.errors import RepeatedTask
 from odradek.spark.transactions.marker import MicroBatch
-from odradek.spark.transactions.tasks import OWNER, PARTITION, Joined, TaskReport, placing, writing
+from odradek.spark.transactions.tasks import (
+    OWNER,
+    PARTITION,
+    Joined,
+    TaskReport,
+    choosing_partitions,
+    writing,
+)
 
 if TYPE_CHECKING:
     from pyspark import StatusTracker
@@ -132,7 +139,7 @@ def _run(
     spark: SparkSession,
 ) -> list[TaskReport]:
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
-    from pyspark.sql.types import IntegerType, StructType  # noqa: PLC0415
+    from pyspark.sql.types import IntegerType  # noqa: PLC0415
 
     layout = row_layout(frame.schema, options)
     places = dict(layout.columns)
@@ -142,15 +149,16 @@ def _run(
     if layout.topic is not None:
         columns.append(F.lit(layout.topic).alias("topic"))
     records = frame.select(*columns)
-    placed_schema = StructType([field for field in records.schema.fields if field.name != PARTITION])
-    placed_schema = placed_schema.add("partition", IntegerType()).add(OWNER, IntegerType())
-    by_column = replace(options, topic=None)
+    chosen_by = [column for column in (PARTITION, "key") if column in records.columns]
+    # Only these columns go to Python here. Not deterministic, so that Spark does not choose twice.
+    choose = F.arrow_udf(choosing_partitions(options, name, chosen_by), IntegerType()).asNondeterministic()
+    placed = records.withColumn(PARTITION, choose("topic", *chosen_by))
     tasks = spark.sparkContext.defaultParallelism
-    place = placing(options, name, row_layout(records.schema, by_column), tasks)
-    placed = records.mapInArrow(place, placed_schema)
-    owned = placed.repartitionById(tasks, OWNER)
+    number = F.crc32(F.col("topic").cast("binary")) + F.col(PARTITION)
+    owned = placed.withColumn(OWNER, F.pmod(number, F.lit(tasks)).cast("int")).repartitionById(tasks, OWNER)
     joined = Joined(options, name, producer, dict(sequences))
-    written = owned.mapInArrow(writing(joined, row_layout(placed_schema, by_column)), "report binary")
+    layout = row_layout(owned.schema, replace(options, topic=None))
+    written = owned.mapInArrow(writing(joined, layout), "report binary")
     reports: list[TaskReport] = [pickle.loads(row.report) for row in written.collect()]
     _check(reports, sequences, was_repeated=_was_repeated(spark, reports))
     return reports

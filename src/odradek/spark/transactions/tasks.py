@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import pickle
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from zlib import crc32
 
 from odradek.client.producer.batches.idempotence import ProducerId
 from odradek.common.ids import TopicPartition
@@ -19,7 +18,7 @@ from odradek.records.arrow import key_partitions
 from odradek.spark.sink.delivery import TableSender, named
 from odradek.spark.sink.options import SinkOptions
 from odradek.spark.sink.producers import Settings, drop_producer, producer_for
-from odradek.spark.sink.rows import RowLayout, WrongRows, tables_by_topic
+from odradek.spark.sink.rows import NULL_TOPIC, RowLayout, WrongRows, tables_by_topic
 from odradek.spark.transactions import hooks
 from odradek.spark.transactions.errors import RepeatedTask
 
@@ -61,47 +60,54 @@ def transactional(settings: Settings, name: str) -> Settings:
     return tuple(sorted((*settings, ("transactional_id", name))))
 
 
-def owner(topic: str, partition: int, tasks: int) -> int:
-    """The task that writes into a partition."""
-    return (crc32(topic.encode()) + partition) % tasks
-
-
-def placing(
-    options: SinkOptions, name: str, layout: RowLayout, tasks: int
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A function for mapInArrow that adds to each row its partition and the task that owns it."""
+def choosing_partitions(options: SinkOptions, name: str, columns: Sequence[str]) -> Callable[..., pa.Array]:
+    """A function for arrow_udf: the partitions of rows, by their topics and `columns`: "partition", "key"."""
     settings = transactional(options.producer, name)
 
-    def place(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for topic, table in tables_by_topic(layout, batches, keeps_topic=True):
-            yield from _placed(settings, topic, table, tasks)
+    def choose(topics: pa.Array, *values: pa.Array) -> pa.Array:
+        import pyarrow as pa  # noqa: PLC0415
+        import pyarrow.compute as pc  # noqa: PLC0415
 
-    return place
+        if topics.null_count:
+            raise WrongRows(NULL_TOPIC)
+        rows = pa.RecordBatch.from_arrays(list(values), list(columns)) if columns else None
+        distinct = pc.unique(topics).to_pylist()
+        if len(distinct) == 1:
+            return _partitions(settings, distinct[0], rows, len(topics))
+        places = [pc.indices_nonzero(pc.equal(topics, topic)) for topic in distinct]
+        chosen = [
+            _partitions(settings, topic, None if rows is None else rows.take(own), len(own))
+            for topic, own in zip(distinct, places, strict=True)
+        ]
+        return pa.concat_arrays(chosen).take(pc.sort_indices(pa.concat_arrays(places)))
+
+    # Spark reads annotations, and refuses those that are texts.
+    choose.__annotations__ = {}
+    return choose
 
 
-def _placed(settings: Settings, topic: str, table: pa.Table, tasks: int) -> Iterator[pa.RecordBatch]:
+def _partitions(settings: Settings, topic: str, rows: pa.RecordBatch | None, size: int) -> pa.Array:
+    """The partition of each row: the one it asks for, else that of its key, else one for all of them."""
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.compute as pc  # noqa: PLC0415
 
-    is_chosen = PARTITION in table.column_names
+    names = [] if rows is None else rows.schema.names
+    wanted = rows.column(PARTITION) if rows is not None and PARTITION in names else None
+    highest = None if wanted is None else pc.max(wanted).as_py()
     with named(topic):
         producer = producer_for(settings)
-        highest = pc.max(table.column(PARTITION)).as_py() if is_chosen else -1
-        count = producer.partitions_for(topic, at_least=highest + 1)
-    if is_chosen:
-        partitions = table.column(PARTITION).cast(pa.int32())
-        table = table.drop_columns([PARTITION])
-        _check(topic, partitions, count)
-    elif producer.config.partitioner_ignore_keys or "key" not in table.column_names:
-        partitions = pa.array([random.randrange(count)] * table.num_rows, pa.int32())
+        count = producer.partitions_for(topic, at_least=0 if highest is None else highest + 1)
+    if wanted is not None and highest is not None:
+        _check(topic, wanted, count)
+        wanted = wanted.cast(pa.int32())
+        if wanted.null_count == 0:
+            return wanted
+    without_key = random.randrange(count)
+    if rows is None or "key" not in names or producer.config.partitioner_ignore_keys:
+        by_key = pa.array([without_key] * size, pa.int32())
     else:
-        keys = table.column("key").combine_chunks()
-        partitions = key_partitions(keys, count, random.randrange(count))
-    first = crc32(topic.encode()) % tasks
-    shifted = pc.add(partitions.cast(pa.int64()), first)
-    owners = pc.subtract(shifted, pc.multiply(pc.divide(shifted, tasks), tasks)).cast(pa.int32())
-    placed = table.append_column(PARTITION, partitions).append_column(OWNER, owners)
-    yield from placed.combine_chunks().to_batches()
+        by_key = key_partitions(rows.column("key"), count, without_key)
+    return by_key if highest is None else pc.coalesce(wanted, by_key)
 
 
 def _check(topic: str, partitions: Any, count: int) -> None:

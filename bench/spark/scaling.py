@@ -42,14 +42,13 @@ def main(rows: int, rounds: int) -> int:
         scratch = Path(made)
         console.print(f"writing {rows:,} orders")
         fill_orders(cluster.bootstrap, rows, PARTITIONS)
-        file = scratch / "archive.yaml"
-        file.write_text(FILE.format(bootstrap=cluster.bootstrap, topic=ORDERS, limit=ROWS_A_BATCH))
+        text = FILE.format(bootstrap=cluster.bootstrap, topic=ORDERS, limit=ROWS_A_BATCH)
         seconds: dict[str, list[float]] = {}
         with standalone_cluster(scratch) as (address, _):
             masters = {"local[1]": "local[1]", "local[2]": "local[2]", "two workers": address}
             for number in range(rounds):
                 for name, master in masters.items():
-                    taken = run_pipeline(file, master, rows)
+                    taken = run_pipeline(text, scratch / "run", master, rows)
                     console.print(f"round {number + 1}, {name}: {taken:.1f} s")
                     seconds.setdefault(name, []).append(taken)
     table = Table("master", "seconds", "rows/s", "of local[1]")
@@ -63,13 +62,16 @@ def main(rows: int, rounds: int) -> int:
     return 0
 
 
-def run_pipeline(file: Path, master: str, rows: int) -> float:
+def run_pipeline(text: str, directory: Path, master: str, rows: int) -> float:
     """The seconds of a run from the first record to the last; every row must be in the table."""
     import pyarrow.parquet
 
+    directory.mkdir()
+    file = directory / "archive.yaml"
+    file.write_text(text)
     environment = {
         **os.environ,
-        "ODRADEK_PIPELINE_STATE": str(file.parent / "state"),
+        "ODRADEK_PIPELINE_STATE": str(directory / "state"),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
@@ -79,10 +81,8 @@ def run_pipeline(file: Path, master: str, rows: int) -> float:
         [*command, "--master", master, "-o", "json"], env=environment, stdout=subprocess.DEVNULL, check=True
     )
     taken = time.perf_counter() - begin
-    output = file.parent / "output"
-    assert pyarrow.parquet.read_table(output, columns=["order_id"]).num_rows == rows
-    for directory in (output, file.parent / "state"):
-        shutil.rmtree(directory)
+    assert pyarrow.parquet.read_table(directory / "output", columns=["order_id"]).num_rows == rows
+    shutil.rmtree(directory)
     return taken
 
 

@@ -170,6 +170,12 @@ def test_a_directory_belongs_to_one_sink_of_one_checkpoint(spark, tmp_path, sink
     prepared(text)
     assert len(list(out.iterdir())) == 2
 
+    out.rename(tmp_path / "moved")
+    gone = refused(text)
+    assert f"the directory {out} is gone, and by the checkpoint {tmp_path}/checkpoint/files its rows" in gone
+    (tmp_path / "moved").rename(out)
+    prepared(text)
+
     renamed = refused(text.replace("  files:", "  others:"))
     assert f"{out} has rows of the sink files, and rows of others would be missing: empty it" in renamed
     (tmp_path / "checkpoint/files").rename(tmp_path / "removed")

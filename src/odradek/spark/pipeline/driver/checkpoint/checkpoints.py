@@ -185,6 +185,14 @@ def _check_sink(
         is_foreign_delta = sink.kind == "delta" and _DELTA_LOG in names
         if names and not is_foreign_delta:
             raise _not_usable(sink, "is not empty, and this pipeline did not write it", "name another one")
+        if not names and storage_for(spark, checkpoint).names(f"{checkpoint}/commits"):
+            raise PipelineError(
+                f"the directory {sink.path} is gone, and by the checkpoint {checkpoint} its rows are "
+                "written: bring the directory back, or remove that checkpoint, and what the sources still "
+                "have is written again",
+                sink.place,
+                sink.kind,
+            )
         return is_foreign_delta
     if mark["checkpoint"] != checkpoint_id:
         raise _not_usable(

@@ -279,6 +279,20 @@ def test_v2_raises_the_epoch_at_each_end_and_accepts_a_repetition() -> None:
     assert error_of(coordinator.end, producer, commit=False, client_version=V2) is ErrorCode.INVALID_TXN_STATE
 
 
+@pytest.mark.parametrize("commit", [True, False])
+def test_an_empty_transaction_of_v2_is_ended_after_the_markers_of_the_one_before(commit: bool) -> None:
+    coordinator = Coordinator(V2)
+    producer = coordinator.producer()
+    coordinator.add(producer, client_version=V2)
+    following = coordinator.end(producer, commit=commit, client_version=V2)
+    at_once = error_of(coordinator.end, following, commit=False, client_version=V2)
+    assert at_once is ErrorCode.CONCURRENT_TRANSACTIONS
+
+    coordinator.complete()
+    after = coordinator.end(following, commit=False, client_version=V2)
+    assert after == (following.producer_id, following.producer_epoch + 1)
+
+
 FENCED, STATE, RAISED, SAME = "PRODUCER_FENCED", "INVALID_TXN_STATE", "raised", "same"
 # state, commit, epoch before the present one -> outcome
 V2_TABLE = {

@@ -7,6 +7,7 @@ How EndTxn is answered where nothing is open, with transactions v2:
     CompleteAbort    repeated: NONE        epoch is raised        INVALID_TXN_STATE      INVALID_TXN_STATE
     CompleteCommit   INVALID_TXN_STATE     epoch is raised        repeated: NONE         INVALID_TXN_STATE
 
+In PrepareCommit and PrepareAbort the present epoch gets CONCURRENT_TRANSACTIONS, until the markers are written.
 With v1 only the present epoch is accepted: the same end again is NONE, everything else INVALID_TXN_STATE.
 """
 
@@ -228,6 +229,9 @@ def _end_v2(
     is_repeated = _is_repeated(known, producer)
     if known.producer_id != producer.producer_id and not is_repeated:
         raise InvalidProducerIdMapping(f"{request.transactional_id!r} has producer id {known.producer_id}")
+    if known.is_prepared and producer == (known.producer_id, known.producer_epoch):
+        # Nothing was added to the next transaction, and the markers of this one are being written.
+        raise ConcurrentTransactions(f"{request.transactional_id}: {known.state.label}")
     if not _is_valid_epoch(known, producer, is_repeated=is_repeated):
         raise ProducerFenced(request.transactional_id, producer.producer_epoch, known.producer_epoch)
     if is_repeated and known.state is not TransactionState.ONGOING:

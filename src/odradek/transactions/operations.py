@@ -7,7 +7,7 @@ How EndTxn is answered where nothing is open, with transactions v2:
     CompleteAbort    repeated: NONE        epoch is raised        INVALID_TXN_STATE      INVALID_TXN_STATE
     CompleteCommit   INVALID_TXN_STATE     epoch is raised        repeated: NONE         INVALID_TXN_STATE
 
-In PrepareCommit and PrepareAbort the present epoch gets CONCURRENT_TRANSACTIONS, until the markers are written.
+In PrepareCommit and PrepareAbort the present epoch gets CONCURRENT_TRANSACTIONS until the markers are there.
 With v1 only the present epoch is accepted: the same end again is NONE, everything else INVALID_TXN_STATE.
 """
 
